@@ -1,0 +1,1 @@
+"""The lab: a stand-in cloud, machines and clusters over their real protocols."""

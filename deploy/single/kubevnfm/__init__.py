@@ -1,0 +1,1 @@
+"""The six services in one process, and the command line."""

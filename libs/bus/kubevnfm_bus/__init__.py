@@ -1,0 +1,1 @@
+"""The MessageBus port with its RabbitMQ and in-process adapters."""

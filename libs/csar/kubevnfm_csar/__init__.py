@@ -1,0 +1,1 @@
+"""Reads VNF packages: CSAR archives and SOL001 VNF descriptors."""

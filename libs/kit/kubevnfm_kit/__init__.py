@@ -1,0 +1,1 @@
+"""Errors, settings, logging, clock, ids, running and health of a service."""

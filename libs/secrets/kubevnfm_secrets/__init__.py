@@ -1,0 +1,1 @@
+"""The Secret type and its key ring."""

@@ -1,0 +1,1 @@
+"""The DocumentStore port with its MongoDB and SQLite adapters."""

@@ -1,0 +1,1 @@
+"""Runs command handlers once: inbox, lease, outbox."""

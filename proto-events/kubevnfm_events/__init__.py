@@ -1,0 +1,1 @@
+"""The contract: every command and event of kubevnfm."""

@@ -1,0 +1,1 @@
+"""The call-back for workload clusters' credentials."""

@@ -1,0 +1,1 @@
+"""VMs, ports, volumes and networks: Heat stacks."""

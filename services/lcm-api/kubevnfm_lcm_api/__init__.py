@@ -1,0 +1,1 @@
+"""The gateway and the life cycle of VNF instances."""

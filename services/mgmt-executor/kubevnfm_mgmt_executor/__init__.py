@@ -1,0 +1,1 @@
+"""Everything done inside the machines, over SSH."""

@@ -1,0 +1,1 @@
+"""VIMs and their access data."""
