@@ -1,0 +1,73 @@
+"""The base of every error that a caller can act on."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class VnfmError(Exception):
+    """Something went wrong that the caller can name and act on.
+
+    Subclasses set ``code`` (stable slug, in events and as ProblemDetails ``type``), ``title`` (the layer that failed)
+    and ``retryable`` (would the same request work later?), and keep their facts as attributes. The message is one
+    sentence for a person; it never holds a secret.
+    """
+
+    code: ClassVar[str] = "vnfm-error"
+    title: ClassVar[str] = "VNFM error"
+    retryable: ClassVar[bool] = False
+    status: ClassVar[int] = 500
+    """What an operation that ends in this error shows as ``error.status`` (HTTP semantics, api.md 4.6)."""
+
+
+class NotFound(VnfmError):
+    """What was asked for does not exist."""
+
+    code = "not-found"
+    title = "Not found"
+    status = 404
+
+
+class Conflict(VnfmError):
+    """The request does not fit the present state."""
+
+    code = "conflict"
+    title = "Conflict"
+    status = 409
+
+
+class InvalidInput(VnfmError):
+    """The caller's input is malformed: ``field`` (a JSON path) says where, the message what was expected."""
+
+    code = "invalid-input"
+    title = "Invalid input"
+    status = 400
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}" if field else reason)
+        self.field, self.reason = field, reason
+
+
+class Unprocessable(InvalidInput):
+    """The input is well-formed but cannot work here: it contradicts the package, the VIM or another value."""
+
+    code = "unprocessable"
+    title = "Unprocessable request"
+    status = 422
+
+
+class OutsideUnavailable(VnfmError):
+    """Something outside (VIM, machine, broker, database) does not answer now; later it may."""
+
+    code = "outside-unavailable"
+    title = "Outside system unavailable"
+    retryable = True
+    status = 503
+
+
+class TimedOut(VnfmError):
+    """A deadline passed before the work was done."""
+
+    code = "timed-out"
+    title = "Deadline passed"
+    status = 504

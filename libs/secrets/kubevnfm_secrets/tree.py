@@ -1,0 +1,109 @@
+"""Secrets inside free-form JSON (KeyValuePairs): found by their names, carried as Secret leaves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
+
+from kubevnfm_secrets.keyring import KeyRing
+from kubevnfm_secrets.secret import MASK, SEALED_KEY, Secret, ring_of
+
+_SECRET_NAME = re.compile(
+    r"(pass(word|wd|phrase)|secret|token|private_?key|client_?key|certificate_?key|access_?key|api_?key|kubeconfig"
+    r"|credentials?)$",
+    re.IGNORECASE,
+)
+_CREDENTIALS_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECASE)
+"""``scheme://user:password@host``, as proxy settings carry it."""
+
+
+def hide(tree: Any) -> Any:
+    """Return the JSON tree with every text that is secret by its name, or a URL with credentials, as a Secret.
+
+    Below a secret name everything is hidden: numbers and booleans too, and the leaves of objects and arrays.
+    """
+    return _hide(tree, is_secret=False)
+
+
+def _hide(node: Any, *, is_secret: bool) -> Any:
+    if isinstance(node, Secret) or node is None:
+        return node
+    if isinstance(node, Mapping):
+        return {
+            name: _hide(value, is_secret=is_secret or bool(_SECRET_NAME.search(str(name))))
+            for name, value in node.items()
+        }
+    if isinstance(node, list | tuple):
+        return [_hide(value, is_secret=is_secret) for value in node]
+    if is_secret and not isinstance(node, bool):
+        return Secret(str(node))
+    if isinstance(node, str) and _CREDENTIALS_IN_URL.match(node):
+        return Secret(node)
+    return node
+
+
+def map_secrets(tree: Any, change: Callable[[Secret], Any]) -> Any:
+    """Return the tree with every Secret leaf replaced by ``change`` of it."""
+    if isinstance(tree, Secret):
+        return change(tree)
+    if isinstance(tree, Mapping):
+        return {name: map_secrets(value, change) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [map_secrets(value, change) for value in tree]
+    return tree
+
+
+def mask(tree: Any) -> Any:
+    """Return the tree with ``***`` for every secret."""
+    return map_secrets(tree, lambda _: MASK)
+
+
+def sealed(tree: Any, ring: KeyRing) -> Any:
+    """Return the tree as documents and messages hold it."""
+    return map_secrets(tree, lambda secret: secret.document(ring))
+
+
+def revealed(tree: Any, ring: KeyRing) -> Any:
+    """Return the tree in clear: for the moment of use only."""
+    return map_secrets(tree, lambda secret: secret.reveal(ring))
+
+
+def opened(tree: Any) -> Any:
+    """Return the tree of a document or message with its sealed values as Secret leaves again."""
+    if isinstance(tree, Mapping):
+        if set(tree) == {SEALED_KEY} and isinstance(tree[SEALED_KEY], str):
+            return Secret.from_sealed(tree[SEALED_KEY])
+        return {name: opened(value) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [opened(value) for value in tree]
+    return tree
+
+
+def without_secrets(tree: Any) -> Any:
+    """Return the tree with its secrets left out (SOL003 V3.7.1 clause 4.4.1: sensitive information)."""
+    if isinstance(tree, Mapping):
+        return {name: without_secrets(value) for name, value in tree.items() if not isinstance(value, Secret)}
+    if isinstance(tree, list | tuple):
+        return [without_secrets(value) for value in tree if not isinstance(value, Secret)]
+    return tree
+
+
+def _write(tree: Any, info: SerializationInfo) -> Any:
+    ring = ring_of(info)
+    if ring is not None:
+        return sealed(tree, ring)
+    return mask(tree) if info.mode == "json" else tree
+
+
+SecretParams = Annotated[
+    dict[str, Any],
+    BeforeValidator(opened),
+    PlainSerializer(_write),
+    WithJsonSchema(
+        {"type": "object", "description": "KeyValuePairs; secret values are sealed", "additionalProperties": True}
+    ),
+]
+"""KeyValuePairs with Secret leaves: sealed under ``sealing(ring)``, masked in plain JSON."""
