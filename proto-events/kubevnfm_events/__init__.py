@@ -1,1 +1,36 @@
-"""The contract: every command and event of kubevnfm."""
+"""The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
+
+from kubevnfm_events import credentials, infra, lcm, mgmt, vim
+from kubevnfm_events.base import (
+    MESSAGES,
+    Command,
+    Envelope,
+    Event,
+    Facts,
+    InvalidMessage,
+    Message,
+    decode,
+    from_document,
+)
+from kubevnfm_events.common import ClusterAccess, CommandFailed, PackageRef, VimConnection
+
+__all__ = [
+    "MESSAGES",
+    "ClusterAccess",
+    "Command",
+    "CommandFailed",
+    "Envelope",
+    "Event",
+    "Facts",
+    "InvalidMessage",
+    "Message",
+    "PackageRef",
+    "VimConnection",
+    "credentials",
+    "decode",
+    "from_document",
+    "infra",
+    "lcm",
+    "mgmt",
+    "vim",
+]

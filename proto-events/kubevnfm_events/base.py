@@ -1,0 +1,194 @@
+"""Message, Command, Event, and the CloudEvents 1.0 envelope that carries them (structured JSON mode).
+
+``type`` is ``kubevnfm.<domain>.<thing>.<what>.v1`` (commands: ``kubevnfm.<domain>.<what>.v1``); the routing key of an
+event is the type without prefix and version. Within ``v1`` only optional fields are added; anything else is a new class.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Generic, TypeVar
+from uuid import uuid4
+
+from kubevnfm_secrets import KeyRing, sealing
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+PREFIX = "kubevnfm."
+VERSION = ".v1"
+
+
+class InvalidMessage(ValueError):
+    """The bytes are no message of this contract; the text says why and never quotes a value."""
+
+
+class Facts(BaseModel):
+    """A part of a message."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+class Message(Facts):
+    """What an envelope carries."""
+
+    type: ClassVar[str] = ""
+    """The CloudEvents ``type``; set by ``kind=`` in the class statement."""
+
+    def __init_subclass__(cls, kind: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not kind:
+            return
+        cls.type = f"{PREFIX}{kind}{VERSION}"
+        if MESSAGES.setdefault(cls.type, cls) is not cls:
+            raise TypeError(f"two messages of type {cls.type}")
+
+    @classmethod
+    def routing_key(cls) -> str:
+        """Return the type without prefix and version."""
+        return cls.type.removeprefix(PREFIX).removesuffix(VERSION)
+
+
+MESSAGES: dict[str, type[Message]] = {}
+"""Every message class by its CloudEvents type."""
+
+
+class Command(Message):
+    """Asks one service to do one thing; answered by exactly one event with the same operation, step and attempt."""
+
+    service: ClassVar[str] = ""
+    """The service it is addressed to: ``infra-openstack`` and so on."""
+
+    def __init_subclass__(cls, kind: str = "", service: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(kind=kind, **kwargs)
+        if service:
+            cls.service = service
+
+
+class Event(Message):
+    """Tells what is true now."""
+
+
+M = TypeVar("M", bound=Message, covariant=True)
+A = TypeVar("A", bound=Message)
+
+
+@dataclass(frozen=True)
+class Envelope(Generic[M]):
+    """A CloudEvents 1.0 event; the extension attributes keep CloudEvents' lower-case names."""
+
+    data: M
+    source: str
+    """``/kubevnfm/<service>``."""
+    subject: str = ""
+    """The VNF instance id (or, for messages about none, the id of the package, VIM ... they are about)."""
+    id: str = field(default_factory=lambda: str(uuid4()))
+    time: datetime = field(default_factory=lambda: datetime.now(UTC))
+    operationid: str = ""
+    """The VNF LCM operation occurrence."""
+    stepid: str = ""
+    attempt: int = 0
+    """Counts the tries of the step, from 1; 0 outside steps."""
+    causationid: str = ""
+    """The id of the message that this one answers or follows from."""
+    traceparent: str = ""
+    """W3C Trace Context."""
+    deadline: datetime | None = None
+    """Commands: after this moment the step has failed and must not be begun."""
+
+    @property
+    def type(self) -> str:
+        return self.data.type
+
+    @property
+    def is_command(self) -> bool:
+        return isinstance(self.data, Command)
+
+    def follow_up(self, data: A, *, source: str) -> Envelope[A]:
+        """Return an envelope for ``data`` as an answer to, or news about, this one."""
+        return Envelope(
+            data=data,
+            source=source,
+            subject=self.subject,
+            operationid=self.operationid,
+            stepid=self.stepid,
+            attempt=self.attempt,
+            causationid=self.id,
+            traceparent=self.traceparent,
+        )
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the structured-mode JSON object; secrets are sealed."""
+        attributes: dict[str, Any] = {
+            "specversion": "1.0",
+            "id": self.id,
+            "source": self.source,
+            "type": self.type,
+            "time": self.time.isoformat(),
+            "datacontenttype": "application/json",
+        }
+        optional = {
+            "subject": self.subject,
+            "operationid": self.operationid,
+            "stepid": self.stepid,
+            "attempt": self.attempt,
+            "causationid": self.causationid,
+            "traceparent": self.traceparent,
+            "deadline": self.deadline.isoformat() if self.deadline else "",
+        }
+        attributes.update({name: value for name, value in optional.items() if value})
+        attributes["data"] = self.data.model_dump(mode="json", context=sealing(ring), exclude_none=True)
+        return attributes
+
+    def encode(self, ring: KeyRing) -> bytes:
+        """Return the UTF-8 JSON of ``document``."""
+        return json.dumps(self.document(ring), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode(raw: bytes | str) -> Envelope[Message]:
+    """Read an envelope. Raises InvalidMessage for anything that is none, or whose type or data is not of the contract."""
+    try:
+        document = json.loads(raw)
+    except ValueError as error:
+        raise InvalidMessage(f"not JSON: {error}") from error
+    return from_document(document)
+
+
+def from_document(document: Any) -> Envelope[Message]:
+    """As ``decode``, from the JSON object."""
+    if not isinstance(document, Mapping):
+        raise InvalidMessage("a JSON object expected")
+    for name in ("specversion", "id", "source", "type"):
+        if not isinstance(document.get(name), str) or not document[name]:
+            raise InvalidMessage(f"{name}: required by CloudEvents 1.0")
+    if document["specversion"] != "1.0":
+        raise InvalidMessage(f"specversion: 1.0 expected, got {document['specversion']}")
+    message_class = MESSAGES.get(document["type"])
+    if message_class is None:
+        raise InvalidMessage(f"type: {document['type']} is unknown")
+    try:
+        data = message_class.model_validate(document.get("data"))
+        time = datetime.fromisoformat(document["time"]) if "time" in document else datetime.now(UTC)
+        deadline = datetime.fromisoformat(document["deadline"]) if document.get("deadline") else None
+        attempt = int(document.get("attempt", 0))
+    except ValidationError as error:
+        places = "; ".join(
+            f"data.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
+        )
+        raise InvalidMessage(places) from error
+    except (TypeError, ValueError) as error:
+        raise InvalidMessage(str(error)) from error
+    return Envelope(
+        data=data,
+        source=document["source"],
+        subject=str(document.get("subject", "")),
+        id=document["id"],
+        time=time,
+        operationid=str(document.get("operationid", "")),
+        stepid=str(document.get("stepid", "")),
+        attempt=attempt,
+        causationid=str(document.get("causationid", "")),
+        traceparent=str(document.get("traceparent", "")),
+        deadline=deadline,
+    )

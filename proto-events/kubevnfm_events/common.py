@@ -1,0 +1,74 @@
+"""Parts that messages of several domains share, and the one failure event."""
+
+from __future__ import annotations
+
+from kubevnfm_secrets import Secret, SecretParams
+from pydantic import Field
+
+from kubevnfm_events.base import Event, Facts
+
+
+class PackageRef(Facts):
+    """The VNF package that an operation works from."""
+
+    package_id: str
+    """VnfPkgInfo id; files are asked of lcm-api's internal API by it."""
+    vnfd_id: str
+    checksum: str = ""
+    """SHA-256 of the CSAR, hex; caches are keyed by it."""
+
+
+class VimConnection(Facts):
+    """SOL003 VimConnectionInfo (4.4.1.6): how to reach one VIM, with its access data.
+
+    Either ``vim_id`` alone (ask vim-registry when it is used) or the full data as a request gave it.
+    """
+
+    vim_id: str | None = None
+    vim_type: str = ""
+    """``ETSINFV.OPENSTACK_KEYSTONE.V_3``, ``ETSINFV.KUBERNETES.V_1`` ..."""
+    interface_info: dict[str, object] = Field(default_factory=dict)
+    """``endpoint``; Kubernetes: ``ssl_ca_cert`` (PEM); OpenStack: ``skipCertificateVerification`` ..."""
+    access_info: SecretParams = Field(default_factory=dict)
+    """OpenStack: username, password, project, projectDomain, userDomain, region. Kubernetes: bearer_token, or
+    username and password, or client_certificate and client_key."""
+    extra: SecretParams = Field(default_factory=dict)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether the access data must be asked of vim-registry."""
+        return not self.access_info and self.vim_id is not None
+
+
+class ClusterAccess(Facts):
+    """How to reach a finished Kubernetes cluster as its administrator (sequences.md 4.5)."""
+
+    server: str
+    """``https://<address>:<port>``."""
+    bearer_token: Secret
+    ssl_ca_cert: str
+    """PEM."""
+    ssl_ca_cert_hash: str
+    """``sha256:<hex>`` of the CA's public key, as kubeadm join takes it."""
+    certificate_key: Secret | None = None
+    """kubeadm's key for control-plane joins; worthless after two hours."""
+    kubernetes_version: str = ""
+
+
+class CommandFailed(Event, kind="service.command.failed"):
+    """A command ended without success; the same for every service."""
+
+    command: str
+    """The type of the command that failed."""
+    code: str
+    """Stable slug of the cause, such as ``quota-exceeded``."""
+    title: str
+    """The layer that failed: "Stack creation failed", "Management driver failed" ..."""
+    detail: str
+    """One text for a person; names the node or resource; secrets masked."""
+    status: int = 500
+    """HTTP semantics, for ProblemDetails (api.md 4.6)."""
+    node: str = ""
+    """The node (host name) where it failed, if it was one."""
+    task: str = ""
+    """The task on that node."""

@@ -1,0 +1,40 @@
+"""Credentials of workload clusters, called back to credentials-receiver (capi.md chapter 10)."""
+
+from __future__ import annotations
+
+from kubevnfm_events.base import Event
+
+
+class CredentialsReceived(Event, kind="credentials.received"):
+    """New credentials are stored; no secret here, vim-registry fetches them by id."""
+
+    credentials_id: str
+    vnf_instance_id: str
+    cluster_name: str
+    cluster_uid: str
+    content_sha256: str
+    register_vim: bool = True
+    vim_name: str | None = None
+    vim_default: bool = False
+
+
+class CredentialsRotated(Event, kind="credentials.rotated"):
+    """A cluster's credentials were replaced."""
+
+    credentials_id: str
+    vnf_instance_id: str
+    cluster_name: str
+    cluster_uid: str
+    content_sha256: str
+    register_vim: bool = True
+    vim_name: str | None = None
+    vim_default: bool = False
+
+
+class CredentialsDeleted(Event, kind="credentials.deleted"):
+    """A cluster is gone and its credentials are erased."""
+
+    credentials_id: str
+    vnf_instance_id: str
+    cluster_name: str
+    cluster_uid: str

@@ -1,0 +1,222 @@
+"""Infrastructure: Heat stacks (infra-openstack) and Kubernetes objects (infra-k8s)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from kubevnfm_secrets import SecretParams
+from pydantic import Field
+
+from kubevnfm_events.base import Command, Event, Facts
+from kubevnfm_events.common import PackageRef, VimConnection
+
+# --- Heat -------------------------------------------------------------------------------------------------------------
+
+
+class UserData(Facts):
+    """The LCM operation user data class of the package (sequences.md 6.4)."""
+
+    path: str
+    """Relative to the CSAR's root."""
+    class_name: str
+
+
+class PortFacts(Facts):
+    """A Neutron port (or floating IP) of a stack."""
+
+    name: str
+    """Heat resource name, by which requests name connection points (``ssh_cp_name`` ...)."""
+    resource_id: str
+    resource_type: str = "OS::Neutron::Port"
+    addresses: tuple[str, ...] = ()
+    """Fixed addresses; of a floating IP: none."""
+    floating_address: str | None = None
+    mac: str | None = None
+    network_id: str | None = None
+    subnet_ids: tuple[str, ...] = ()
+    subnet_cidrs: tuple[str, ...] = ()
+    """CIDR by fixed address, in the order of ``addresses``."""
+
+
+class StorageFacts(Facts):
+    """A Cinder volume of a stack."""
+
+    name: str
+    resource_id: str
+    server_id: str | None = None
+
+
+class NetworkFacts(Facts):
+    """A Neutron network made by a stack."""
+
+    name: str
+    resource_id: str
+
+
+class ServerFacts(Facts):
+    """A Nova server of a stack: one VNFC."""
+
+    vnfc_id: str
+    """vnfcResourceInfo id: derived from stack resource and server id, so a rebuilt server is a new one."""
+    name: str
+    """Heat resource name (``masterNode``)."""
+    vdu_id: str
+    server_id: str
+    server_name: str = ""
+    host: str | None = None
+    """OS-EXT-SRV-ATTR:host, or the hashed hostId where the tenant may not see it."""
+    zone: str | None = None
+    stack_id: str
+    """The (nested) stack that holds the server."""
+    group: str | None = None
+    """Resource name of the AutoScalingGroup or clone that it belongs to, in the top stack."""
+    member: str | None = None
+    """Resource name of the member within the group."""
+    created_at: datetime | None = None
+    ports: tuple[PortFacts, ...] = ()
+    """The ports and floating IPs declared beside the server in its (nested) stack, bound to it or not."""
+    image_id: str | None = None
+    flavor: str | None = None
+
+
+class StackResources(Facts):
+    """What a stack holds, read through all its nested stacks."""
+
+    stack_id: str
+    stack_name: str
+    servers: tuple[ServerFacts, ...] = ()
+    ports: tuple[PortFacts, ...] = ()
+    """Ports and floating IPs of the top stack."""
+    networks: tuple[NetworkFacts, ...] = ()
+    volumes: tuple[StorageFacts, ...] = ()
+    images: tuple[str, ...] = ()
+    """Ids of the Glance images that were made for this VNF from its package."""
+
+
+class CreateResources(Command, kind="infra.openstack.create_resources", service="infra-openstack"):
+    """Create the VNF's stack from its package, or go on with the one an earlier delivery made."""
+
+    vnf_instance_id: str
+    tag: str
+    """Stack tag by which a repeated command finds what it made: the instance id."""
+    stack_name: str
+    package: PackageRef
+    vim: VimConnection
+    flavour_id: str
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    """The API that the request came by: decides how user data without a base class of its own is called."""
+    request: SecretParams
+    """InstantiateVnfRequest as the API version had it (SOL003), secrets sealed."""
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant in SOL003 v3 form."""
+    grant_request: SecretParams = Field(default_factory=dict)
+    instance: SecretParams = Field(default_factory=dict)
+    """VnfInstance in SOL003 v3 form, for user data."""
+    user_data: UserData | None = None
+    """None: the built-in default user data."""
+    timeout_s: float = 1200.0
+    """Heat's own deadline for the stack."""
+
+
+class ResourcesCreated(Event, kind="infra.resources.created"):
+    """The VNF's stack is complete."""
+
+    resources: StackResources
+
+
+class DeleteResources(Command, kind="infra.openstack.delete_resources", service="infra-openstack"):
+    """Delete everything that carries the tag: the stack, whole or half made, and the images made for it."""
+
+    vnf_instance_id: str
+    tag: str
+    stack_name: str
+    vim: VimConnection
+    graceful_wait_s: float = 0.0
+    """GRACEFUL termination: wait this long before the stack goes (TerminateVnfRequest gracefulTerminationTimeout)."""
+
+
+class ResourcesDeleted(Event, kind="infra.resources.deleted"):
+    """Nothing of the VNF's stack is left."""
+
+    stack_name: str
+
+
+# --- Kubernetes -------------------------------------------------------------------------------------------------------
+
+
+class VduTarget(Facts):
+    """A VDU that is a Kubernetes workload (capi.md CR-030, CR-031)."""
+
+    vdu_id: str
+    name: str
+    """``properties.name`` of the VDU = ``metadata.name`` of the workload."""
+    replicas: int | None = None
+    """From the instantiation level; None: as the manifest says."""
+
+
+class ObjectFacts(Facts):
+    """One object of a release."""
+
+    api_version: str
+    kind: str
+    namespace: str | None = None
+    name: str
+    uid: str
+    vdu_id: str | None = None
+
+
+class PodFacts(Facts):
+    """A Pod that runs a VDU: one VNFC."""
+
+    vdu_id: str
+    name: str
+    namespace: str
+    uid: str
+    owner_kind: str
+    """Deployment, StatefulSet, DaemonSet, ReplicaSet or Pod."""
+    node: str | None = None
+    addresses: tuple[str, ...] = ()
+
+
+class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s"):
+    """Apply the manifests of a CNF in order and wait until all is ready; a repeat goes on where it stood."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim: VimConnection
+    def_files: tuple[str, ...]
+    """``lcm-kubernetes-def-files``: package paths or URLs, in order."""
+    namespace: str | None = None
+    multi_namespace: bool = False
+    adopt: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams."""
+    wait_timeout_s: float | None = None
+
+
+class ObjectsApplied(Event, kind="infra.resources.applied"):
+    """Every object of the CNF is ready."""
+
+    namespace: str
+    objects: tuple[ObjectFacts, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
+
+
+class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s"):
+    """Delete everything in the instance's inventory, in reverse order, and wait until it is gone."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    grace_period_s: float | None = None
+    """GRACEFUL: pods' grace period; None: the objects' own; 0: FORCEFUL."""
+    force: bool = False
+    """The cluster may be gone or unreachable: give up on what cannot be reached (FORCEFUL termination)."""
+
+
+class ObjectsDeleted(Event, kind="infra.resources.removed"):
+    """Nothing of the CNF is left."""
+
+    count: int = 0

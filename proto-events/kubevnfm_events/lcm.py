@@ -1,0 +1,119 @@
+"""The life cycle (lcm-api): what other systems subscribe to, and lcm-api's own wake-up call."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from kubevnfm_secrets import SecretParams
+from pydantic import Field
+
+from kubevnfm_events.base import Command, Event, Facts
+
+OperationState = Literal[
+    "STARTING", "PROCESSING", "COMPLETED", "FAILED_TEMP", "FAILED", "ROLLING_BACK", "ROLLED_BACK"
+]  # fmt: skip
+
+
+class AdvanceOperation(Command, kind="lcm.advance_operation", service="lcm-api"):
+    """Go on with an operation: insert its occurrence if it is not there yet, grant it, start what can start."""
+
+    occurrence: SecretParams = Field(default_factory=dict)
+    """The occurrence document, while it may not be stored yet (the claim on the instance came first)."""
+
+
+class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm-api"):
+    """Deliver the next notification of one subscription (SOL003 5.4.20)."""
+
+    subscription_id: str
+
+
+class Problem(Facts):
+    """ProblemDetails (RFC 7807, SOL013)."""
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int
+    detail: str
+    instance: str = ""
+
+
+class InstanceCreated(Event, kind="lcm.instance.created"):
+    """A VNF instance identifier was created."""
+
+    vnf_instance_id: str
+    vnf_instance_name: str = ""
+    vnfd_id: str
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+
+
+class InstanceDeleted(Event, kind="lcm.instance.deleted"):
+    """A VNF instance identifier was deleted."""
+
+    vnf_instance_id: str
+    vnf_instance_name: str = ""
+    vnfd_id: str
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+
+
+class OperationChanged(Event, kind="lcm.operation.changed"):
+    """An operation occurrence entered a state (SOL003 5.6.2.2; the table is api.md 4.1)."""
+
+    vnf_lcm_op_occ_id: str
+    vnf_instance_id: str
+    vnf_instance_name: str = ""
+    vnfd_id: str = ""
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+    operation: str
+    """INSTANTIATE, TERMINATE ..."""
+    state: OperationState
+    state_entered_time: datetime
+    is_automatic_invocation: bool = False
+    is_first: bool = False
+    """The first state of the occurrence: its notification has status START."""
+    error: Problem | None = None
+    affected_vnfcs: tuple[dict[str, object], ...] = ()
+    affected_virtual_links: tuple[dict[str, object], ...] = ()
+    affected_virtual_storages: tuple[dict[str, object], ...] = ()
+    changed_info: dict[str, object] | None = None
+
+
+class StepChanged(Event, kind="lcm.step.changed"):
+    """A step of an operation started, ended or failed."""
+
+    vnf_lcm_op_occ_id: str
+    step: str
+    """The step's stable name: ``create_resources`` ..."""
+    title: str
+    """For people: "Create the virtual resources"."""
+    state: Literal["started", "finished", "failed", "undoing", "undone"]
+    attempt: int = 1
+    number: int = 0
+    """Position in the plan, from 1."""
+    of: int = 0
+    """Number of steps in the plan."""
+    duration_s: float | None = None
+    detail: str = ""
+
+
+class RemainsRemoved(Event, kind="lcm.remains.removed"):
+    """Everything that a failed instantiate had left of an instance is gone."""
+
+    vnf_instance_id: str
+
+
+class PackageChanged(Event, kind="lcm.package.changed"):
+    """A VNF package was onboarded, failed to, was enabled, disabled or deleted (SOL005 9.4)."""
+
+    vnf_pkg_id: str
+    vnfd_id: str = ""
+    change: Literal["CREATED", "ONBOARDED", "ERROR", "ENABLED", "DISABLED", "DELETED"]

@@ -1,0 +1,89 @@
+"""Management drivers: what is done inside the machines (mgmt-executor)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kubevnfm_secrets import SecretParams
+from pydantic import Field
+
+from kubevnfm_events.base import Command, Event, Facts
+from kubevnfm_events.common import ClusterAccess, PackageRef
+
+Phase = Literal[
+    "instantiate_start", "instantiate_end", "terminate_start", "terminate_end", "scale_start", "scale_end",
+    "heal_start", "heal_end", "change_external_connectivity_start", "change_external_connectivity_end",
+    "modify_information_start", "modify_information_end",
+]  # fmt: skip
+
+
+class ManagedNode(Facts):
+    """A machine that a driver works on, with the addresses that the request's cp names point to."""
+
+    vnfc_id: str
+    """vnfcResourceInfo id: a rebuilt server has a new one, so host keys and journal start anew."""
+    role: Literal["master", "worker", "storage", "other"]
+    ssh_address: str
+    nic_address: str
+    """The cluster-internal address."""
+    subnet_cidr: str | None = None
+    host: str | None = None
+    """The compute host, for the CIS-node label."""
+    zone: str | None = None
+    server_id: str = ""
+    is_target: bool = True
+    """Whether the phase works on it; others are there for reference (scale, heal)."""
+
+
+class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor"):
+    """Run a life-cycle phase of a management driver on the VNF's machines; a repeat goes on from the journal."""
+
+    vnf_instance_id: str
+    driver: str
+    """The implementation name of the VNFD (``mgmt-drivers-kubernetes``)."""
+    phase: Phase
+    package: PackageRef
+    nodes: tuple[ManagedNode, ...]
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams of the instantiate request, overlaid by those of the present one."""
+    cluster_address: str | None = None
+    """The address of ``cluster_cp_name``: API endpoint or VIP."""
+    cluster_public_address: str | None = None
+    """The floating address of ``cluster_fip_name`` or of the first master."""
+    max_nodes: int | None = None
+    """The most nodes that the VNFD's scaling allows: sizes the pod network's node mask."""
+
+
+class PhaseDone(Event, kind="mgmt.phase.done"):
+    """The driver's phase ended well."""
+
+    driver: str
+    phase: Phase
+    cluster: ClusterAccess | None = None
+    """Cluster drivers, instantiate_end and whole heal: how to reach the cluster."""
+    node_names: dict[str, str] = Field(default_factory=dict)
+    """Kubernetes node name by VNFC id."""
+
+
+class ForgetInstance(Command, kind="mgmt.forget_instance", service="mgmt-executor"):
+    """Purge journal, pinned host keys and node logs of an instance whose machines are gone."""
+
+    vnf_instance_id: str
+
+
+class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):
+    """Nothing about the instance's machines is kept any more."""
+
+
+class TaskProgressed(Event, kind="mgmt.task.progressed"):
+    """A task of a step moved on: for people who watch."""
+
+    node: str = ""
+    """Host name, or ``""`` for the step as a whole."""
+    task: str
+    """Stable name: ``reach``, ``prepare``, ``init``, ``join`` ..."""
+    state: Literal["started", "progressed", "finished", "failed", "skipped"]
+    message: str = ""
+    done: int | None = None
+    total: int | None = None
+    duration_s: float | None = None

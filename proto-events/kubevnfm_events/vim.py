@@ -1,0 +1,67 @@
+"""VIMs: registering, watching, removing (vim-registry)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kubevnfm_secrets import SecretParams
+from pydantic import Field
+
+from kubevnfm_events.base import Command, Event
+from kubevnfm_events.common import VimConnection
+
+VimStatus = Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
+
+
+class RegisterVim(Command, kind="vim.register", service="vim-registry"):
+    """Register a cluster that an operation built, verified by connecting; upsert by (owner instance, name)."""
+
+    vnf_instance_id: str
+    """The owner."""
+    name: str
+    connection: VimConnection
+    is_default: bool = False
+    extra: SecretParams = Field(default_factory=dict)
+
+
+class VimRegistered(Event, kind="vim.registered"):
+    """The VIM exists and answers."""
+
+    vim_id: str
+    name: str
+    vim_type: str
+    endpoint: str
+    kubernetes_version: str = ""
+
+
+class DeregisterVim(Command, kind="vim.deregister", service="vim-registry"):
+    """Remove the VIMs that belong to the instance, with their access data; refused while others use them."""
+
+    vnf_instance_id: str
+    """The owner, whose own use does not count."""
+    name: str | None = None
+    """None: every VIM of the owner."""
+    force: bool = False
+
+
+class VimDeregistered(Event, kind="vim.deregistered"):
+    """The VIMs are gone."""
+
+    vim_ids: tuple[str, ...] = ()
+
+
+class VimStatusChanged(Event, kind="vim.status.changed"):
+    """A VIM answers again, or no longer."""
+
+    vim_id: str
+    name: str
+    old_status: VimStatus
+    status: VimStatus
+    reason: str = ""
+
+
+class VimRegistrationFailed(Event, kind="vim.registration.failed"):
+    """A cluster whose credentials were called back could not be registered as a VIM."""
+
+    credentials_id: str
+    reason: str
