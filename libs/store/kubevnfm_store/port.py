@@ -1,0 +1,131 @@
+"""The DocumentStore port: JSON documents with a revision, queries, and the outbox inside the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+
+from kubevnfm_store.query import Filter, Index, Query, Stored
+
+
+class AlreadyExists(VnfmError):
+    """A document with this id, or with these values of a unique index, is there."""
+
+    code = "already-exists"
+    status = 409
+
+
+class RevisionConflict(VnfmError):
+    """The document is gone or was written by somebody else since it was read; who sees this lost the race."""
+
+    code = "revision-conflict"
+    status = 409
+
+
+class StoreUnavailable(OutsideUnavailable):
+    """The database does not answer."""
+
+    code = "store-unavailable"
+    title = "Database unavailable"
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message that a document caused, stored in the same atomic write, until the relay has published it."""
+
+    id: str
+    document: Mapping[str, Any]
+    """The CloudEvents JSON object, secrets sealed."""
+
+
+@dataclass(frozen=True)
+class PendingOutbox:
+    """A document with messages that were not yet published, oldest first."""
+
+    id: str
+    messages: Sequence[Outgoing]
+
+
+class DocumentStore(Protocol):
+    """What services need of a database. An adapter is an async context manager.
+
+    Every method may raise StoreUnavailable; adapters retry what is safe to repeat a few times before that. Collections
+    come into being with their first document. Times are texts (RFC 3339).
+    """
+
+    async def get(self, collection: str, id: str) -> Stored | None:
+        """Return the document."""
+        ...
+
+    async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
+        """Return those of the documents that exist, in no promised order, in one query."""
+        ...
+
+    async def insert(
+        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        """Store a new document at revision 1. Raises AlreadyExists."""
+        ...
+
+    async def replace(
+        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        """Write the whole body if the revision still holds; adds to the outbox. Raises RevisionConflict."""
+        ...
+
+    async def update(
+        self,
+        collection: str,
+        id: str,
+        fields: Mapping[str, Any],
+        *,
+        unset: Sequence[str] = (),
+        if_revision: int | None = None,
+        where: Filter | None = None,
+        outbox: Sequence[Outgoing] = (),
+    ) -> Stored:
+        """Set the fields (by path) and remove those of ``unset``, atomically, if revision and ``where`` hold.
+
+        Returns the document after the write. Raises RevisionConflict when there is none or a condition fails.
+        """
+        ...
+
+    async def delete(
+        self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
+    ) -> bool:
+        """Remove the document; return whether it was there. With an outbox, what it holds is kept until published.
+
+        Raises RevisionConflict when it is there at another revision.
+        """
+        ...
+
+    async def delete_many(self, collection: str, filter: Filter) -> int:
+        """Remove all documents that fit; return how many. Not for documents with messages in their outbox."""
+        ...
+
+    async def find(self, collection: str, query: Query) -> Sequence[Stored]:
+        """Return the documents of the query; filter, order, page and projection happen in the database."""
+        ...
+
+    async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
+        """Return how many documents fit, counting no further than ``limit``."""
+        ...
+
+    async def ensure_indexes(self, collection: str, indexes: Sequence[Index]) -> None:
+        """Make the collection's indexes if they are missing."""
+        ...
+
+    async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
+        """Return documents with unpublished messages (deleted ones included), by an index, never a scan."""
+        ...
+
+    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+        """Forget messages that were published; leaves the revision alone."""
+        ...
+
+    async def is_ready(self) -> bool:
+        """Tell whether the database answers."""
+        ...

@@ -1,0 +1,130 @@
+"""Filters as one small syntax tree; adapters turn it into their database's query.
+
+Paths are ``/``-divided attribute names (``instantiatedVnfInfo/vnfState``); a name may hold any character but ``/``.
+A path through an array matches if any element does; a missing attribute matches nothing, ``NEQ`` and ``NIN`` included
+(SOL013 5.2.2). Strings compare by code point, numbers by value, booleans by identity; a value of another type than
+the stored one does not match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Json = str | int | float | bool | None
+
+
+class Op(StrEnum):
+    """The comparisons of SOL013 5.2.2."""
+
+    EQ = "eq"
+    NEQ = "neq"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+    IN = "in"
+    NIN = "nin"
+    CONT = "cont"
+    """The stored text contains any of the values."""
+    NCONT = "ncont"
+
+
+@dataclass(frozen=True)
+class Compare:
+    """``path`` compared with the values (one; several for IN, NIN, CONT, NCONT)."""
+
+    path: str
+    op: Op
+    values: Sequence[Json]
+
+
+@dataclass(frozen=True)
+class Exists:
+    """Whether the attribute is there (and not null)."""
+
+    path: str
+    exists: bool = True
+
+
+@dataclass(frozen=True)
+class HasKey:
+    """The map at ``path`` has one of (``present``), or none of, the keys (SOL013 ``@key``)."""
+
+    path: str
+    keys: Sequence[str]
+    present: bool = True
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of the array at ``path`` fits the whole filter (its paths start inside the element)."""
+
+    path: str
+    filter: Filter
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Every filter fits; without filters: everything fits."""
+
+    filters: Sequence[Filter] = ()
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """At least one filter fits."""
+
+    filters: Sequence[Filter]
+
+
+Filter = Compare | Exists | HasKey | Element | AllOf | AnyOf
+
+
+@dataclass(frozen=True)
+class Sort:
+    """Order by the attribute at ``path``; ties by document id, in the same direction."""
+
+    path: str
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which documents, in which order, which part of them, how many."""
+
+    filter: Filter = AllOf()
+    sort: Sort | None = None
+    """None: by document id."""
+    after: tuple[Json, str] | None = None
+    """Key-set paging: (value at the sort path, document id) of the last document of the page before."""
+    limit: int | None = None
+    exclude: Sequence[str] = ()
+    """Paths to leave out of the bodies (projection in the database)."""
+
+
+def by(**equal: Json) -> AllOf:
+    """Return the filter for top-level attributes equal to the values: ``by(vnfdId="x", deleted=False)``."""
+    return AllOf([Compare(path, Op.EQ, [value]) for path, value in equal.items()])
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index that a collection needs; ``fields`` are paths, in order."""
+
+    fields: Sequence[str]
+    unique: bool = False
+    """Unique among documents that have all the fields."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A document as it lies in the store."""
+
+    id: str
+    revision: int
+    """Counts the writes, from 1; a write names the revision it expects."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """JSON; keys never begin with ``$``, except ``$sealed``, and hold no ``.``-meaning: adapters escape what they must."""

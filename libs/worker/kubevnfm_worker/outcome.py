@@ -1,0 +1,52 @@
+"""What a command handler is given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from kubevnfm_events import Command, Event
+
+
+@dataclass(frozen=True)
+class Done:
+    """The work is done; the event says so. It is stored with the inbox record, published, then the command is acked."""
+
+    event: Event
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """Nothing failed, but it takes longer: hold no worker, call the handler again in ``again_in_s`` seconds."""
+
+    again_in_s: float
+
+
+Outcome = Done | NotYet
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """The facts of the delivery that a handler works for."""
+
+    message_id: str
+    operation_id: str
+    step_id: str
+    attempt: int
+    subject: str
+    deadline: datetime | None
+    fencing: int
+    """Grows with every claim of this command: what is written under a smaller number is of a worker that lost it."""
+    tell: Callable[[Event], Awaitable[None]] = field(repr=False)
+    """Publish news (progress) about the command; best effort, never waited for by the work."""
+
+
+C = TypeVar("C", bound=Command)
+CommandHandler = Callable[[C, StepContext], Awaitable[Outcome]]
+"""Looks first, then makes what is missing: it runs twice some day, and in the middle of itself.
+
+It is cancelled when the lease is lost or the service ends. It raises: a ``retryable`` VnfmError - called again with
+growing pauses until the deadline; any other VnfmError - the command has failed (CommandFailed is told); anything else -
+a bug: CommandFailed(code="internal-error") is told, the traceback logged, the message dead-lettered."""
