@@ -1,0 +1,93 @@
+"""The questions that services ask one another over internal HTTP, as ports; `http` has the clients behind them.
+
+Internal APIs listen beside the public one of their service, under ``/internal/v1``, and want
+``Authorization: Bearer <internal token>`` (the same random token in every service's settings). Secrets cross them
+sealed with the common key ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_secrets import Secret
+
+
+class Packages(Protocol):
+    """Asked of lcm-api: ``GET /internal/v1/packages/{id}/archive`` and ``.../files/{path}``."""
+
+    async def folder(self, package: PackageRef) -> Path:
+        """Return a local, read-only folder with the package's files, without its VM images.
+
+        Cached by checksum and fetched once for concurrent callers. Raises NotFound, OutsideUnavailable.
+        """
+        ...
+
+    def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
+        """Yield one file's bytes in chunks: for VM images. Raises NotFound, OutsideUnavailable."""
+        ...
+
+
+class VimDirectory(Protocol):
+    """Asked of vim-registry: ``GET /internal/v1/vims/{id}/connection``."""
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        """Return ``vim`` with endpoint and access data: as it is if it holds them, else from the registry.
+
+        Cached for a few seconds. Raises NotFound (no such VIM), OutsideUnavailable.
+        """
+        ...
+
+
+class VimUsers(Protocol):
+    """Asked of lcm-api: ``GET /internal/v1/vims/{id}/users``."""
+
+    async def users(self, vim_id: str) -> Sequence[str]:
+        """Return the ids of the VNF instances whose vimConnectionInfo names the VIM and that have resources there."""
+        ...
+
+
+class Vims(Protocol):
+    """Asked of vim-registry by the gateway: ``/internal/v1/vims``. Bodies are Tacker's VIM records (api.md 8)."""
+
+    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Verify and register; return the record, secrets masked. Raises InvalidInput, Conflict, OutsideUnavailable."""
+        ...
+
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+        """Return the records that equal one of the values for each name (id, name, type, is_default, status)."""
+        ...
+
+    async def get(self, vim_id: str) -> Mapping[str, Any]:
+        """Return the record, secrets masked. Raises NotFound."""
+        ...
+
+    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Change name, description, is_default, vim_project, auth_cred. Raises NotFound, InvalidInput, Conflict."""
+        ...
+
+    async def delete(self, vim_id: str) -> None:
+        """Remove. Raises NotFound, Conflict while instances use it."""
+        ...
+
+    async def default(self) -> Mapping[str, Any] | None:
+        """Return the default VIM's record, or None."""
+        ...
+
+
+class NodeLogs(Protocol):
+    """Asked of mgmt-executor: ``GET /internal/v1/operations/{id}/log``."""
+
+    def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
+        """Yield the output that the machines gave during an operation, as text, secrets masked."""
+        ...
+
+
+class CredentialsStore(Protocol):
+    """Asked of credentials-receiver by vim-registry: ``GET /internal/v1/credentials/{id}``."""
+
+    async def kubeconfig(self, credentials_id: str) -> Secret:
+        """Return the kubeconfig that was called back. Raises NotFound, OutsideUnavailable."""
+        ...
