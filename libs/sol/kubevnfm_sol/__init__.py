@@ -1,1 +1,1 @@
-"""ETSI SOL data types spelled as the standard does."""
+"""ETSI SOL data types, spelled as the standard does."""

@@ -1,0 +1,29 @@
+"""How SOL types are written here: snake_case in Python, camelCase on the wire, absent rather than null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubevnfm_secrets import KeyRing, sealing
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class SolType(BaseModel):
+    """Base of every SOL data type.
+
+    Unknown attributes of input are ignored (SOL013 forward compatibility), null means absent.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+    )
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the JSON object for the store: camelCase, no nulls, secrets sealed."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))

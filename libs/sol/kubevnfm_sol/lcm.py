@@ -1,0 +1,149 @@
+"""VNF instances, their operations and requests (SOL003 V3.7.1 clause 5.5.2), in the v2 (map-shaped) form."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from kubevnfm_secrets import SecretParams
+from pydantic import Field
+
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.problem import ProblemDetails
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceChanges
+from kubevnfm_sol.vim import VimConnectionInfo
+
+
+class InstantiationState(StrEnum):
+    """Whether the VNF exists in the infrastructure."""
+
+    NOT_INSTANTIATED = "NOT_INSTANTIATED"
+    INSTANTIATED = "INSTANTIATED"
+
+
+class OperationType(StrEnum):
+    """LcmOperationType (clause 5.5.4.2 ff.)."""
+
+    INSTANTIATE = "INSTANTIATE"
+    SCALE = "SCALE"
+    SCALE_TO_LEVEL = "SCALE_TO_LEVEL"
+    CHANGE_FLAVOUR = "CHANGE_FLAVOUR"
+    TERMINATE = "TERMINATE"
+    HEAL = "HEAL"
+    OPERATE = "OPERATE"
+    CHANGE_EXT_CONN = "CHANGE_EXT_CONN"
+    MODIFY_INFO = "MODIFY_INFO"
+    CHANGE_VNFPKG = "CHANGE_VNFPKG"
+
+
+class OperationState(StrEnum):
+    """LcmOperationStateType (clause 5.6.2.2)."""
+
+    STARTING = "STARTING"
+    """Stored and announced; waits for the grant."""
+    PROCESSING = "PROCESSING"
+    """Its steps run; waits for the services' answers."""
+    COMPLETED = "COMPLETED"
+    """Done."""
+    FAILED_TEMP = "FAILED_TEMP"
+    """Stopped by an error; waits for an operator: retry, rollback or fail."""
+    FAILED = "FAILED"
+    """Given up."""
+    ROLLING_BACK = "ROLLING_BACK"
+    """Its compensations run; waits for the services' answers."""
+    ROLLED_BACK = "ROLLED_BACK"
+    """As before the operation, as closely as possible."""
+
+
+class ExtVirtualLinkData(SolType):
+    """Clause 4.4.1.11, v2 form: ``cpConfig`` is a map."""
+
+    id: str = Field(min_length=1, max_length=255)
+    vim_connection_id: str | None = None
+    resource_provider_id: str | None = None
+    resource_id: str = Field(min_length=1, max_length=255)
+    ext_cps: tuple[dict[str, Any], ...] = ()
+    ext_link_ports: tuple[dict[str, Any], ...] | None = None
+
+
+class ExtManagedVirtualLinkData(SolType):
+    """Clause 4.4.1.12."""
+
+    id: str = Field(min_length=1, max_length=255)
+    vnf_virtual_link_desc_id: str
+    vim_connection_id: str | None = None
+    resource_provider_id: str | None = None
+    resource_id: str
+    vnf_link_port: tuple[dict[str, Any], ...] | None = None
+
+
+class CreateVnfRequest(SolType):
+    """Clause 5.5.2.3."""
+
+    vnfd_id: str = Field(min_length=1, max_length=255)
+    vnf_instance_name: str | None = Field(default=None, max_length=255)
+    vnf_instance_description: str | None = Field(default=None, max_length=1024)
+    metadata: SecretParams | None = None
+
+
+class InstantiateVnfRequest(SolType):
+    """Clause 5.5.2.4."""
+
+    flavour_id: str = Field(min_length=1, max_length=255)
+    instantiation_level_id: str | None = Field(default=None, max_length=255)
+    ext_virtual_links: tuple[ExtVirtualLinkData, ...] = ()
+    ext_managed_virtual_links: tuple[ExtManagedVirtualLinkData, ...] = ()
+    vim_connection_info: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    localization_language: str | None = None
+    additional_params: SecretParams = Field(default_factory=dict)
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+
+
+class TerminateVnfRequest(SolType):
+    """Clause 5.5.2.8."""
+
+    termination_type: Literal["FORCEFUL", "GRACEFUL"]
+    graceful_termination_timeout: int | None = Field(default=None, ge=0, le=86_400)
+    """Seconds; ignored with FORCEFUL."""
+    additional_params: SecretParams = Field(default_factory=dict)
+
+
+class VnfInstance(SolType):
+    """Clause 5.5.2.2, without ``_links``, which depend on who asks."""
+
+    id: str
+    vnf_instance_name: str | None = None
+    vnf_instance_description: str | None = None
+    vnfd_id: str
+    vnf_provider: str
+    vnf_product_name: str
+    vnf_software_version: str
+    vnfd_version: str
+    vnf_pkg_id: str
+    """v1 only on the wire."""
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+    vim_connection_info: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    instantiation_state: InstantiationState = InstantiationState.NOT_INSTANTIATED
+    instantiated_vnf_info: InstantiatedVnfInfo | None = None
+    metadata: SecretParams = Field(default_factory=dict)
+    extensions: SecretParams = Field(default_factory=dict)
+
+
+class VnfLcmOpOcc(SolType):
+    """Clause 5.5.2.13, without ``_links``."""
+
+    id: str
+    operation_state: OperationState
+    state_entered_time: str
+    start_time: str
+    vnf_instance_id: str
+    grant_id: str | None = None
+    operation: OperationType
+    is_automatic_invocation: bool = False
+    operation_params: SecretParams = Field(default_factory=dict)
+    is_cancel_pending: bool = False
+    cancel_mode: Literal["GRACEFUL", "FORCEFUL"] | None = None
+    error: ProblemDetails | None = None
+    resource_changes: ResourceChanges | None = None
+    changed_info: dict[str, Any] | None = None

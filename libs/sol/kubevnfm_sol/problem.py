@@ -1,0 +1,27 @@
+"""ProblemDetails (RFC 7807; SOL013 6.3)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kubevnfm_sol.base import SolType
+
+
+class InvalidParam(SolType):
+    """One wrong place of a request body; an extension member of ours."""
+
+    name: str
+    """JSON path."""
+    reason: str
+
+
+class ProblemDetails(SolType):
+    """What went wrong; ``status`` and ``detail`` are mandatory in SOL013 and have no default here."""
+
+    type: str = "about:blank"
+    title: str | None = None
+    status: int
+    detail: str
+    instance: str | None = None
+    invalid_params: tuple[InvalidParam, ...] = Field(default=(), exclude_if=lambda value: not value)
+    request_id: str | None = None

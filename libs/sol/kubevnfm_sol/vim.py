@@ -1,0 +1,42 @@
+"""VimConnectionInfo (SOL003 V3.7.1 clause 4.4.1.6) and the names of VIM types."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubevnfm_secrets import SecretParams
+from pydantic import Field
+
+from kubevnfm_sol.base import SolType
+
+OPENSTACK: Final = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
+KUBERNETES: Final = "ETSINFV.KUBERNETES.V_1"
+
+_LONG_NAME: Final = {
+    "openstack": OPENSTACK,
+    "ETSINFV.OPENSTACK_KEYSTONE.V_2": OPENSTACK,
+    OPENSTACK: OPENSTACK,
+    "kubernetes": KUBERNETES,
+    KUBERNETES: KUBERNETES,
+}
+_SHORT_NAME: Final = {OPENSTACK: "openstack", KUBERNETES: "kubernetes"}
+
+
+def long_vim_type(vim_type: str) -> str:
+    """Return the ETSINFV name for either spelling; other names are passed through."""
+    return _LONG_NAME.get(vim_type, vim_type)
+
+
+def short_vim_type(vim_type: str) -> str:
+    """Return the name that v1 answers print (``openstack``, ``kubernetes``)."""
+    return _SHORT_NAME.get(long_vim_type(vim_type), vim_type)
+
+
+class VimConnectionInfo(SolType):
+    """How to reach a VIM: by reference, or with its access data."""
+
+    vim_id: str | None = None
+    vim_type: str
+    interface_info: dict[str, Any] = Field(default_factory=dict)
+    access_info: SecretParams = Field(default_factory=dict)
+    extra: SecretParams = Field(default_factory=dict)
