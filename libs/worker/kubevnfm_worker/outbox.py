@@ -1,0 +1,90 @@
+"""Writes documents together with the messages they cause, and has these published at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubevnfm_events import Envelope, Message
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Filter, Stored
+
+from kubevnfm_worker.relay import OutboxRelay, outgoing
+
+
+class Outbox:
+    """The writing half of a DocumentStore, with ``events`` (events or commands) in the same atomic write.
+
+    Returns and raises what the store's methods do; when a write fails nothing is published. The collections must be
+    among the relay's, or what a crash interrupts would stay unpublished.
+    """
+
+    def __init__(self, store: DocumentStore, relay: OutboxRelay, key_ring: KeyRing) -> None:
+        self._store, self._relay, self._ring = store, relay, key_ring
+
+    async def insert(
+        self, collection: str, id: str, body: Mapping[str, Any], *, events: Sequence[Envelope[Message]] = ()
+    ) -> Stored:
+        """Store a new document. Raises AlreadyExists."""
+        stored = await self._store.insert(
+            collection, id, body, outbox=[outgoing(event, self._ring) for event in events]
+        )
+        self._relay.kick(collection, id, events)
+        return stored
+
+    async def replace(
+        self,
+        collection: str,
+        id: str,
+        body: Mapping[str, Any],
+        *,
+        if_revision: int,
+        events: Sequence[Envelope[Message]] = (),
+    ) -> Stored:
+        """Write the whole body if the revision still holds. Raises RevisionConflict."""
+        stored = await self._store.replace(
+            collection, id, body, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
+        )
+        self._relay.kick(collection, id, events)
+        return stored
+
+    async def update(
+        self,
+        collection: str,
+        id: str,
+        fields: Mapping[str, Any],
+        *,
+        unset: Sequence[str] = (),
+        if_revision: int | None = None,
+        where: Filter | None = None,
+        events: Sequence[Envelope[Message]] = (),
+    ) -> Stored:
+        """Set and remove fields if revision and ``where`` hold. Raises RevisionConflict."""
+        stored = await self._store.update(
+            collection,
+            id,
+            fields,
+            unset=unset,
+            if_revision=if_revision,
+            where=where,
+            outbox=[outgoing(event, self._ring) for event in events],
+        )
+        self._relay.kick(collection, id, events)
+        return stored
+
+    async def delete(
+        self,
+        collection: str,
+        id: str,
+        *,
+        if_revision: int | None = None,
+        events: Sequence[Envelope[Message]] = (),
+    ) -> bool:
+        """Remove the document; its events are kept until published (there are none if it was not there). Raises RevisionConflict."""
+        was_there = await self._store.delete(
+            collection, id, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
+        )
+        if was_there:
+            self._relay.kick(collection, id, events)
+        return was_there

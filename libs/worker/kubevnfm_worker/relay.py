@@ -1,0 +1,160 @@
+"""Publishes what documents hold in their outbox and then removes it from there; also what a crash left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_events import Envelope, InvalidMessage, Message, from_document
+from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore, Outgoing, StoreUnavailable
+
+log = structlog.get_logger()
+
+_CLEAR_AFTER_S = 0.01
+"""Messages of one document that are confirmed within this time are forgotten in one write."""
+
+
+def outgoing(envelope: Envelope[Message], ring: KeyRing) -> Outgoing:
+    """Return the envelope as a document's outbox keeps it; secrets are sealed."""
+    return Outgoing(id=envelope.id, document=envelope.document(ring))
+
+
+class OutboxRelay:
+    """Brings stored messages to the bus: at once after a write (``kick``), and by sweeping after a crash.
+
+    Each message is published by a task of its own, started in the order of the document: in process a publish lasts
+    as long as its handler, and must not hold up the next one. What was not published when the relay is closed stays
+    in its document for the next sweep, here or in another replica. An async context manager.
+    """
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        bus: MessageBus,
+        *,
+        collections: Sequence[str],
+        sweep_s: float = 5.0,
+        settle_s: float = 3.0,
+        drain_s: float = 1.0,
+        clock: Clock | None = None,
+    ) -> None:
+        """``settle_s``: younger messages are left to the replica that wrote them; ``drain_s``: how long closing waits."""
+        self._store, self._bus = store, bus
+        self._collections = tuple(dict.fromkeys(collections))
+        self._sweep_s, self._settle_s, self._drain_s = sweep_s, settle_s, drain_s
+        self._clock = clock or SystemClock()
+        self._publishing: dict[str, asyncio.Task[None]] = {}
+        self._published: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._clearing: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self._unreadable: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        self._sweeping = asyncio.create_task(self._sweep_forever(), name="outbox-sweep")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
+        if publishing := list(self._publishing.values()):
+            _, unfinished = await asyncio.wait(publishing, timeout=self._drain_s)
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+        if self._clearing is not None:
+            await self._clearing
+
+    def kick(self, collection: str, id: str, envelopes: Sequence[Envelope[Message]]) -> None:
+        """Publish in the background what was just stored in the outbox of ``collection``'s document ``id``."""
+        for envelope in envelopes:
+            if envelope.id in self._publishing:
+                continue
+            task = asyncio.create_task(self._publish(collection, id, envelope), name=f"publish-{envelope.type}")
+            self._publishing[envelope.id] = task
+            task.add_done_callback(partial(self._forget_task, envelope.id))
+
+    def _forget_task(self, message_id: str, _: asyncio.Task[None]) -> None:
+        self._publishing.pop(message_id, None)
+
+    async def idle(self) -> None:
+        """Return when everything that was kicked is published and forgotten by its documents: for tests and tools."""
+        while waiting := [*self._publishing.values(), *([self._clearing] if self._clearing else [])]:
+            await asyncio.wait(waiting)
+
+    async def sweep(self) -> None:
+        """Publish what lies in the outboxes for longer than ``settle_s`` and is not being published here."""
+        for collection in self._collections:
+            # Documents whose messages are on their way here come back from every query until they are confirmed, so
+            # they must not fill the page.
+            pending = await self._store.pending_outbox(collection, limit=100 + len(self._publishing))
+            for document in pending:
+                self.kick(collection, document.id, [*self._left_behind(document.messages)])
+
+    def _left_behind(self, messages: Sequence[Outgoing]) -> Sequence[Envelope[Message]]:
+        left: list[Envelope[Message]] = []
+        for message in messages:
+            if message.id in self._publishing or message.id in self._unreadable or not self._is_settled(message):
+                continue
+            try:
+                left.append(from_document(message.document))
+            except InvalidMessage as error:
+                # Written by a newer or broken version: it stays where it is for a person to see.
+                self._unreadable.add(message.id)
+                log.error("outbox_message_unreadable", message_id=message.id, reason=str(error))
+        return left
+
+    def _is_settled(self, message: Outgoing) -> bool:
+        try:
+            written = datetime.fromisoformat(str(message.document["time"]))
+        except (KeyError, ValueError):
+            return True
+        return self._clock.now() - written >= timedelta(seconds=self._settle_s)
+
+    async def _publish(self, collection: str, id: str, envelope: Envelope[Message]) -> None:
+        try:
+            await self._bus.publish(envelope)
+        except VnfmError as error:
+            log.warning("publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
+            return
+        self._published[collection, id].append(envelope.id)
+        if self._clearing is None:
+            self._clearing = asyncio.create_task(self._clear(), name="outbox-clear")
+
+    async def _clear(self) -> None:
+        try:
+            while self._published:
+                await asyncio.sleep(_CLEAR_AFTER_S)
+                published, self._published = self._published, defaultdict(list)
+                results: list[Any] = await asyncio.gather(
+                    *(self._store.clear_outbox(*document, ids) for document, ids in published.items()),
+                    return_exceptions=True,
+                )
+                for result in results:
+                    if isinstance(result, StoreUnavailable):
+                        # They stay in their documents, so a sweep tells them once more: at least once, not never.
+                        log.warning("outbox_not_cleared", reason=str(result))
+                    elif isinstance(result, BaseException):
+                        raise result
+        finally:
+            self._clearing = None
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except StoreUnavailable as error:
+                log.warning("outbox_sweep_postponed", reason=str(error))
+            await asyncio.sleep(self._sweep_s)
