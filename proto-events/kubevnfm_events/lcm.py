@@ -22,6 +22,14 @@ class AdvanceOperation(Command, kind="lcm.advance_operation", service="lcm-api")
     """The occurrence document, while it may not be stored yet (the claim on the instance came first)."""
 
 
+class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api"):
+    """Remove everything that a FAILED instantiate left of an instance; answered by RemainsRemoved when all is gone."""
+
+    vnf_instance_id: str
+    vnf_lcm_op_occ_id: str
+    """The FAILED occurrence, whose plan and draft tell what there may be."""
+
+
 class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm-api"):
     """Deliver the next notification of one subscription (SOL003 5.4.20)."""
 

@@ -1,0 +1,1 @@
+"""What lcm-api reaches outside of itself."""

@@ -1,0 +1,1 @@
+"""The rules of the life cycle: no I/O, no client library."""

@@ -1,0 +1,85 @@
+"""A VNF instance as lcm-api keeps it: the public data type, and what only the VNFM knows beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources
+from kubevnfm_secrets import KeyRing, SecretParams, sealing
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.lcm import VnfInstance
+from pydantic import BaseModel, ConfigDict, Field
+
+COLLECTION = "vnf_instances"
+
+
+class Release(BaseModel):
+    """What of a CNF lies in a cluster."""
+
+    model_config = ConfigDict(frozen=True)
+
+    namespace: str
+    objects: tuple[ObjectFacts, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
+
+
+class InstanceInternals(SolType):
+    """Never shown; lies under ``internal`` in the document, where no filter reaches."""
+
+    current_operation: str | None = None
+    """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
+    kind: Literal["vm", "cnf"] | None = None
+    """What it is made of while INSTANTIATED."""
+    vim_key: str | None = None
+    """Which entry of vimConnectionInfo its resources live on."""
+    stack_name: str | None = None
+    resources: StackResources | None = None
+    release: Release | None = None
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams of the instantiate request: the defaults of later operations."""
+    cluster_vim_id: str | None = None
+    """The VIM that the instance's own cluster was registered as."""
+    cluster_vim_key: str | None = None
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as the flavour maps them."""
+    remains_of: str | None = None
+    """The FAILED instantiate occurrence whose resources may still exist."""
+    finished_operations: tuple[str, ...] = ()
+    """The last few occurrences whose result is in this document: repeats of a finish find themselves here."""
+
+
+class InstanceRecord(BaseModel):
+    """The document of one VNF instance."""
+
+    model_config = ConfigDict(frozen=True)
+
+    vnf: VnfInstance
+    created_at: str
+    updated_at: str
+    internals: InstanceInternals = InstanceInternals()
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the body for the store: VnfInstance's attributes at the top, so that filters find them."""
+        body = self.vnf.document(ring)
+        internals = self.internals.model_dump(mode="json", by_alias=True, exclude_defaults=True, context=sealing(ring))
+        body.update({"createdAt": self.created_at, "updatedAt": self.updated_at, "internal": internals})
+        return body
+
+    @classmethod
+    def from_document(cls, body: Mapping[str, Any]) -> Self:
+        """Read what ``document`` wrote."""
+        return cls(
+            vnf=VnfInstance.model_validate(body),
+            created_at=body["createdAt"],
+            updated_at=body["updatedAt"],
+            internals=InstanceInternals.model_validate(body.get("internal", {})),
+        )
+
+    def with_vnf(self, **changes: Any) -> Self:
+        """Return the record with attributes of the public part changed."""
+        return self.model_copy(update={"vnf": self.vnf.model_copy(update=changes)})
+
+    def with_internals(self, **changes: Any) -> Self:
+        """Return the record with internals changed."""
+        return self.model_copy(update={"internals": self.internals.model_copy(update=changes)})

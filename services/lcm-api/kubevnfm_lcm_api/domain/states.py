@@ -1,0 +1,69 @@
+"""The life of an operation occurrence as one table (SOL003 clause 5.6.2; api.md 4.1). Everything else asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubevnfm_kit.errors import Conflict, VnfmError
+from kubevnfm_sol.lcm import OperationState as S
+from kubevnfm_sol.lcm import OperationType
+
+TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
+    (S.STARTING, "granted"): S.PROCESSING,
+    (S.STARTING, "refused"): S.ROLLED_BACK,
+    (S.PROCESSING, "steps_done"): S.COMPLETED,
+    (S.PROCESSING, "step_failed"): S.FAILED_TEMP,
+    (S.FAILED_TEMP, "retry"): S.PROCESSING,
+    (S.FAILED_TEMP, "rollback"): S.ROLLING_BACK,
+    (S.FAILED_TEMP, "fail"): S.FAILED,
+    (S.ROLLING_BACK, "steps_undone"): S.ROLLED_BACK,
+    (S.ROLLING_BACK, "step_failed"): S.FAILED_TEMP,
+}
+
+TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.ROLLED_BACK})
+"""From here nothing moves any more; the instance is free."""
+
+CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
+    OperationType.INSTANTIATE: True,
+    OperationType.TERMINATE: False,
+    OperationType.HEAL: False,
+}
+"""api.md 4.3; an operation that is not named here has no plan yet."""
+
+
+class IllegalTransition(Conflict):
+    """The occurrence's state does not allow what was asked (SOL003 5.4.14 ff.: 409)."""
+
+    code = "illegal-transition"
+
+    def __init__(self, state: S, trigger: str) -> None:
+        super().__init__(f"{trigger} is not possible while the operation occurrence is {state}")
+        self.state, self.trigger = state, trigger
+
+
+class RollbackUnsupported(VnfmError):
+    """The operation has no way back; retry or fail remain (SOL003 5.4.15.3.1: 404)."""
+
+    code = "rollback-unsupported"
+    title = "Rollback not supported"
+    status = 404
+
+    def __init__(self, operation: OperationType) -> None:
+        super().__init__(f"{operation} cannot be rolled back: use retry or fail")
+
+
+def next_state(state: S, trigger: str) -> S:
+    """Return the state after ``trigger``; raise IllegalTransition if there is none."""
+    try:
+        return TRANSITIONS[state, trigger]
+    except KeyError:
+        raise IllegalTransition(state, trigger) from None
+
+
+def allowed_tasks(state: S, operation: OperationType) -> frozenset[str]:
+    """Return which error handling tasks an occurrence takes now: of retry, rollback, fail (api.md 4.2)."""
+    tasks = {task for task in ("retry", "rollback", "fail") if (state, task) in TRANSITIONS}
+    if not CAN_BE_ROLLED_BACK.get(operation, False):
+        tasks.discard("rollback")
+    return frozenset(tasks)

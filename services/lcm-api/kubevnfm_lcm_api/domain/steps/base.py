@@ -1,0 +1,64 @@
+"""A step of a sequence: one command and the event that answers it, as pure functions. The engine does all I/O."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
+
+from kubevnfm_events import Command, Event
+from kubevnfm_sol.resources import ResourceChanges
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_lcm_api.domain.instance import InstanceRecord
+
+
+class Draft(BaseModel):
+    """All that is known so far of an operation; grows as replies are folded in; stored with the occurrence."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    vnf_instance_id: str
+
+    def with_(self, **known: Any) -> Any:
+        """Return the draft with more known."""
+        return self.model_copy(update=known)
+
+    def changes(self) -> ResourceChanges:
+        """Return what the operation has added or removed so far, for ``resourceChanges``."""
+        return ResourceChanges()
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance as it is when the operation is COMPLETED."""
+        return instance
+
+    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance as it is when the operation is FAILED: the truth about what exists."""
+        return instance
+
+
+D = TypeVar("D", bound=Draft)
+R = TypeVar("R", bound=Event)
+
+
+class Step(ABC, Generic[D, R]):
+    """One step; a subclass says what it needs, adds, whether it may be repeated, and how it fails."""
+
+    name: ClassVar[str]
+    """Stored with operations: rename the class, never the name."""
+    title: ClassVar[str]
+    """For people who watch: "Create the virtual resources"."""
+    timeout_s: ClassVar[float]
+    """How long the step may take, from the moment it is asked."""
+    reply: ClassVar[type[Event]]
+
+    @abstractmethod
+    def ask(self, draft: D) -> Command:
+        """Return the command that does it."""
+
+    @abstractmethod
+    def fold(self, draft: D, reply: R) -> D:
+        """Return the draft with what the reply told."""
+
+    @abstractmethod
+    def undo(self, draft: D) -> Command | None:
+        """Return the command that takes back whatever of it was done, or None with the reason in a comment."""

@@ -1,0 +1,271 @@
+"""The engine: stores each move of an operation with its messages in one write. All I/O of the saga is here.
+
+Two documents change with an operation, and there is no transaction over both. So the order is fixed: the claim on the
+instance comes before the occurrence is inserted, and the instance's result before the occurrence ends. Both second
+halves are repeated after a crash: the first by the AdvanceOperation in the instance's outbox, the second by the reply
+that the broker delivers again; each finds by ids whether it was done already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+from kubevnfm_bus import Ack, Delivery, Verdict
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.lcm import OperationState
+from kubevnfm_store import AlreadyExists, DocumentStore, RevisionConflict, Stored
+from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
+
+from kubevnfm_lcm_api.domain import instance as instances
+from kubevnfm_lcm_api.domain import occurrence as occurrences
+from kubevnfm_lcm_api.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.domain.plans import read_draft
+from kubevnfm_lcm_api.domain.saga import SOURCE, Move, Saga
+
+log = structlog.get_logger()
+
+_FINISHED_KEPT = 5
+_RACES = 100
+"""Lost races on one document before we call it a fault: far above the handful of services that can meet there."""
+
+
+class OperationRunning(Conflict):
+    """Another operation has claimed the instance (api.md 9)."""
+
+    code = "operation-running"
+
+    def __init__(self, operation: str, occurrence_id: str, state: str) -> None:
+        hint = "; retry, roll back or fail it first" if state == "FAILED_TEMP" else ""
+        super().__init__(f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}")
+        self.occurrence_id = occurrence_id
+
+
+class Engine:
+    """Accepts, advances and ends operations."""
+
+    def __init__(self, *, store: DocumentStore, outbox: Outbox, ring: KeyRing, clock: Clock) -> None:
+        self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
+        self._saga = Saga(ring)
+
+    # --- from the gateway ---------------------------------------------------------------------------------------------
+
+    async def accept(self, stored: Stored, record: OccurrenceRecord) -> None:
+        """Claim the instance and store the occurrence: when this returns, the operation will be carried out.
+
+        ``stored`` is the instance as the request was checked against it. Raises Conflict when it was changed or
+        claimed meanwhile.
+        """
+        occ = record.occ
+        document = record.document(self._ring)
+        wake_up = Envelope[Message](
+            data=AdvanceOperation(occurrence=document),
+            source=SOURCE,
+            id=derived_id("advance", occ.id),
+            subject=occ.vnf_instance_id,
+            operationid=occ.id,
+        )
+        try:
+            await self._outbox.update(
+                instances.COLLECTION,
+                stored.id,
+                {"internal/currentOperation": occ.id},
+                if_revision=stored.revision,
+                events=[wake_up],
+            )
+        except RevisionConflict:
+            raise await self._why_not(stored.id) from None
+        await self._insert(occ.id, document)
+
+    async def why_busy(self, instance: InstanceRecord) -> OperationRunning | None:
+        """Return the error that names the operation which has claimed the instance, None when it is free."""
+        occurrence_id = instance.internals.current_operation
+        if occurrence_id is None:
+            return None
+        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+        if stored is None:  # claimed, and its occurrence not stored yet
+            return OperationRunning("", occurrence_id, OperationState.STARTING)
+        return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
+
+    async def retry(self, occurrence_id: str) -> None:
+        """Start again at the failed steps. Raises NotFound, IllegalTransition."""
+        await self._ask(occurrence_id, lambda record, now: self._saga.retry(record, now))
+
+    async def rollback(self, occurrence_id: str) -> None:
+        """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
+        await self._ask(occurrence_id, lambda record, now: self._saga.rollback(record, now))
+
+    async def fail(self, occurrence_id: str) -> OccurrenceRecord:
+        """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
+        return await self._ask(occurrence_id, lambda record, now: self._saga.fail(record, now))
+
+    # --- from the bus -------------------------------------------------------------------------------------------------
+
+    async def advance_operation(self, delivery: Delivery) -> Verdict:
+        """Insert the occurrence if the process that accepted it could not; grant it; ask the first steps."""
+        command = delivery.envelope.data
+        assert isinstance(command, AdvanceOperation)
+        occurrence_id = delivery.envelope.operationid
+        if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
+            await self._insert(occurrence_id, OccurrenceRecord.from_document(command.occurrence).document(self._ring))
+
+        def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
+            if record.occ.operation_state is not OperationState.STARTING:
+                return None
+            return self._saga.grant(record, derived_id("grant", occurrence_id), now)
+
+        await self._change(occurrence_id, grant)
+        return Ack()
+
+    async def resume_operation(self, delivery: Delivery) -> Verdict:
+        """Take a service's answer: fold it in, ask what comes next, or end the operation."""
+        reply = delivery.envelope
+        if not reply.operationid or not reply.stepid:
+            return Ack()
+        await self._change(reply.operationid, lambda record, now: self._saga.take_reply(record, reply, now))
+        return Ack()
+
+    async def remove_remains(self, command: RemoveRemains, context: StepContext) -> Outcome:
+        """Run the compensations of a FAILED instantiate as an operation of its own; done when all is gone.
+
+        A clean-up that fails is started again, as long as it takes: what was built must not be forgotten.
+        """
+        occurrence_id: str | None = command.vnf_lcm_op_occ_id
+        while occurrence_id is not None:
+            stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+            if stored is None:
+                break
+            failed = OccurrenceRecord.from_document(stored.body)
+            if not await self._cleaned_up(failed):
+                return NotYet(again_in_s=1.0)
+            occurrence_id = read_draft(failed.plan, failed.draft).remains_of
+        return Done(RemainsRemoved(vnf_instance_id=command.vnf_instance_id))
+
+    async def _cleaned_up(self, failed: OccurrenceRecord) -> bool:
+        clean_up_id = derived_id("clean-up", failed.occ.id)
+        stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
+        if stored is None:
+            move = self._saga.clean_up(failed, clean_up_id, self._clock.now())
+            try:
+                await self._outbox.insert(
+                    occurrences.COLLECTION, clean_up_id, move.record.document(self._ring), events=_internal(move)
+                )
+            except AlreadyExists:
+                return False
+            return move.ends
+        state = OperationState(stored.body["operationState"])
+        if state is OperationState.FAILED_TEMP:
+            log.warning("clean_up_failed", occurrence_id=clean_up_id, error=stored.body.get("error"))
+            await self._change(clean_up_id, self._undo_again)
+        return state is OperationState.ROLLED_BACK
+
+    def _undo_again(self, record: OccurrenceRecord, now: datetime) -> Move | None:
+        if record.occ.operation_state is not OperationState.FAILED_TEMP:
+            return None
+        return self._saga.rollback(record, now)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    async def _insert(self, occurrence_id: str, document: dict[str, object]) -> None:
+        started = self._saga.announce(OccurrenceRecord.from_document(document))
+        try:
+            await self._outbox.insert(occurrences.COLLECTION, occurrence_id, document, events=[started])
+        except AlreadyExists:
+            return
+
+    async def _ask(
+        self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
+    ) -> OccurrenceRecord:
+        record = await self._change(occurrence_id, move)
+        if record is None or record.is_internal:
+            raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
+        return record
+
+    async def _change(
+        self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
+    ) -> OccurrenceRecord | None:
+        """Read, move, write; again when somebody else wrote in between. Return the record as it is then."""
+        for _ in range(_RACES):
+            stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+            if stored is None:
+                return None
+            before = OccurrenceRecord.from_document(stored.body)
+            moved = move(before, self._clock.now())
+            if moved is None:
+                return before
+            record = moved.record
+            if moved.ends and not record.is_internal:
+                await self._settle(record)
+            events = _internal(moved) if record.is_internal else list(moved.messages)
+            try:
+                await self._outbox.replace(
+                    occurrences.COLLECTION,
+                    occurrence_id,
+                    record.document(self._ring),
+                    if_revision=stored.revision,
+                    events=events,
+                )
+            except RevisionConflict:
+                continue
+            _note(before, record)
+            return record
+        raise RuntimeError(f"occurrence {occurrence_id}: {_RACES} writes lost in a row")
+
+    async def _settle(self, record: OccurrenceRecord) -> None:
+        """Write the operation's result into the instance and release it; nothing when that was done before."""
+        occ = record.occ
+        for _ in range(_RACES):
+            stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
+            if stored is None:
+                return
+            instance = InstanceRecord.from_document(stored.body)
+            if instance.internals.current_operation != occ.id:
+                return
+            draft = read_draft(record.plan, record.draft)
+            if occ.operation_state is OperationState.COMPLETED:
+                instance = draft.completed(instance)
+            elif occ.operation_state is OperationState.FAILED:
+                instance = draft.given_up(instance, occ.id)
+            finished = (*instance.internals.finished_operations, occ.id)[-_FINISHED_KEPT:]
+            instance = instance.with_internals(current_operation=None, finished_operations=finished)
+            instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
+            try:
+                await self._outbox.replace(
+                    instances.COLLECTION, stored.id, instance.document(self._ring), if_revision=stored.revision
+                )
+            except RevisionConflict:
+                continue
+            return
+        raise RuntimeError(f"instance {occ.vnf_instance_id}: {_RACES} writes lost in a row")
+
+    async def _why_not(self, instance_id: str) -> Exception:
+        stored = await self._store.get(instances.COLLECTION, instance_id)
+        if stored is None:
+            return NotFound(f"VNF instance {instance_id} does not exist")
+        busy = await self.why_busy(InstanceRecord.from_document(stored.body))
+        return busy or Conflict("the VNF instance was changed by another request meanwhile: try again")
+
+
+def _internal(move: Move) -> list[Envelope[Message]]:
+    """Return the messages of a clean-up: its commands; it has no public news."""
+    return [m for m in move.messages if not isinstance(m.data, OperationChanged | StepChanged)]
+
+
+def _note(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
+    occ = after.occ
+    if occ.operation_state is before.occ.operation_state:
+        return
+    facts = {"operation": occ.operation.value, "vnf_instance_id": occ.vnf_instance_id, "operation_id": occ.id}
+    if occ.operation_state in {OperationState.FAILED_TEMP, OperationState.FAILED} and occ.error is not None:
+        log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **facts)
+    else:
+        log.info("operation_changed", state=occ.operation_state.value, **facts)
+
+
