@@ -1,0 +1,46 @@
+"""One call of a handler, as both adapters make it: what it answered, or that it broke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+from kubevnfm_events import Envelope, Message
+
+from kubevnfm_bus.port import Delivery, Handler, Verdict
+
+log = structlog.get_logger()
+
+_LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The handler raised; the message comes again after a pause, or dies."""
+
+    reason: str
+
+
+def pause_s(failures: int) -> float:
+    """Return how long a message rests after its handler broke for the ``failures``-th time: 1, 2, 4 ... 60 s."""
+    return min(2.0 ** (failures - 1), _LONGEST_PAUSE_S)
+
+
+async def attempt(handler: Handler, delivery: Delivery) -> Verdict | Broken:
+    """Call the handler with the message's facts bound to every log line."""
+    envelope = delivery.envelope
+    with structlog.contextvars.bound_contextvars(**_facts(envelope)):
+        try:
+            return await handler(delivery)
+        except Exception as error:  # the edge: whatever breaks must not take the consumer with it
+            log.exception("handler_broke", message_id=envelope.id, type=envelope.type, deliveries=delivery.deliveries)
+            return Broken(f"{type(error).__name__}: {error}")
+
+
+def _facts(envelope: Envelope[Message]) -> dict[str, str | int]:
+    facts: dict[str, str | int] = {
+        "operation_id": envelope.operationid,
+        "step_id": envelope.stepid,
+        "attempt": envelope.attempt,
+    }
+    return {name: value for name, value in facts.items() if value}

@@ -1,0 +1,61 @@
+"""The AMQP headers by which a message remembers what happened to it between two deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_bus.topology import DELAYS_S
+
+_FAILURES: Final = "kubevnfm-failures"
+_REST_MS: Final = "kubevnfm-rest-ms"
+_REASON: Final = "kubevnfm-reason"
+
+
+@dataclass(frozen=True)
+class Past:
+    """How often its handler broke on a message, and how much of its delay is left."""
+
+    failures: int = 0
+    rest_s: float = 0.0
+
+    @classmethod
+    def of(cls, headers: Mapping[str, Any]) -> Past:
+        """Read what ``headers`` of an earlier ``Past`` say; others count as none."""
+        return cls(failures=_number(headers.get(_FAILURES)), rest_s=_number(headers.get(_REST_MS)) / 1000)
+
+    def headers(self) -> dict[str, Any]:
+        """Return the headers to publish with."""
+        return {_FAILURES: self.failures, _REST_MS: round(self.rest_s * 1000)}
+
+
+def rung(delay_s: float) -> tuple[int, float]:
+    """Return the longest rung of the delay ladder that is not longer than ``delay_s`` (>= 1), and what remains."""
+    chosen = max(step for step in DELAYS_S if step <= delay_s)
+    return chosen, delay_s - chosen
+
+
+def returns(headers: Mapping[str, Any]) -> int:
+    """Return how often the broker took the message back from a consumer that was lost."""
+    return _number(headers.get("x-delivery-count"))
+
+
+def dead_headers(reason: str) -> dict[str, Any]:
+    """Return the headers of a message that died; the reason is cut to what an AMQP frame carries with ease."""
+    return {_REASON: reason[:4000]}
+
+
+def reason_of(headers: Mapping[str, Any]) -> str:
+    """Return why a message died: what we wrote, or what the broker noted when it gave up by itself."""
+    reason = headers.get(_REASON)
+    if isinstance(reason, str):
+        return reason
+    noted = headers.get("x-first-death-reason")
+    if noted == "delivery_limit":
+        return "delivered too often without an answer: every consumer was lost over it"
+    return str(noted or "unknown")
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,264 @@
+"""The MessageBus inside one process: for a single node, the demo and tests.
+
+Nothing is kept on disk here: ``publish`` returns when every handler has taken the message, so what was not taken is
+still in the outbox of the document that caused it, and is told again after a restart. Messages pass through their
+JSON form on the way, so that secrets are sealed and the contract is held as on the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from types import TracebackType
+from typing import Self
+
+import structlog
+from kubevnfm_events import Command, Envelope, Message, decode
+from kubevnfm_secrets import KeyRing
+
+from kubevnfm_bus.attempt import Broken, attempt, pause_s
+from kubevnfm_bus.errors import BusClosed
+from kubevnfm_bus.port import Ack, Again, Dead, DeadLetter, Delivery, Handler
+from kubevnfm_bus.routing import fits, owner_of
+
+log = structlog.get_logger()
+
+_DEAD_KEPT = 1000
+"""Dead messages that are kept a service; the oldest give way."""
+
+
+@dataclass(eq=False)
+class _Entry:
+    """A message in one queue."""
+
+    message_id: str
+    type: str
+    body: bytes
+    taken: asyncio.Future[None]
+    failures: int = 0
+
+
+@dataclass(eq=False)
+class _Consumer:
+    handler: Handler
+    free: int
+
+
+@dataclass(eq=False)
+class _Queue:
+    """Messages for the consumers of one name."""
+
+    service: str
+    patterns: set[str] = field(default_factory=set)
+    waiting: deque[_Entry] = field(default_factory=deque)
+    consumers: deque[_Consumer] = field(default_factory=deque)
+
+
+@dataclass(eq=False)
+class _Watch:
+    patterns: Sequence[str]
+    told: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
+
+
+class InProcessBus:
+    """MessageBus by function calls on one event loop. An async context manager; leaving it lets handlers end."""
+
+    def __init__(self, key_ring: KeyRing, *, max_deliveries: int = 10, drain_s: float = 10.0) -> None:
+        """``drain_s``: how long closing waits for running handlers before they are cancelled."""
+        self._ring, self._max_deliveries, self._drain_s = key_ring, max_deliveries, drain_s
+        self._commands: dict[str, _Queue] = {}
+        self._events: dict[str, _Queue] = {}
+        self._watches: list[_Watch] = []
+        self._dead: dict[str, deque[DeadLetter]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._timers: dict[_Entry, asyncio.TimerHandle] = {}
+        self._open = asyncio.Event()
+        self._open.set()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_closed = True
+        self._open.set()
+        left = [entry for queue in self._queues() for entry in queue.waiting] + list(self._timers)
+        for timer in self._timers.values():
+            timer.cancel()
+        for entry in left:
+            _refuse(entry)
+        if self._running:
+            _, unfinished = await asyncio.wait(self._running, timeout=self._drain_s)
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Within the block, published messages wait: for a start, until every service has declared its queues.
+
+        On the broker queues outlive a restart; here an event told before its queue is declared would find nobody.
+        """
+        self._open.clear()
+        try:
+            yield
+        finally:
+            self._open.set()
+
+    async def publish(self, envelope: Envelope[Message]) -> None:
+        """As the port says; raises BusClosed when the bus closes before every handler has taken the message."""
+        if not self._open.is_set():
+            await self._open.wait()
+        if self._is_closed:
+            raise BusClosed("the message bus is closed")
+        body = envelope.encode(self._ring)
+        if isinstance(envelope.data, Command):
+            queues = [self._command_queue(envelope.data.service)]
+        else:
+            key = envelope.data.routing_key()
+            queues = [queue for queue in self._events.values() if any(fits(p, key) for p in queue.patterns)]
+            for watch in self._watches:
+                if any(fits(pattern, key) for pattern in watch.patterns):
+                    watch.told.put_nowait(body)
+        loop = asyncio.get_running_loop()
+        entries = [_Entry(envelope.id, envelope.type, body, loop.create_future()) for _ in queues]
+        for queue, entry in zip(queues, entries, strict=True):
+            queue.waiting.append(entry)
+            self._serve(queue)
+        for entry in entries:
+            await asyncio.shield(entry.taken)
+
+    async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
+        """As the port says."""
+        queue = self._command_queue(service)
+        queue.consumers.append(_Consumer(handler, concurrency))
+        self._serve(queue)
+
+    async def consume_events(
+        self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
+    ) -> None:
+        """As the port says."""
+        known = self._events.setdefault(queue, _Queue(service=owner_of(queue)))
+        known.patterns.update(patterns)
+        known.consumers.append(_Consumer(handler, concurrency))
+        self._serve(known)
+
+    @asynccontextmanager
+    async def watch_events(
+        self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
+    ) -> AsyncIterator[None]:
+        """As the port says."""
+        watch = _Watch(tuple(patterns))
+        self._watches.append(watch)
+        task = asyncio.create_task(_tell(watch, handler), name="watch-events")
+        try:
+            yield
+        finally:
+            self._watches.remove(watch)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
+        """As the port says; they are forgotten when the process ends."""
+        return list(islice(self._dead.get(service, ()), limit))
+
+    async def is_ready(self) -> bool:
+        """Tell whether the bus is open."""
+        return not self._is_closed
+
+    async def quiet(self) -> None:
+        """Return when no message is being handled, waits for a free handler, or rests: for tests and tools."""
+        while (
+            waiting := [entry.taken for queue in self._queues() for entry in queue.waiting if queue.consumers]
+            + [entry.taken for entry in self._timers]
+            + list(self._running)
+        ):
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+
+    def _command_queue(self, service: str) -> _Queue:
+        return self._commands.setdefault(service, _Queue(service=service))
+
+    def _queues(self) -> Iterator[_Queue]:
+        yield from self._commands.values()
+        yield from self._events.values()
+
+    def _serve(self, queue: _Queue) -> None:
+        """Hand waiting messages to consumers with a free place, in turn."""
+        while queue.waiting and not self._is_closed:
+            consumer = next((consumer for consumer in queue.consumers if consumer.free), None)
+            if consumer is None:
+                return
+            queue.consumers.rotate(-1)
+            consumer.free -= 1
+            entry = queue.waiting.popleft()
+            task = asyncio.create_task(self._handle(queue, consumer, entry), name=f"handle-{entry.type}")
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _handle(self, queue: _Queue, consumer: _Consumer, entry: _Entry) -> None:
+        try:
+            verdict = await attempt(consumer.handler, Delivery(decode(entry.body), entry.failures + 1))
+            match verdict:
+                case Ack():
+                    _settle(entry)
+                case Again(in_s=in_s):
+                    self._rest(queue, entry, in_s)
+                case Dead(reason=reason):
+                    self._bury(queue, entry, reason)
+                case Broken(reason=reason):
+                    entry.failures += 1
+                    if entry.failures >= self._max_deliveries:
+                        self._bury(queue, entry, reason)
+                    else:
+                        self._rest(queue, entry, pause_s(entry.failures))
+        except asyncio.CancelledError:
+            _refuse(entry)
+            raise
+        finally:
+            consumer.free += 1
+            self._serve(queue)
+
+    def _rest(self, queue: _Queue, entry: _Entry, in_s: float) -> None:
+        if self._is_closed:
+            _refuse(entry)
+            return
+
+        def wake() -> None:
+            del self._timers[entry]
+            queue.waiting.append(entry)
+            self._serve(queue)
+
+        self._timers[entry] = asyncio.get_running_loop().call_later(max(in_s, 0.0), wake)
+
+    def _bury(self, queue: _Queue, entry: _Entry, reason: str) -> None:
+        log.error("message_died", service=queue.service, message_id=entry.message_id, type=entry.type, reason=reason)
+        dead = self._dead.setdefault(queue.service, deque(maxlen=_DEAD_KEPT))
+        dead.append(DeadLetter(queue.service, entry.message_id, entry.type, reason, entry.body))
+        _settle(entry)
+
+
+async def _tell(watch: _Watch, handler: Callable[[Envelope[Message]], Awaitable[None]]) -> None:
+    while True:
+        body = await watch.told.get()
+        try:
+            await handler(decode(body))
+        except Exception:  # the edge: one event that cannot be shown must not end the watch
+            log.exception("watcher_broke")
+
+
+def _settle(entry: _Entry) -> None:
+    if not entry.taken.done():
+        entry.taken.set_result(None)
+
+
+def _refuse(entry: _Entry) -> None:
+    if not entry.taken.done():
+        entry.taken.set_exception(BusClosed("the message bus was closed before the message was taken"))
+        # Whoever published may be gone; then nobody asks for the error, and that is no fault.
+        entry.taken.exception()

@@ -1,0 +1,152 @@
+"""The MessageBus on RabbitMQ.
+
+One connection a process, rebuilt when it is lost; publisher confirms, so that a message is told until the broker has
+it. Plain connections of aio-pika, not its "robust" ones: what is declared and consumed is known here, and doing it
+again after a loss is then the same code as doing it at the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Self
+
+import structlog
+from aio_pika.exceptions import QueueEmpty
+from kubevnfm_events import Command, Envelope, Message
+from kubevnfm_secrets import KeyRing
+
+from kubevnfm_bus import topology
+from kubevnfm_bus.errors import BrokerLost
+from kubevnfm_bus.headers import reason_of
+from kubevnfm_bus.port import DeadLetter, Handler
+from kubevnfm_bus.rabbit_consumer import Consumer, Watcher
+from kubevnfm_bus.rabbit_link import LinkKeeper, broker_errors, message_of, retry_pause_s
+from kubevnfm_bus.routing import owner_of
+
+log = structlog.get_logger()
+
+
+class RabbitBus:
+    """MessageBus over AMQP 0-9-1. Made by ``connect``."""
+
+    def __init__(self, keeper: LinkKeeper, key_ring: KeyRing, *, max_deliveries: int) -> None:
+        self._keeper, self._ring, self._max_deliveries = keeper, key_ring, max_deliveries
+        self._consumers: list[Consumer] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls, url: str, *, service: str, key_ring: KeyRing, max_deliveries: int = 10, drain_s: float = 10.0
+    ) -> AsyncIterator[Self]:
+        """Yield the bus; it connects, and connects again after a loss, in the background.
+
+        ``service`` names the connection on the broker; ``max_deliveries``: how often a handler may break on a message;
+        ``drain_s``: how long leaving waits for running handlers before it cancels them (their messages come again).
+        """
+        keeper = LinkKeeper(url, name=service)
+        bus = cls(keeper, key_ring, max_deliveries=max_deliveries)
+        keeping = asyncio.create_task(keeper.run(), name="amqp-connection")
+        try:
+            yield bus
+        finally:
+            await asyncio.gather(*(consumer.close(drain_s) for consumer in bus._consumers))
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    async def publish(self, envelope: Envelope[Message]) -> None:
+        """As the port says."""
+        message = message_of(envelope.encode(self._ring), message_id=envelope.id, type=envelope.type, headers={})
+        failures = 0
+        while True:
+            link = await self._keeper.link()
+            try:
+                if isinstance(envelope.data, Command):
+                    await link.publish_command(message, envelope.data.service)
+                else:  # an event that nobody has bound a queue for is nobody's
+                    await link.publish(message, exchange=topology.EVENTS, routing_key=envelope.data.routing_key())
+            except BrokerLost as error:
+                failures += 1
+                log.warning("publish_repeated", message_id=envelope.id, type=envelope.type, reason=str(error))
+                await asyncio.sleep(retry_pause_s(failures))
+            else:
+                return
+
+    async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
+        """As the port says; returns when the broker has accepted the consumer."""
+        await self._consume(
+            Consumer(
+                self._keeper,
+                partial(topology.declare_command_queue, service=service),
+                queue=topology.command_queue(service),
+                service=service,
+                handler=handler,
+                concurrency=concurrency,
+                max_deliveries=self._max_deliveries,
+            )
+        )
+
+    async def consume_events(
+        self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
+    ) -> None:
+        """As the port says; returns when the broker has accepted the consumer."""
+        await self._consume(
+            Consumer(
+                self._keeper,
+                partial(topology.declare_event_queue, name=queue, patterns=patterns),
+                queue=topology.event_queue(queue),
+                service=owner_of(queue),
+                handler=handler,
+                concurrency=concurrency,
+                max_deliveries=self._max_deliveries,
+            )
+        )
+
+    @asynccontextmanager
+    async def watch_events(
+        self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
+    ) -> AsyncIterator[None]:
+        """As the port says; what is told while the broker is away is not seen."""
+        watcher = Watcher(self._keeper, partial(topology.declare_watch_queue, patterns=patterns), handler)
+        showing = asyncio.create_task(watcher.show(), name="watch-events")
+        try:
+            await watcher.start()
+            yield
+        finally:
+            await watcher.stop()
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+
+    async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
+        """As the port says. Raises BrokerLost."""
+        link = await self._keeper.link()
+        channel = await link.new_channel()
+        dead: list[DeadLetter] = []
+        with broker_errors():
+            async with channel:  # closing it gives back what was looked at
+                queue = await topology.declare_dead_queue(channel, service)
+                while len(dead) < limit:
+                    try:
+                        message = await queue.get(no_ack=False, timeout=30.0)
+                    except QueueEmpty:
+                        break
+                    dead.append(
+                        DeadLetter(
+                            service=service,
+                            message_id=message.message_id or "",
+                            type=message.type or "",
+                            reason=reason_of(message.headers),
+                            body=message.body,
+                        )
+                    )
+        return dead
+
+    async def is_ready(self) -> bool:
+        """Tell whether the broker is connected."""
+        return self._keeper.is_linked
+
+    async def _consume(self, consumer: Consumer) -> None:
+        self._consumers.append(consumer)
+        await consumer.start()

@@ -1,0 +1,276 @@
+"""Consumers on RabbitMQ: each keeps its place in a queue over losses, and turns verdicts into broker actions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import structlog
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+from kubevnfm_events import Envelope, InvalidMessage, Message, decode
+
+from kubevnfm_bus import topology
+from kubevnfm_bus.attempt import Broken, attempt, pause_s
+from kubevnfm_bus.errors import BrokerLost
+from kubevnfm_bus.headers import Past, dead_headers, returns, rung
+from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler
+from kubevnfm_bus.rabbit_link import Link, LinkKeeper, broker_errors, message_of, retry_pause_s
+
+log = structlog.get_logger()
+
+Declare = Callable[[AbstractChannel], Awaitable[AbstractQueue]]
+
+_HOLD_S: Final = 60.0
+"""Pauses under a second are waited out with the message in hand; after this long in a row it goes back to the broker,
+whose acknowledgement timeout is 30 minutes."""
+
+
+class Subscription:
+    """A place in a queue: subscribes, and does so again whenever connection, channel or queue is lost."""
+
+    def __init__(self, keeper: LinkKeeper, declare: Declare, *, prefetch: int) -> None:
+        self._keeper, self._declare, self._prefetch = keeper, declare, prefetch
+        self._subscribed = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Return once the broker has accepted the consumer."""
+        self._running = asyncio.create_task(self._stay_subscribed(), name="amqp-subscription")
+        await self._subscribed.wait()
+
+    async def stop(self) -> None:
+        """Take no more messages; those in hand may still be answered until the connection closes."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
+        """Be given one message; must return soon."""
+        raise NotImplementedError
+
+    async def _stay_subscribed(self) -> None:
+        failures = 0
+        while True:
+            link = await self._keeper.link()
+            try:
+                await self._subscribe_until_lost(link)
+                failures = 0
+            except BrokerLost as error:
+                failures += 1
+                log.warning("consumer_refused", reason=str(error))
+                await asyncio.sleep(retry_pause_s(failures))
+
+    async def _subscribe_until_lost(self, link: Link) -> None:
+        channel = await link.new_channel()
+        cancelled = asyncio.Event()
+
+        async def take(message: AbstractIncomingMessage) -> None:
+            await self.take(link, channel, message)
+
+        async def note_cancel(_: Any) -> None:
+            cancelled.set()
+
+        with broker_errors():
+            await channel.set_qos(prefetch_count=self._prefetch)
+            queue = await self._declare(channel)
+            underlay = await channel.get_underlay_channel()
+            underlay.on_consumer_cancel_callbacks.add(note_cancel)
+            tag = await queue.consume(take)
+        self._subscribed.set()
+        closed = asyncio.ensure_future(channel.closed())
+        dropped = asyncio.create_task(cancelled.wait())
+        try:
+            await asyncio.wait([closed, dropped], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if not channel.is_closed:
+                with broker_errors():
+                    await queue.cancel(tag, timeout=5.0)
+            raise
+        finally:
+            closed.cancel()
+            dropped.cancel()
+        if not channel.is_closed:
+            with broker_errors():
+                await channel.close()
+
+
+class Consumer(Subscription):
+    """Handles the messages of a durable queue; several at a time, each answered when its handler ended."""
+
+    def __init__(
+        self,
+        keeper: LinkKeeper,
+        declare: Declare,
+        *,
+        queue: str,
+        service: str,
+        handler: Handler,
+        concurrency: int,
+        max_deliveries: int,
+    ) -> None:
+        super().__init__(keeper, declare, prefetch=concurrency)
+        self._queue, self._service = queue, service
+        self._handler, self._max_deliveries = handler, max_deliveries
+        # Handlers outlive a lost channel, so prefetch alone would let their number grow beyond what was allowed.
+        self._places = asyncio.Semaphore(concurrency)
+        self._handling: set[asyncio.Task[None]] = set()
+
+    async def close(self, drain_s: float) -> None:
+        """Take no more messages, and wait for the handlers; cancel those that take longer."""
+        await self.stop()
+        if self._handling:
+            _, unfinished = await asyncio.wait(self._handling, timeout=drain_s)
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+
+    async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
+        """Start handling the message."""
+        in_hand = _InHand(link, channel, message, queue=self._queue, service=self._service)
+        task = asyncio.create_task(self._answer(in_hand), name="amqp-message")
+        self._handling.add(task)
+        task.add_done_callback(self._handling.discard)
+
+    async def _answer(self, message: _InHand) -> None:
+        try:
+            async with self._places:
+                await self._handle(message)
+        except BrokerLost as error:
+            # The answer did not reach the broker, so the message comes again; handlers are made for that.
+            log.warning("answer_lost", message_id=message.id, reason=str(error))
+            await message.give_back()
+
+    async def _handle(self, message: _InHand) -> None:
+        past = message.past
+        if past.rest_s >= 1.0:
+            await message.delay(past.rest_s, past)
+            return
+        if past.rest_s > 0:
+            await asyncio.sleep(past.rest_s)
+        try:
+            envelope = decode(message.body)
+        except InvalidMessage as error:
+            await message.bury(f"invalid message: {error}")
+            return
+        give_back_at = asyncio.get_running_loop().time() + _HOLD_S
+        failures = past.failures
+        while True:
+            match await attempt(self._handler, Delivery(envelope, failures + message.returns + 1)):
+                case Ack():
+                    await message.acknowledge()
+                    return
+                case Again(in_s=in_s):
+                    # It was handled, so what went wrong before no longer counts against it.
+                    failures = 0
+                    if in_s >= 1.0 or asyncio.get_running_loop().time() > give_back_at:
+                        await message.delay(max(in_s, 1.0), Past())
+                        return
+                    await asyncio.sleep(in_s)
+                case Dead(reason=reason):
+                    await message.bury(reason)
+                    return
+                case Broken(reason=reason):
+                    failures += 1
+                    if failures >= self._max_deliveries:
+                        await message.bury(reason)
+                    else:
+                        await message.delay(pause_s(failures), Past(failures=failures))
+                    return
+
+
+class Watcher(Subscription):
+    """Shows events to one process, in order, without acknowledging or repeating."""
+
+    def __init__(
+        self, keeper: LinkKeeper, declare: Declare, handler: Callable[[Envelope[Message]], Awaitable[None]]
+    ) -> None:
+        super().__init__(keeper, declare, prefetch=256)
+        self._handler = handler
+        self._arrived: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+
+    async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
+        """Queue the message up for ``show``."""
+        self._arrived.put_nowait(message)
+
+    async def show(self) -> None:
+        """Show what arrived, one after the other, until cancelled."""
+        while True:
+            message = await self._arrived.get()
+            try:
+                await self._handler(decode(message.body))
+            except InvalidMessage as error:
+                log.warning("watched_event_unreadable", reason=str(error))
+            except Exception:  # the edge: one event that cannot be shown must not end the watch
+                log.exception("watcher_broke")
+            try:
+                with broker_errors():
+                    await message.ack()
+            except BrokerLost:
+                log.debug("watch_interrupted")
+
+
+class _InHand:
+    """A delivered message, and what can be done with it. Each answer may raise BrokerLost: then it comes again."""
+
+    def __init__(
+        self,
+        link: Link,
+        channel: AbstractChannel,
+        message: AbstractIncomingMessage,
+        *,
+        queue: str,
+        service: str,
+    ) -> None:
+        self._link, self._channel, self._message = link, channel, message
+        self._queue, self._service = queue, service
+
+    @property
+    def id(self) -> str:
+        return self._message.message_id or ""
+
+    @property
+    def body(self) -> bytes:
+        return self._message.body
+
+    @property
+    def past(self) -> Past:
+        return Past.of(self._message.headers)
+
+    @property
+    def returns(self) -> int:
+        return returns(self._message.headers)
+
+    async def acknowledge(self) -> None:
+        with broker_errors():
+            await self._message.ack()
+
+    async def give_back(self) -> None:
+        """Let the broker deliver it again, if it has not taken it back with the channel."""
+        if not self._channel.is_closed:
+            with suppress(BrokerLost), broker_errors():
+                await self._message.nack(requeue=True)
+
+    async def delay(self, delay_s: float, past: Past) -> None:
+        """Have it delivered again after ``delay_s`` (>= 1), with this past."""
+        step_s, rest_s = rung(delay_s)
+        await self._move(
+            Past(failures=past.failures, rest_s=rest_s).headers(),
+            exchange=topology.delay_exchange(step_s),
+            routing_key=self._queue,
+        )
+
+    async def bury(self, reason: str) -> None:
+        """Move it to the dead-letter queue."""
+        log.error("message_died", service=self._service, message_id=self.id, type=self._message.type, reason=reason)
+        await self._move(dead_headers(reason), exchange=topology.DEAD, routing_key=self._service)
+
+    async def _move(self, headers: dict[str, Any], *, exchange: str, routing_key: str) -> None:
+        if self._channel.is_closed:
+            # The broker has taken it back already: publishing it too would make it two.
+            raise BrokerLost("the channel of the delivery is closed")
+        message = message_of(self.body, message_id=self._message.message_id, type=self._message.type, headers=headers)
+        if not await self._link.publish(message, exchange=exchange, routing_key=routing_key):
+            raise BrokerLost(f"no queue behind {exchange}")
+        await self.acknowledge()

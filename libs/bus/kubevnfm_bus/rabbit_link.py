@@ -1,0 +1,187 @@
+"""The connection to RabbitMQ: made, lost and made again; and publishing on it with confirms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import aio_pika
+import structlog
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aio_pika.exceptions import CONNECTION_EXCEPTIONS
+from pamqp.commands import Basic
+
+from kubevnfm_bus import topology
+from kubevnfm_bus.errors import BrokerLost
+
+log = structlog.get_logger()
+
+_CONNECT_TIMEOUT_S: Final = 10.0
+_CONFIRM_TIMEOUT_S: Final = 60.0
+_HEARTBEAT_S: Final = 15
+_PAUSES_S: Final[Sequence[float]] = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Between tries to reach the broker; the last one for ever. Short, because steps wait behind it."""
+
+
+def retry_pause_s(failures: int) -> float:
+    """Return how long to wait after the ``failures``-th failure (from 1) to reach the broker."""
+    return _PAUSES_S[min(failures, len(_PAUSES_S)) - 1]
+
+
+@contextmanager
+def broker_errors() -> Iterator[None]:
+    """Turn what aio-pika raises when the broker or the channel is gone (time-outs too) into BrokerLost."""
+    try:
+        yield
+    except CONNECTION_EXCEPTIONS as error:
+        raise BrokerLost(f"{type(error).__name__}: {error}") from error
+
+
+def message_of(
+    body: bytes, *, message_id: str | None, type: str | None, headers: Mapping[str, Any]
+) -> aio_pika.Message:
+    """Return a persistent AMQP message with a CloudEvent in structured mode."""
+    return aio_pika.Message(
+        body,
+        content_type="application/cloudevents+json; charset=utf-8",
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+        message_id=message_id,
+        type=type,
+        headers=dict(headers),
+    )
+
+
+class Link:
+    """One live connection, with a channel for publishing."""
+
+    def __init__(self, connection: AbstractConnection, channel: AbstractChannel) -> None:
+        self._connection, self._channel = connection, channel
+        self._declared: set[str] = set()
+        self._lost = asyncio.Event()
+        connection.close_callbacks.add(self._note_loss)
+        channel.close_callbacks.add(self._note_loss)
+
+    def _note_loss(self, *_: object) -> None:
+        self._lost.set()
+
+    @classmethod
+    async def open(cls, url: str, *, name: str) -> Link:
+        """Connect and declare what every service needs. Raises BrokerLost."""
+        with broker_errors():
+            connection = await aio_pika.connect(
+                url,
+                timeout=_CONNECT_TIMEOUT_S,
+                client_properties={"connection_name": name},
+                heartbeat=_HEARTBEAT_S,
+            )
+        try:
+            with broker_errors():
+                async with asyncio.timeout(_CONFIRM_TIMEOUT_S):
+                    async with connection.channel() as declaring:
+                        await topology.declare_exchanges(declaring)
+                    channel = connection.channel(publisher_confirms=True)
+                    await channel.initialize()
+        except BaseException:
+            await connection.close()
+            raise
+        return cls(connection, channel)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be published."""
+        return not self._lost.is_set() and not self._channel.is_closed
+
+    async def lost(self) -> None:
+        """Return when the connection or its publishing channel is gone."""
+        await self._lost.wait()
+
+    async def close(self) -> None:
+        """Close the connection, in good order if the broker still answers."""
+        with broker_errors():
+            await self._connection.close()
+
+    async def new_channel(self, *, confirms: bool = True) -> AbstractChannel:
+        """Open a further channel. Raises BrokerLost."""
+        with broker_errors():
+            channel = self._connection.channel(publisher_confirms=confirms)
+            await channel.initialize(timeout=_CONFIRM_TIMEOUT_S)
+        return channel
+
+    async def publish(self, message: aio_pika.Message, *, exchange: str, routing_key: str) -> bool:
+        """Publish and wait for the confirm; return whether a queue took it. Raises BrokerLost."""
+        with broker_errors():
+            target = await self._channel.get_exchange(exchange, ensure=False)
+            result = await target.publish(message, routing_key, mandatory=True, timeout=_CONFIRM_TIMEOUT_S)
+        return isinstance(result, Basic.Ack)
+
+    async def publish_command(self, message: aio_pika.Message, service: str) -> None:
+        """Publish to a service's queue, which is made if the service was never there. Raises BrokerLost."""
+        await self._declare_once(service)
+        if not await self.publish(message, exchange=topology.COMMANDS, routing_key=service):
+            self._declared.discard(service)
+            raise BrokerLost(f"no queue {topology.command_queue(service)}")
+
+    async def _declare_once(self, service: str) -> None:
+        if service in self._declared:
+            return
+        # A channel of its own: the broker answers a declaration that it refuses by closing the channel.
+        channel = await self.new_channel()
+        with broker_errors():
+            async with channel:
+                await topology.declare_command_queue(channel, service)
+        self._declared.add(service)
+
+
+class LinkKeeper:
+    """Keeps a link to the broker: connects in the background, again and again."""
+
+    def __init__(self, url: str, *, name: str) -> None:
+        self._url, self._name = url, name
+        self._link: Link | None = None
+        self._linked = asyncio.Event()
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether there is a live link now."""
+        return self._link is not None and self._link.is_open
+
+    async def link(self) -> Link:
+        """Return the live link, waiting for it as long as the broker is away."""
+        while True:
+            await self._linked.wait()
+            if self._link is not None and self._link.is_open:
+                return self._link
+            # Lost, but `run` was not yet called to notice.
+            await asyncio.sleep(0)
+
+    async def run(self) -> None:
+        """Connect whenever there is no link, until cancelled; then close the link."""
+        failures = 0
+        while True:
+            try:
+                self._link = await Link.open(self._url, name=self._name)
+            except BrokerLost as error:
+                failures += 1
+                log.warning("broker_unreachable", reason=str(error), tries=failures)
+                await asyncio.sleep(retry_pause_s(failures))
+                continue
+            failures = 0
+            self._linked.set()
+            log.info("broker_connected")
+            try:
+                await self._link.lost()
+                log.warning("broker_lost")
+            finally:
+                self._linked.clear()
+                link, self._link = self._link, None
+                await _close_quietly(link)
+
+
+async def _close_quietly(link: Link) -> None:
+    try:
+        async with asyncio.timeout(5.0):
+            await link.close()
+    except (BrokerLost, TimeoutError) as error:
+        log.debug("broker_connection_left", reason=str(error))

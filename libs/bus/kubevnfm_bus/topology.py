@@ -1,0 +1,127 @@
+"""Everything that kubevnfm declares on RabbitMQ, in one place; works from 3.10 on, and on 4.x.
+
+    exchange kubevnfm.commands (direct)  --service-->  queue kubevnfm.commands.<service>
+    exchange kubevnfm.events (topic)     --key----->   queue kubevnfm.events.<queue>
+    exchange kubevnfm.dead (direct)      --service-->  queue kubevnfm.dead.<service>
+    exchange kubevnfm.delay.<n>s (fanout) ---------->  queue kubevnfm.delay.<n>s  --after n s-->  the queue it came from
+
+All queues are durable quorum queues, for the mirrored and the transient shared ones are gone in 4.x. A delayed
+message is published with the name of the queue it shall return to as its routing key: a delay queue keeps the key
+when it dead-letters to the default exchange, so one ladder of delays serves every queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel, AbstractQueue
+
+from kubevnfm_bus.routing import owner_of
+
+COMMANDS: Final = "kubevnfm.commands"
+EVENTS: Final = "kubevnfm.events"
+DEAD: Final = "kubevnfm.dead"
+
+DELAYS_S: Final[Sequence[int]] = (1, 2, 5, 10, 30, 60, 300)
+"""The rungs of the delay ladder; a time in between is made of several."""
+
+_DELIVERY_LIMIT: Final = 100
+"""Returns by the broker (a consumer died, the broker restarted) after which a message counts as deadly. RabbitMQ 4.x
+has 20 unless told: too few for a fleet that is restarted often while long steps run."""
+
+_NO_DELIVERY_LIMIT: Final = 1_000_000_000
+"""Looking at dead letters returns them, and each return counts; 3.10 knows no -1 for "without limit"."""
+
+_QUORUM: Final[dict[str, Any]] = {"x-queue-type": "quorum"}
+_CONFIRMED_DEAD_LETTERING: Final[dict[str, Any]] = {
+    # A message leaves its queue only when the one it is dead-lettered to has confirmed it; needs reject-publish.
+    "x-dead-letter-strategy": "at-least-once",
+    "x-overflow": "reject-publish",
+}
+
+
+def command_queue(service: str) -> str:
+    """Return the name of the queue that holds a service's commands."""
+    return f"{COMMANDS}.{service}"
+
+
+def event_queue(queue: str) -> str:
+    """Return the broker's name of a durable event queue."""
+    return f"{EVENTS}.{queue}"
+
+
+def dead_queue(service: str) -> str:
+    """Return the name of the queue that holds a service's dead messages."""
+    return f"{DEAD}.{service}"
+
+
+def delay_exchange(delay_s: int) -> str:
+    """Return the exchange that delays by one of ``DELAYS_S``."""
+    return f"kubevnfm.delay.{delay_s}s"
+
+
+async def declare_exchanges(channel: AbstractChannel) -> None:
+    """Declare the exchanges and the delay ladder."""
+    await channel.declare_exchange(COMMANDS, ExchangeType.DIRECT, durable=True)
+    await channel.declare_exchange(EVENTS, ExchangeType.TOPIC, durable=True)
+    await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
+    for delay_s in DELAYS_S:
+        name = delay_exchange(delay_s)
+        await channel.declare_exchange(name, ExchangeType.FANOUT, durable=True)
+        queue = await channel.declare_queue(
+            name,
+            durable=True,
+            arguments=_QUORUM
+            | _CONFIRMED_DEAD_LETTERING
+            | {"x-message-ttl": delay_s * 1000, "x-dead-letter-exchange": ""},
+        )
+        await queue.bind(name)
+
+
+async def declare_dead_queue(channel: AbstractChannel, service: str) -> AbstractQueue:
+    """Declare the queue for the dead messages of a service."""
+    queue = await channel.declare_queue(
+        dead_queue(service), durable=True, arguments=_QUORUM | {"x-delivery-limit": _NO_DELIVERY_LIMIT}
+    )
+    await queue.bind(DEAD, service)
+    return queue
+
+
+async def declare_command_queue(channel: AbstractChannel, service: str) -> AbstractQueue:
+    """Declare the queue for a service's commands, and where they go when they die."""
+    await declare_dead_queue(channel, service)
+    queue = await channel.declare_queue(command_queue(service), durable=True, arguments=_working_queue(service))
+    await queue.bind(COMMANDS, service)
+    return queue
+
+
+async def declare_event_queue(channel: AbstractChannel, name: str, patterns: Sequence[str]) -> AbstractQueue:
+    """Declare a durable event queue; patterns that an earlier version bound and this one lacks stay bound."""
+    service = owner_of(name)
+    await declare_dead_queue(channel, service)
+    queue = await channel.declare_queue(event_queue(name), durable=True, arguments=_working_queue(service))
+    for pattern in patterns:
+        await queue.bind(EVENTS, pattern)
+    return queue
+
+
+async def declare_watch_queue(channel: AbstractChannel, patterns: Sequence[str]) -> AbstractQueue:
+    """Declare a queue that this connection alone reads and that ends with it."""
+    queue = await channel.declare_queue(exclusive=True, auto_delete=True)
+    for pattern in patterns:
+        await queue.bind(EVENTS, pattern)
+    return queue
+
+
+def _working_queue(service: str) -> dict[str, Any]:
+    return (
+        _QUORUM
+        | _CONFIRMED_DEAD_LETTERING
+        | {
+            "x-delivery-limit": _DELIVERY_LIMIT,
+            "x-dead-letter-exchange": DEAD,
+            "x-dead-letter-routing-key": service,
+        }
+    )
