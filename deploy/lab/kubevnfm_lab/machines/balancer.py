@@ -1,0 +1,105 @@
+"""haproxy and keepalived as they work on the masters: who holds a virtual address, and what is passed on from it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kubevnfm_lab.machines.controlplanes import API_PORT, ControlPlanes
+from kubevnfm_lab.machines.lb_config import BadConfiguration, parse_haproxy, parse_keepalived
+from kubevnfm_lab.machines.machine import Machine
+from kubevnfm_lab.machines.relay import Relay, Target
+
+log = logging.getLogger(__name__)
+
+
+class Balancer:
+    """Keeps the sockets of all masters' haproxies open where they would be, and moves virtual addresses."""
+
+    def __init__(self, machines: Callable[[], Iterable[Machine]], control_planes: ControlPlanes) -> None:
+        self._machines, self._control_planes = machines, control_planes
+        self._relays: dict[tuple[str, int], Relay] = {}
+        self._targets: dict[tuple[str, int], list[Target]] = {}
+        self._turns = itertools.count()
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def changed(self) -> None:
+        """Look again at who serves what, soon: called whenever a service or a machine starts or stops."""
+        if not self._tasks or all(task.done() for task in self._tasks):
+            task = asyncio.get_running_loop().create_task(self.settle())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def holders(self) -> Mapping[str, Machine]:
+        """Return the machine that holds each virtual address: the highest priority among those that run."""
+        best: dict[str, tuple[int, Machine]] = {}
+        for machine in self._machines():
+            file = machine.root / "etc/keepalived/keepalived.conf"
+            if not (machine.powered and machine.units.is_active("keepalived") and file.exists()):
+                continue
+            for instance in parse_keepalived(file.read_text()):
+                for address in instance.addresses:
+                    if address not in best or instance.priority > best[address][0]:
+                        best[address] = instance.priority, machine
+        return {address: machine for address, (_, machine) in best.items()}
+
+    def resolve(self, host: str, port: int) -> Sequence[Target]:
+        """Return the targets behind an address and port of a balancer; nothing when none listens there."""
+        return self._targets.get((host, port), [])
+
+    async def settle(self) -> None:
+        """Open and close sockets until they are what the services' configurations say."""
+        async with self._lock:
+            wanted = self._wanted()
+            for place in [place for place in self._relays if place not in wanted]:
+                self._relays.pop(place).close()
+            self._targets = wanted
+            for place in wanted:
+                if place not in self._relays:
+                    relay = Relay(*place, lambda place=place: self._in_turn(place))  # type: ignore[misc]
+                    try:
+                        await relay.open()
+                    except OSError as error:
+                        log.warning("cannot listen on %s:%d: %s", *place, error)
+                        continue
+                    self._relays[place] = relay
+
+    def _wanted(self) -> dict[tuple[str, int], list[Target]]:
+        wanted: dict[tuple[str, int], list[Target]] = {}
+        holders = self.holders()
+        for machine in self._machines():
+            if not machine.powered:
+                continue
+            virtual = [address for address, holder in holders.items() if holder is machine]
+            if virtual and self._control_planes.of(machine):
+                own = [(address, API_PORT) for address in machine.addresses]
+                wanted.update({(address, API_PORT): own for address in virtual})
+            file = machine.root / "etc/haproxy/haproxy.cfg"
+            if not (machine.units.is_active("haproxy") and file.exists()):
+                continue
+            try:
+                frontends = parse_haproxy(file.read_text())
+            except BadConfiguration:
+                continue  # a running haproxy keeps what it read before; nothing is known of it after a restart
+            for frontend in frontends:
+                for host, port in frontend.binds:
+                    hosts = [*machine.addresses, *virtual] if host in ("*", "0.0.0.0", "::") else [host]
+                    wanted.update({(each, port): frontend.servers for each in hosts})
+        return wanted
+
+    def _in_turn(self, place: tuple[str, int]) -> Sequence[Target]:
+        targets = self._targets.get(place, [])
+        turn = next(self._turns) % len(targets) if targets else 0
+        return [*targets[turn:], *targets[:turn]]
+
+    async def close(self) -> None:
+        """Close all sockets."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for relay in self._relays.values():
+            relay.close()
+        self._relays.clear()

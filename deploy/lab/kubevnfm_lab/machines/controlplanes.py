@@ -1,0 +1,252 @@
+"""Which machines run which cluster's control plane, and how its API server is reached through them.
+
+A cluster whose endpoint is an address of its first master has its API server there. One behind a virtual address has
+it on an address of the lab's own, and every master passes on what comes to its port 6443: so the first master can go
+while the others serve on. etcd's majority rule holds: with fewer than half of its members alive nothing answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from kubevnfm_lab.machines.machine import Machine
+from kubevnfm_lab.machines.relay import Relay, Target
+from kubevnfm_lab.ports import Cluster, Clusters
+
+API_PORT = 6443
+CERTIFICATE_KEY_LIFE_S = 2 * 3600
+"""kubeadm deletes the Secret kubeadm-certs after two hours (kubeadm init phase upload-certs)."""
+OWN_NETWORK = "127.254"
+"""Where API servers behind virtual addresses live; no lab network hands out addresses there."""
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class SuspendingClusters(Protocol):
+    """Clusters whose API server can be switched off and on with all its objects, as a powered-off master's is."""
+
+    async def suspend_at(self, address: str) -> None:
+        """Stop serving on the address; keep everything."""
+        ...
+
+    async def resume_at(self, address: str) -> None:
+        """Serve there again."""
+        ...
+
+
+@dataclass
+class Member:
+    """One etcd member: a control-plane machine that joined and was not removed."""
+
+    machine: Machine
+    node_name: str
+    member_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    alive: bool = True
+
+
+@dataclass
+class ControlPlane:
+    """One cluster and the machines that serve it."""
+
+    cluster: Cluster
+    address: str
+    """Where the API server itself listens."""
+    endpoint: str
+    """``host:port`` as all nodes and users reach it (controlPlaneEndpoint)."""
+    settings: dict[str, str]
+    """What kubeadm-config holds: podSubnet, serviceSubnet, kubernetesVersion."""
+    members: dict[str, Member] = field(default_factory=dict)
+    """By machine id."""
+    certificate_keys: dict[str, float] = field(default_factory=dict)
+    """When each certificate key expires (time.monotonic)."""
+    tokens: dict[str, float] = field(default_factory=dict)
+    """When each bootstrap token that kubeadm made expires (time.time)."""
+    relays: dict[str, list[Relay]] = field(default_factory=dict)
+    """By machine id."""
+
+    @property
+    def has_quorum(self) -> bool:
+        """Tell whether more than half of the etcd members are alive."""
+        return sum(member.alive for member in self.members.values()) > len(self.members) / 2
+
+    def add_certificate_key(self, key: str | None = None) -> str:
+        """Upload the certificates under a key (a new one unless given)."""
+        key = key or secrets.token_hex(32)
+        self.certificate_keys[key] = time.monotonic() + CERTIFICATE_KEY_LIFE_S
+        return key
+
+    def accepts_certificate_key(self, key: str) -> bool:
+        """Tell whether certificates can be fetched with this key now."""
+        return self.certificate_keys.get(key, 0.0) > time.monotonic()
+
+    def create_token(self, ttl_s: float) -> str:
+        """Make a bootstrap token; 0 s means for ever."""
+        token = self.cluster.create_bootstrap_token(ttl_s=ttl_s or 10 * 365 * 86400)
+        self.tokens[token] = time.time() + ttl_s if ttl_s else 0.0
+        return token
+
+
+class ControlPlanes:
+    """All control planes of the lab, by the machines that serve them."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+        self._all: list[ControlPlane] = []
+        self._numbers = itertools.count(1)
+        self.on_change: Callable[[], None] = lambda: None
+        """Told when a machine starts or stops to serve an API (the balancer listens)."""
+
+    def of(self, machine: Machine) -> ControlPlane | None:
+        """Return the control plane that the machine serves."""
+        return next((plane for plane in self._all if machine.spec.machine_id in plane.members), None)
+
+    def serving(self, address: str) -> ControlPlane | None:
+        """Return the control plane that answers on port 6443 of a machine's address now."""
+        for plane in self._all:
+            for member in plane.members.values():
+                if member.alive and address in member.machine.addresses:
+                    return plane if plane.has_quorum else None
+        return None
+
+    def targets(self, plane: ControlPlane) -> Sequence[Target]:
+        """Return where the API server listens; nothing without a majority of etcd members."""
+        return [(plane.address, API_PORT)] if plane.has_quorum else []
+
+    async def create(
+        self,
+        machine: Machine,
+        *,
+        node_name: str,
+        address: str,
+        endpoint: str,
+        settings: dict[str, str],
+        san: Sequence[str],
+    ) -> ControlPlane:
+        """Start the API server for a first master; raise OSError when its port is taken."""
+        host = endpoint.rpartition(":")[0]
+        names = list(dict.fromkeys([*machine.addresses, host, "127.0.0.1", "localhost", node_name, *san]))
+        serving = host if host in machine.addresses else address if not host or host == node_name else ""
+        cluster, serving = await self._start(serving, settings, names)
+        plane = ControlPlane(cluster, serving, endpoint or f"{address}:{API_PORT}", settings)
+        self._all.append(plane)
+        await self.join(plane, machine, node_name)
+        return plane
+
+    async def _start(self, serving: str, settings: dict[str, str], san: list[str]) -> tuple[Cluster, str]:
+        async def at(address: str) -> Cluster:
+            return await self._clusters.create(
+                address=address,
+                port=API_PORT,
+                version=settings["kubernetesVersion"],
+                pod_cidr=settings["podSubnet"],
+                service_cidr=settings["serviceSubnet"],
+                san=san,
+            )
+
+        if serving:
+            return await at(serving), serving
+        while True:
+            number = next(self._numbers)
+            own = f"{OWN_NETWORK}.{number // 250 % 250}.{number % 250 + 1}"
+            try:
+                return await at(own), own
+            except OSError:
+                if number > 1000:
+                    raise
+                # Another lab on this host serves a cluster there; the next address is as good.
+
+    async def join(self, plane: ControlPlane, machine: Machine, node_name: str) -> None:
+        """Make a machine a member: API server on each of its addresses, and etcd."""
+        plane.members[machine.spec.machine_id] = Member(machine, node_name)
+        await self._serve(plane, machine)
+
+    async def _serve(self, plane: ControlPlane, machine: Machine) -> None:
+        relays = plane.relays.setdefault(machine.spec.machine_id, [])
+        for address in machine.addresses:
+            if address != plane.address:
+                relay = Relay(address, API_PORT, lambda: self.targets(plane))
+                try:
+                    await relay.open()
+                except OSError as error:
+                    log.warning("port %d of %s is taken: %s", API_PORT, address, error)
+                    continue
+                relays.append(relay)
+        self.on_change()
+
+    async def leave(self, machine: Machine) -> None:
+        """Take a machine out in good order, as kubeadm reset does: its etcd member goes too."""
+        plane = self.of(machine)
+        if plane is None:
+            return
+        self._stop_serving(plane, machine)
+        del plane.members[machine.spec.machine_id]
+        if not plane.members or plane.address in machine.addresses:
+            await self._end(plane)
+
+    def remove_member(self, plane: ControlPlane, member_id: str) -> bool:
+        """Remove an etcd member by its id; return False when there is none."""
+        for machine_id, member in plane.members.items():
+            if member.member_id == member_id:
+                del plane.members[machine_id]
+                return True
+        return False
+
+    async def machine_gone(self, machine: Machine) -> None:
+        """Note that a machine was destroyed: its etcd member stays in the list, dead, until someone removes it."""
+        plane = self.of(machine)
+        if plane is None:
+            return
+        self._stop_serving(plane, machine)
+        plane.members[machine.spec.machine_id].alive = False
+        if plane.address in machine.addresses or not any(member.alive for member in plane.members.values()):
+            await self._end(plane)
+
+    async def machine_off(self, machine: Machine) -> None:
+        """Note that a machine was powered off."""
+        plane = self.of(machine)
+        if plane is None:
+            return
+        if plane.address in machine.addresses and not isinstance(self._clusters, SuspendingClusters):
+            await self.machine_gone(machine)
+            return
+        self._stop_serving(plane, machine)
+        plane.members[machine.spec.machine_id].alive = False
+        if plane.address in machine.addresses and isinstance(self._clusters, SuspendingClusters):
+            await self._clusters.suspend_at(plane.address)
+
+    async def machine_on(self, machine: Machine) -> None:
+        """Note that a machine is back: kubelet starts its static pods again."""
+        plane = self.of(machine)
+        if plane is None:
+            return
+        plane.members[machine.spec.machine_id].alive = True
+        if plane.address in machine.addresses and isinstance(self._clusters, SuspendingClusters):
+            await self._clusters.resume_at(plane.address)
+        await self._serve(plane, machine)
+
+    def _stop_serving(self, plane: ControlPlane, machine: Machine) -> None:
+        for relay in plane.relays.pop(machine.spec.machine_id, []):
+            relay.close()
+        self.on_change()
+
+    async def _end(self, plane: ControlPlane) -> None:
+        with contextlib.suppress(ValueError):
+            self._all.remove(plane)
+        for relays in plane.relays.values():
+            for relay in relays:
+                relay.close()
+        await self._clusters.close_at(plane.address)
+        self.on_change()
+
+    async def close(self) -> None:
+        """End all clusters that kubeadm made."""
+        await asyncio.gather(*(self._end(plane) for plane in list(self._all)))

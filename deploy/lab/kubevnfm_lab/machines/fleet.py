@@ -1,0 +1,288 @@
+"""All machines of the lab: what the cloud boots and destroys; ``kubevnfm_lab.ports.Machines``."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from kubevnfm_lab.machines.balancer import Balancer
+from kubevnfm_lab.machines.cloud_init import cloud_config
+from kubevnfm_lab.machines.controlplanes import ControlPlanes
+from kubevnfm_lab.machines.gate import Gate
+from kubevnfm_lab.machines.machine import Machine, make_machine
+from kubevnfm_lab.machines.programs import PROGRAMS
+from kubevnfm_lab.machines.rootfs import Rootfs, StandIns
+from kubevnfm_lab.machines.settings import MachineSettings
+from kubevnfm_lab.machines.sshd import Sshd
+from kubevnfm_lab.machines.storage import VolumeShelf
+from kubevnfm_lab.machines.wordlist import words
+from kubevnfm_lab.ports import Clusters, ConnectionDropped, Faults, Ledger, MachineSpec
+
+HOST_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
+
+HOST_PROGRAMS = words(
+    "[ awk base32 base64 basename bash bunzip2 bzip2 cat chmod cksum cmp comm cp cut dash date dd df diff dirname du echo "
+    "egrep env expand expr false fgrep file find flock fmt fold getconf getent getopt gpg gpg-agent gpgconf grep gunzip "
+    "gzip head hexdump iconv join jq kill link ln locale ls mawk md5sum mkdir mkfifo mktemp mv nice nl nohup nproc numfmt "
+    "od openssl paste pathchk perl pgrep ping pr printenv printf ps pwd python3 readlink realpath rev rm rmdir sed "
+    "seq setsid sh sha1sum sha256sum sha384sum sha512sum shred shuf sleep sort split stat stdbuf stty sum sync tac tail "
+    "tar tee test time timeout touch tr true truncate tsort tty uname unexpand uniq unlink unxz unzip uptime wc which "
+    "xargs xxd xz yes zcat zgrep"
+)
+"""What shells take from the host: programs that only read and write files. Whatever could change the host itself
+(package tools, mounts, services, container tools) is a stand-in or is not there."""
+
+ON_THEIR_OWN = {
+    "sudo": "sudo.sh",
+    "id": "id.sh",
+    "whoami": "whoami.sh",
+    "chown": "chown.sh",
+    "chgrp": "chown.sh",
+    "install": "install.sh",
+    "curl": "fetch.sh",
+    "wget": "fetch.sh",
+}
+
+LOWEST_PORT, HIGHEST_PORT = 20_000, 29_999
+"""Below Linux' ephemeral ports (32768 and up), where an outgoing connection could sit on the port already."""
+
+
+class SshMachines:
+    """The machines of one lab. Made by `SshMachines.running`."""
+
+    def __init__(
+        self, state_dir: Path, *, clusters: Clusters, faults: Faults, ledger: Ledger, settings: MachineSettings
+    ) -> None:
+        self.settings = settings
+        self.clusters = clusters
+        self.faults = faults
+        self.control_planes = ControlPlanes(clusters)
+        self.balancer = Balancer(self.all, self.control_planes)
+        self.control_planes.on_change = self.balancer.changed
+        self._ledger = ledger
+        self._state_dir = state_dir.resolve()
+        self._shelf = VolumeShelf(self._state_dir / "volumes")
+        self._machines: dict[str, Machine] = {}
+        self._sshd: dict[str, Sshd] = {}
+        self._ssh_port = settings.ssh_port
+        self._shell = _host_program("bash") or "/bin/bash"
+        self._host_bin = self._state_dir / "host-bin"
+        self._stand_ins: StandIns | None = None
+        self._removals: set[asyncio.Task[None]] = set()
+        self._gate = Gate(find=self._find, world=self, programs=PROGRAMS.get, faults=faults, ledger=ledger)
+
+    @classmethod
+    @asynccontextmanager
+    async def running(
+        cls,
+        state_dir: Path,
+        *,
+        clusters: Clusters,
+        faults: Faults,
+        ledger: Ledger,
+        settings: MachineSettings | None = None,
+    ) -> AsyncIterator[SshMachines]:
+        """Yield the machines, none booted yet; leaving the block destroys all and removes their files."""
+        machines = cls(
+            state_dir, clusters=clusters, faults=faults, ledger=ledger, settings=settings or MachineSettings()
+        )
+        await machines._open()
+        try:
+            yield machines
+        finally:
+            await machines._close()
+
+    @property
+    def ssh_port(self) -> int:
+        """The port of every machine's sshd."""
+        return self._ssh_port
+
+    def all(self) -> Sequence[Machine]:
+        """Return the machines, powered or not."""
+        return list(self._machines.values())
+
+    def machine_at(self, address: str) -> Machine | None:
+        """Return the powered machine that has this address."""
+        return next((m for m in self._machines.values() if m.powered and address in m.addresses), None)
+
+    async def boot(self, spec: MachineSpec) -> None:
+        """See ports.Machines; raise ValueError for a second machine of the same id, OSError when an address is taken."""
+        if spec.machine_id in self._machines:
+            raise ValueError(f"machine_id: {spec.machine_id} is running already")
+        assert self._stand_ins is not None
+        settings = self.settings
+        config = cloud_config(
+            spec.user_data,
+            name=spec.name,
+            public_key=spec.public_key,
+            password_by_user=settings.password_by_user,
+            default_user=settings.default_user,
+            sudo_needs_password=settings.sudo_needs_password,
+        )
+        machine = make_machine(
+            spec,
+            config,
+            rootfs=Rootfs(self._state_dir / spec.machine_id, self._stand_ins),
+            shelf=self._shelf,
+            host_key=asyncssh.generate_private_key("ssh-ed25519"),
+            kubernetes_releases=settings.kubernetes_releases,
+            swap=settings.swap,
+        )
+        machine.units.on_change.append(self._unit_changed)
+        self._machines[spec.machine_id] = machine
+        try:
+            await self._power_on(machine)
+        except OSError:
+            self._machines.pop(spec.machine_id, None)
+            raise
+
+    async def destroy(self, machine_id: str) -> None:
+        """See ports.Machines."""
+        machine = self._machines.pop(machine_id, None)
+        if machine is None:
+            return
+        self._close_sshd(machine)
+        machine.power_off()
+        await self.control_planes.machine_gone(machine)
+        if machine.rootfs.laid_out:
+            task = asyncio.create_task(asyncio.to_thread(machine.rootfs.remove))
+            self._removals.add(task)
+            task.add_done_callback(self._removals.discard)
+
+    async def stop(self, machine_id: str) -> None:
+        """See ports.Machines; raise KeyError when there is no such machine."""
+        machine = self._machines[machine_id]
+        if machine.powered:
+            self._close_sshd(machine)
+            machine.power_off()
+            await self.control_planes.machine_off(machine)
+
+    async def start(self, machine_id: str) -> None:
+        """See ports.Machines; raise KeyError when there is no such machine."""
+        machine = self._machines[machine_id]
+        if not machine.powered:
+            await self._power_on(machine)
+            await self.control_planes.machine_on(machine)
+
+    def console_log(self, machine_id: str) -> str:
+        """Return what the machine's serial console shows, with its host key; raise KeyError when there is none."""
+        return self._machines[machine_id].console()
+
+    def inventory(self) -> Sequence[Mapping[str, Any]]:
+        """See ports.Machines."""
+        return [machine.inventory(ssh_port=self._ssh_port) for machine in self._machines.values()]
+
+    def volumes(self) -> Sequence[Mapping[str, Any]]:
+        """Return the volumes that machines held: file system, UUID and how often each was formatted."""
+        return [
+            {"id": v.volume_id, "filesystem": v.filesystem, "uuid": v.uuid, "formatted": v.formatted}
+            for v in self._shelf.all()
+        ]
+
+    async def _power_on(self, machine: Machine) -> None:
+        if self.settings.boot_seconds:
+            await asyncio.sleep(self.settings.boot_seconds)
+        try:
+            await self.faults.check("ssh", "boot", node=machine.name)
+        except ConnectionDropped:
+            return  # it hangs in its boot loader: there for Nova, but nobody ever logs in
+        if self._machines.get(machine.spec.machine_id) is not machine:
+            return  # destroyed while it booted
+        sshd = Sshd(
+            machine,
+            port=self._ssh_port,
+            shell=self._shell,
+            path=[str(self._host_bin)],
+            faults=self.faults,
+            ledger=self._ledger,
+        )
+        sshd.listen()
+        self._sshd[machine.spec.machine_id] = sshd
+        machine.power_on()
+
+    def _close_sshd(self, machine: Machine) -> None:
+        sshd = self._sshd.pop(machine.spec.machine_id, None)
+        if sshd:
+            sshd.close()
+
+    def _unit_changed(self, name: str) -> None:
+        if name in ("haproxy", "keepalived"):
+            self.balancer.changed()
+
+    def _find(self, program_path: str, root: str) -> Machine | None:
+        for place in (program_path, root):
+            if place.startswith(f"{self._state_dir}/"):
+                machine = self._machines.get(place.removeprefix(f"{self._state_dir}/").split("/", 1)[0])
+                if machine:
+                    return machine
+        return None
+
+    async def _open(self) -> None:
+        self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._ssh_port:
+            self._ssh_port = _free_port()
+        gate_port = await self._gate.open()
+        self._stand_ins = self._write_stand_ins(gate_port)
+        self._host_bin.mkdir(exist_ok=True)
+        for name in HOST_PROGRAMS:
+            found = _host_program(name)
+            link = self._host_bin / name
+            if found and not link.is_symlink():
+                link.symlink_to(found)
+
+    def _write_stand_ins(self, gate_port: int) -> StandIns:
+        folder = self._state_dir / "stand-ins"
+        folder.mkdir(exist_ok=True)
+        ask = folder / "ask"
+        values = {
+            "@BASH@": self._shell,
+            "@PORT@": str(gate_port),
+            "@TOKEN@": self._gate.secret,
+            "@ASK@": str(ask),
+            "@HOST_INSTALL@": _host_program("install") or "install",
+            "@HOST_CURL@": _host_program("curl") or "",
+            "@HOST_WGET@": _host_program("wget") or "",
+        }
+        scripts = {"ask": "ask.sh", **ON_THEIR_OWN}
+        for name, script in scripts.items():
+            text = (resources.files("kubevnfm_lab.machines") / "shell" / script).read_text()
+            for placeholder, value in values.items():
+                text = text.replace(placeholder, value)
+            target = folder / name
+            target.write_text(text)
+            target.chmod(0o700)
+        return StandIns(ask, {name: folder / name for name in ON_THEIR_OWN})
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(self.destroy(machine_id) for machine_id in list(self._machines)))
+        await self.balancer.close()
+        await self.control_planes.close()
+        await self._gate.close()
+        await asyncio.gather(*self._removals, return_exceptions=True)
+        for leftover in ("stand-ins", "host-bin"):
+            await asyncio.to_thread(shutil.rmtree, self._state_dir / leftover, ignore_errors=True)
+
+
+def _host_program(name: str) -> str | None:
+    return shutil.which(name, path=":".join(HOST_FOLDERS))
+
+
+def _free_port() -> int:
+    """Return a port that nothing uses on any address of this host."""
+    for port in random.sample(range(LOWEST_PORT, HIGHEST_PORT), 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port for the machines' sshd")

@@ -1,0 +1,108 @@
+"""What a machine's kernel knows: modules, sysctl values and swap; seen by programs under ``/proc``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubevnfm_lab.machines.wordlist import words
+
+KNOWN_MODULES = frozenset(
+    words(
+        "overlay br_netfilter nf_conntrack ip_tables iptable_nat ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh nfs nfsd dm_crypt "
+        "vxlan ipip dummy ip6_tables xt_socket bridge 8021q"
+    )
+)
+
+BASE_SYSCTL = {
+    "net.ipv4.ip_forward": "0",
+    "net.ipv6.conf.all.forwarding": "0",
+    "net.ipv4.ip_nonlocal_bind": "0",
+    "vm.swappiness": "60",
+    "vm.overcommit_memory": "0",
+    "vm.max_map_count": "65530",
+    "kernel.panic": "0",
+    "kernel.panic_on_oops": "0",
+    "fs.inotify.max_user_watches": "8192",
+    "fs.inotify.max_user_instances": "128",
+    "fs.file-max": "9223372036854775807",
+    "net.core.somaxconn": "4096",
+    "net.ipv4.conf.all.rp_filter": "2",
+    "net.ipv4.vs.conntrack": "0",
+}
+
+BRIDGE_SYSCTL = {
+    "net.bridge.bridge-nf-call-iptables": "1",
+    "net.bridge.bridge-nf-call-ip6tables": "1",
+    "net.bridge.bridge-nf-call-arptables": "1",
+}
+
+
+@dataclass
+class Kernel:
+    """The running kernel; a restart makes a new one from the files under ``/etc``."""
+
+    root: Path
+    modules: set[str] = field(default_factory=set)
+    sysctl: dict[str, str] = field(default_factory=lambda: dict(BASE_SYSCTL))
+    swap_devices: list[str] = field(default_factory=list)
+
+    def load(self, module: str) -> bool:
+        """Load a module; return False when the image has none of that name."""
+        name = module.replace("-", "_")
+        if name not in KNOWN_MODULES:
+            return False
+        self.modules.add(name)
+        if name == "br_netfilter":
+            for key, value in BRIDGE_SYSCTL.items():
+                self.sysctl.setdefault(key, value)
+        return True
+
+    def set_value(self, key: str, value: str) -> bool:
+        """Set a sysctl value; return False when there is no such key (its module may not be loaded)."""
+        if key not in self.sysctl:
+            return False
+        self.sysctl[key] = value
+        return True
+
+    def publish(self) -> None:
+        """Write what programs read under ``/proc``: modules, swaps and sys."""
+        proc = self.root / "proc"
+        (proc / "sys").mkdir(parents=True, exist_ok=True)
+        lines = [f"{name} 16384 0 - Live 0x0000000000000000\n" for name in sorted(self.modules)]
+        (proc / "modules").write_text("".join(lines))
+        rows = [f"{device:<40}file\t\t2097148\t\t0\t\t-2\n" for device in self.swap_devices]
+        (proc / "swaps").write_text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" + "".join(rows))
+        for key, value in self.sysctl.items():
+            target = proc / "sys" / key.replace(".", "/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f"{value}\n")
+
+
+def modules_to_load(root: Path) -> list[str]:
+    """Return the modules that ``/etc/modules-load.d`` names, in the order systemd-modules-load takes them."""
+    names: list[str] = []
+    for file in sorted((root / "etc/modules-load.d").glob("*.conf")):
+        names += [
+            line.strip() for line in file.read_text().splitlines() if line.strip() and line.strip()[0] not in "#;"
+        ]
+    return names
+
+
+def sysctl_assignments(text: str) -> list[tuple[str, str]]:
+    """Return key and value of every line of a sysctl.conf; a leading ``-`` of a key is dropped."""
+    pairs = []
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#;" and "=" in stripped:
+            key, _, value = stripped.partition("=")
+            pairs.append((key.strip().lstrip("-").replace("/", "."), value.strip()))
+    return pairs
+
+
+def sysctl_files(root: Path) -> list[Path]:
+    """Return the files that ``sysctl --system`` reads, in its order."""
+    folders = [root / "usr/lib/sysctl.d", root / "etc/sysctl.d"]
+    by_name = {file.name: file for folder in folders for file in sorted(folder.glob("*.conf"))}
+    last = root / "etc/sysctl.conf"
+    return [by_name[name] for name in sorted(by_name)] + ([last] if last.exists() else [])

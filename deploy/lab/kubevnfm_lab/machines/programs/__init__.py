@@ -1,0 +1,12 @@
+"""What the stand-in programs do: one module per family, each with its table of programs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubevnfm_lab.machines.programs import apt, dpkg, host, kernel, storage, systemd
+from kubevnfm_lab.machines.programs.call import Program
+
+PROGRAMS: Mapping[str, Program] = {
+    name: program for family in (apt, dpkg, host, kernel, storage, systemd) for name, program in family.PROGRAMS.items()
+}

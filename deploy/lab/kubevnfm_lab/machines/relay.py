@@ -1,0 +1,81 @@
+"""TCP relays: a socket of one address whose connections go on to the first of several others that answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Target = tuple[str, int]
+
+CHUNK = 64 * 1024
+CONNECT_TIMEOUT_S = 3.0
+
+
+class Relay:
+    """One listening socket. Targets are asked for per connection, so they may change; none answers: closed at once."""
+
+    def __init__(self, address: str, port: int, targets: Callable[[], Sequence[Target]]) -> None:
+        self.address, self.port = address, port
+        self._targets = targets
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[Any]] = set()
+
+    async def open(self) -> None:
+        """Listen; raise OSError when the address is taken or not one of this host."""
+        self._server = await asyncio.start_server(self._carry, self.address, self.port)
+
+    def close(self) -> None:
+        """Stop listening and cut what runs through."""
+        if self._server:
+            self._server.close()
+            self._server = None
+        for task in list(self._connections):
+            task.cancel()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            onward = await self._connect()
+            if onward is None:
+                return
+            far_reader, far_writer = onward
+            try:
+                await _both_ways((reader, far_writer), (far_reader, writer))
+            finally:
+                far_writer.close()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        for host, port in self._targets():
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    return await asyncio.open_connection(host, port)
+        return None
+
+
+async def _both_ways(*pairs: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    tasks = [asyncio.ensure_future(_one_way(reader, writer)) for reader, writer in pairs]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _one_way(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(CHUNK):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+    except OSError:
+        writer.close()

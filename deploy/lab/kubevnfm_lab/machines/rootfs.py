@@ -1,0 +1,123 @@
+"""A machine's root folder: made when someone logs in first, because most tests' machines never see a login."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubevnfm_lab.machines.cloud_init import CloudConfig
+from kubevnfm_lab.machines.wordlist import words
+
+FOLDERS = words(
+    "etc/apt/sources.list.d etc/apt/keyrings etc/apt/apt.conf.d etc/systemd/system etc/modules-load.d etc/sysctl.d "
+    "etc/sudoers.d etc/cloud run/systemd/system run/lock usr/bin usr/sbin usr/local/bin usr/local/sbin usr/share/keyrings "
+    "usr/lib/systemd/system var/lib/cloud/data var/lib/dpkg var/lib/apt/lists var/log var/tmp tmp opt mnt srv dev/disk/by-id "
+    "proc root home"
+)
+
+BASE_PROGRAMS = words(
+    "apt-get apt apt-cache apt-mark apt-key add-apt-repository dpkg dpkg-query systemctl journalctl hostnamectl hostname "
+    "timedatectl swapoff swapon modprobe lsmod sysctl mount umount findmnt mountpoint blkid mkfs mkfs.ext4 lsblk udevadm "
+    "cloud-init ip iptables update-ca-certificates"
+)
+
+OS_RELEASE = """PRETTY_NAME="Ubuntu 22.04.5 LTS"
+NAME="Ubuntu"
+VERSION_ID="22.04"
+VERSION="22.04.5 LTS (Jammy Jellyfish)"
+VERSION_CODENAME=jammy
+ID=ubuntu
+ID_LIKE=debian
+UBUNTU_CODENAME=jammy
+"""
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """The scripts that stand in for programs, written once a lab."""
+
+    asks_the_lab: Path
+    """The one that hands its arguments to the lab; its name says which program it is."""
+    on_their_own: dict[str, Path]
+    """Those that need no lab: sudo, id, chown, curl, by name."""
+
+
+@dataclass
+class Rootfs:
+    """The folder that stands for ``/`` of one machine."""
+
+    root: Path
+    stand_ins: StandIns
+    laid_out: bool = False
+
+    def lay_out(self, config: CloudConfig, *, swap: bool, hostname: str) -> bool:
+        """Make the folder, the homes and the programs of the image; return False when that was done before."""
+        if self.laid_out:
+            return False
+        self.laid_out = True
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in FOLDERS:
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        for alias in ("bin", "sbin"):
+            (self.root / alias).symlink_to(f"usr/{alias}")
+        for name, script in self.stand_ins.on_their_own.items():
+            (self.root / "usr/bin" / name).symlink_to(script)
+        self.add_programs(f"bin/{name}" for name in BASE_PROGRAMS)
+        self._write_etc(config, swap=swap, hostname=hostname)
+        for account in config.accounts.values():
+            self._add_home(account.home, account.public_keys)
+        for file in config.files:
+            target = self.root / file.path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.content)
+            target.chmod(file.permissions)
+        return True
+
+    def add_programs(self, paths: Iterable[str]) -> None:
+        """Let programs appear under ``/usr``: ``bin/kubeadm``."""
+        for path in paths:
+            link = self.root / "usr" / path
+            if not link.is_symlink() and link.name not in self.stand_ins.on_their_own:
+                link.symlink_to(self.stand_ins.asks_the_lab)
+
+    def remove_programs(self, paths: Iterable[str]) -> None:
+        """Take programs away again."""
+        for path in paths:
+            link = self.root / "usr" / path
+            if link.name not in self.stand_ins.on_their_own:
+                link.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it."""
+        if self.laid_out:
+            shutil.rmtree(self.root, ignore_errors=True)
+            self.laid_out = False
+
+    def _add_home(self, home: str, public_keys: list[str]) -> None:
+        folder = self.root / home.lstrip("/")
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        keys = folder / ".ssh"
+        keys.mkdir(mode=0o700, exist_ok=True)
+        (keys / "authorized_keys").write_text("".join(f"{key}\n" for key in public_keys))
+
+    def _write_etc(self, config: CloudConfig, *, swap: bool, hostname: str) -> None:
+        etc = self.root / "etc"
+        (etc / "os-release").write_text(OS_RELEASE)
+        (etc / "hostname").write_text(f"{hostname}\n")
+        (etc / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {hostname}\n::1 ip6-localhost ip6-loopback\n")
+        (etc / "fstab").write_text(
+            "LABEL=cloudimg-rootfs / ext4 discard,errors=remount-ro 0 1\n"
+            + ("/swap.img none swap sw 0 0\n" if swap else "")
+        )
+        (etc / "resolv.conf").write_text("nameserver 127.0.0.53\noptions edns0 trust-ad\n")
+        (etc / "machine-id").write_text(f"{os.urandom(16).hex()}\n")
+        (etc / "apt/sources.list").write_text("deb http://archive.example/ubuntu jammy main universe\n")
+        rules = [
+            f"{account.name} ALL=(ALL) {'' if account.sudo_needs_password else 'NOPASSWD:'}ALL\n"
+            for account in config.accounts.values()
+            if account.may_sudo
+        ]
+        (etc / "sudoers.d/90-cloud-init-users").write_text("".join(rules))

@@ -1,0 +1,2 @@
+#!@BASH@
+echo "${USER:-root}"
