@@ -17,6 +17,7 @@
 set -Eeuo pipefail
 shopt -s inherit_errexit
 umask 022
+export LC_ALL=C
 
 readonly root=${KUBEVNFM_SYSROOT:-}
 readonly cri_socket=unix:///run/containerd/containerd.sock
@@ -489,7 +490,7 @@ admin() {
 
 # ---- token, revoke, join ---------------------------------------------------------------------------------------------
 # token: TOKEN_TTL_S; revoke: TOKEN_ID (its first six characters);
-# join: NODE_NAME, NODE_IP, ENDPOINT, JOIN_TOKEN, CA_CERT_HASH
+# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, JOIN_TOKEN (empty: only tell whether the node has joined)
 
 token() {
   local made
@@ -515,13 +516,18 @@ join() {
   want NODE_NAME "$name_form"
   want NODE_IP "$host_form"
   want ENDPOINT "($host_form):[0-9]+"
-  want JOIN_TOKEN '[a-z0-9]{6}\.[a-z0-9]{16}'
   want CA_CERT_HASH 'sha256:[0-9a-f]{64}'
   if has_joined; then
     if ! marked join; then mark join; fi
     systemctl is-active -q kubelet || systemctl start kubelet
+    report_json joined true
     return 0
   fi
+  if [[ -z ${JOIN_TOKEN:-} ]]; then
+    report_json joined false
+    return 0
+  fi
+  want JOIN_TOKEN '[a-z0-9]{6}\.[a-z0-9]{16}'
   if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
     -f $root/etc/kubernetes/kubelet.conf ]]; then
     say 'taking away what an earlier try left'
@@ -544,6 +550,7 @@ END
   kubeadm join --config "$work/join.yaml"
   has_joined || die "kubeadm join ended well, but the kubelet has no access to https://$ENDPOINT"
   mark join
+  report_json joined true
 }
 
 # ---- label, verify ---------------------------------------------------------------------------------------------------
@@ -630,7 +637,8 @@ exec 8<&-
 
 # A call whose connection was lost may still be ending: wait for it rather than work beside it.
 mkdir -p "$root/run"
-exec 9>"$root/run/kubevnfm-install.lock"
+case $task in prepare | init | join) lock=node ;; *) lock=$task ;; esac # what only asks the API may run beside it
+exec 9>"$root/run/kubevnfm-$lock.lock"
 flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
 
 "$task"
