@@ -1,1 +1,71 @@
-"""Reads VNF packages: CSAR archives and SOL001 VNF descriptors."""
+"""Reads VNF packages: CSAR archives and SOL001 VNF descriptors.
+
+Pure reading: no network, no code of the package is run. Everything blocks; callers run it in a thread.
+"""
+
+from __future__ import annotations
+
+from kubevnfm_csar.archive import Csar, extract, file_digest, open_csar
+from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
+from kubevnfm_csar.files import FolderFiles, PackageFiles, inside, read_text
+from kubevnfm_csar.hot import BaseHot, Template, read_base_hot
+from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.package import Artifact, Package, describe, read_package
+from kubevnfm_csar.vnfd import (
+    AffinityRule,
+    Checksum,
+    ComputeDemand,
+    Cp,
+    Flavour,
+    InitialValues,
+    Level,
+    PackageChange,
+    PhaseDriver,
+    ScalingAspect,
+    SoftwareImage,
+    Storage,
+    Vdu,
+    VirtualLink,
+    Vnfd,
+    flavour_template,
+    read_vnfd,
+)
+
+__all__ = [
+    "AffinityRule",
+    "Artifact",
+    "BaseHot",
+    "Checksum",
+    "ComputeDemand",
+    "Cp",
+    "Csar",
+    "Flavour",
+    "FolderFiles",
+    "InitialValues",
+    "Level",
+    "Limits",
+    "Package",
+    "PackageChange",
+    "PackageFiles",
+    "PackageRefused",
+    "PhaseDriver",
+    "ScalingAspect",
+    "SoftwareImage",
+    "Storage",
+    "Template",
+    "UnknownFlavour",
+    "UnknownLevel",
+    "Vdu",
+    "VirtualLink",
+    "Vnfd",
+    "describe",
+    "extract",
+    "file_digest",
+    "flavour_template",
+    "inside",
+    "open_csar",
+    "read_base_hot",
+    "read_package",
+    "read_text",
+    "read_vnfd",
+]

@@ -1,0 +1,195 @@
+"""Opens a CSAR (a zip archive) after checking that unpacking it can do no harm.
+
+Everything here blocks: callers run it in a thread. Archives inside the archive (Helm charts, image tars) are bytes to
+us and are never unpacked here, so a bomb nested in them stays closed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import posixpath
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.manifest import HASH_NAMES, Index, read_index
+
+CHUNK: Final = 1024 * 1024
+_COMPRESSIONS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA})
+_ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
+"""General purpose bits 0 (encryption), 6 (strong encryption), 13 (masked directory): APPNOTE 4.4.4."""
+_BROKEN: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""What zipfile and its decompressors raise on data that is no zip archive."""
+
+
+@dataclass(frozen=True)
+class Csar:
+    """A checked archive. It holds no open file: every ``open`` opens the archive anew."""
+
+    path: Path
+    limits: Limits
+    entries: dict[str, int] = field(repr=False)
+    """Unpacked size by path; files only."""
+    index: Index = field(default_factory=Index, repr=False)
+    """What TOSCA.meta and the manifest say."""
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self.entries)
+
+    def size(self, name: str) -> int:
+        return self.entries[name]
+
+    def open(self, name: str) -> BinaryIO:
+        if name not in self.entries:
+            raise PackageRefused("the package has no such file", file=name)
+        archive = zipfile.ZipFile(self.path)
+        try:
+            stream = archive.open(name)
+        finally:
+            archive.close()  # the archive's file stays open until the stream is closed: zipfile counts its users
+        return cast("BinaryIO", stream)
+
+
+def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
+    """Return the package, its structure, its index and every digest in it checked.
+
+    Raises: PackageRefused with the file and the rule that it breaks.
+    Source: SOL004 V2.6.1 clause 4 (structure), 5 (digests); api.md 7.2.
+    """
+    limits = limits or Limits()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+    except _BROKEN as error:
+        raise PackageRefused(f"not a zip archive: {error}") from error
+    csar = Csar(path=path, limits=limits, entries=_checked_entries(infos, limits, archive_bytes=path.stat().st_size))
+    csar = Csar(path=path, limits=limits, entries=csar.entries, index=read_index(csar))
+    check_digests(csar)
+    return csar
+
+
+def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_bytes: int) -> dict[str, int]:
+    if len(infos) > limits.entries:
+        raise PackageRefused(f"{len(infos)} entries; at most {limits.entries} are allowed")
+    seen: set[str] = set()
+    sizes: dict[str, int] = {}
+    for info in infos:
+        # orig_filename: zipfile cuts the name at a NUL and turns the system's separator round before we see it
+        name = info.orig_filename
+        _check_name(name)
+        _check_kind(info, limits)
+        plain = name.rstrip("/")
+        if plain in seen:
+            raise PackageRefused("the archive holds this name twice", file=name)
+        seen.add(plain)
+        if not info.is_dir():
+            sizes[name] = info.file_size
+    for name in seen:
+        parent = posixpath.dirname(name)
+        while parent:
+            if parent in sizes:
+                raise PackageRefused("both a file and a folder", file=parent)
+            parent = posixpath.dirname(parent)
+    total = sum(sizes.values())
+    if total > limits.unpacked_bytes:
+        raise PackageRefused(f"{total} bytes unpacked; at most {limits.unpacked_bytes} are allowed")
+    if total > limits.small_bytes and total > archive_bytes * limits.expansion_ratio:
+        raise PackageRefused(
+            f"unpacks to {total / archive_bytes:.0f} times its size; at most {limits.expansion_ratio:g} is allowed"
+        )
+    return sizes
+
+
+def _check_name(name: str) -> None:
+    rule = ""
+    parts = name.removesuffix("/").split("/")
+    if "\\" in name:
+        rule = "a backslash in a name"
+    elif name.startswith("/") or (len(name) > 1 and name[1] == ":"):
+        rule = "an absolute path"
+    elif ".." in parts:
+        rule = "a path that leaves the package"
+    elif not all(parts) or "." in parts:
+        rule = "a path with empty or '.' parts"
+    elif any(ord(character) < 32 or ord(character) == 127 for character in name):
+        rule = "a control character in a name"
+    elif len(name) > 1024 or any(len(part.encode()) > 255 for part in parts):
+        rule = "a name longer than file systems take"
+    if rule:
+        raise PackageRefused(rule, file=repr(name)[1:-1])
+
+
+def _check_kind(info: zipfile.ZipInfo, limits: Limits) -> None:
+    mode = info.external_attr >> 16
+    kind = stat.S_IFMT(mode)
+    rule = ""
+    if info.flag_bits & _ENCRYPTED:
+        rule = "encrypted"
+    elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        rule = "a link" if stat.S_ISLNK(mode) else "a device, socket or pipe"
+    elif info.compress_type not in _COMPRESSIONS:
+        rule = f"compression method {info.compress_type} is not supported"
+    elif info.file_size > limits.file_bytes:
+        rule = f"{info.file_size} bytes; at most {limits.file_bytes} are allowed for one file"
+    if rule:
+        raise PackageRefused(rule, file=info.orig_filename)
+
+
+def check_digests(csar: Csar) -> None:
+    """Compare every listed digest with the file. Raises PackageRefused on the first that differs."""
+    with zipfile.ZipFile(csar.path) as archive:
+        for listed in csar.index.listed.values():
+            if not listed.algorithm:
+                continue
+            digest = hashlib.new(HASH_NAMES[listed.algorithm])
+            _copy(archive, listed.name, digest.update)
+            if digest.hexdigest() != listed.hash:
+                raise PackageRefused(
+                    f"its {listed.algorithm} digest is {digest.hexdigest()}, {csar.index.path} says {listed.hash}",
+                    file=listed.name,
+                )
+
+
+def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = None) -> None:
+    """Unpack into the folder ``target``, which is made; leave out the files that ``skip`` names (disk images).
+
+    Files get mode 0600, folders 0700, whatever the archive says: nothing in a package is executed in place.
+    Raises: PackageRefused when the archive's data is broken; what was written until then stays, for the caller to drop.
+    """
+    target.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with zipfile.ZipFile(csar.path) as archive:
+        for name in csar.entries:
+            if skip is not None and skip(name):
+                continue
+            place = target / name
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug worth seeing
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "wb") as out:
+                _copy(archive, name, out.write)
+
+
+def _copy(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object]) -> None:
+    """Feed a file's bytes to ``write``; zipfile itself checks the CRC and never yields more than the declared size."""
+    try:
+        with archive.open(name) as stream:
+            while chunk := stream.read(CHUNK):
+                write(chunk)
+    except _BROKEN as error:
+        raise PackageRefused(f"cannot be unpacked: {error}", file=name) from error
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

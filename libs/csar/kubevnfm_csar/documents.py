@@ -1,0 +1,116 @@
+"""Reads YAML of a package into plain JSON data: no objects, no dates, no endless aliases."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import PackageFiles, read_text
+
+NODES: Final = 500_000
+"""Nodes of one document with its aliases written out; ETSI's largest type file has about 20,000."""
+DEPTH: Final = 100
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _PlainLoader(_Base):  # type: ignore[misc]  # the C loader where PyYAML was built with it: ten times as fast
+    """The safe loader without dates: ``heat_template_version: 2013-05-23`` is a text, as Heat itself reads it."""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+_PlainLoader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in _Base.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+
+
+def read_yaml(files: PackageFiles, name: str) -> dict[str, Any]:
+    """Return the one YAML document of a file. Raises PackageRefused when it is not YAML, or not a mapping."""
+    return parse_yaml(read_text(files, name), name=name)
+
+
+def parse_yaml(text: str, *, name: str) -> dict[str, Any]:
+    """As ``read_yaml``, from text; ``name`` is for the error."""
+    _check_depth(text, name=name)
+    loader = _PlainLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is not None:
+            _measure(node, name=name, done={}, above=())
+        tree = loader.construct_document(node) if node is not None else None
+    except (yaml.YAMLError, ValueError) as error:
+        raise PackageRefused(f"not YAML: {_place(error)}", file=name) from error
+    finally:
+        loader.dispose()
+    if not isinstance(tree, dict):
+        raise PackageRefused("a mapping expected at the top of the YAML document", file=name)
+    plain: dict[str, Any] = _with_text_keys(tree)
+    return plain
+
+
+def _check_depth(text: str, *, name: str) -> None:
+    """Refuse deep nesting before it is composed: libyaml's composer recurses in C and takes the process down."""
+    loader = _PlainLoader(text)
+    depth = 0
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > DEPTH:
+                raise PackageRefused(f"nested more than {DEPTH} deep", file=name)
+    except yaml.YAMLError as error:
+        raise PackageRefused(f"not YAML: {_place(error)}", file=name) from error
+    finally:
+        loader.dispose()
+
+
+def _measure(node: Any, *, name: str, done: dict[int, int], above: tuple[int, ...]) -> int:
+    """Return the number of nodes with aliases written out; refuse loops and trees that explode."""
+    if id(node) in above:
+        raise PackageRefused("an alias that contains itself", file=name)
+    if id(node) in done:
+        return done[id(node)]
+    here = (*above, id(node))
+    size = 1
+    if isinstance(node, yaml.SequenceNode):
+        size += sum(_measure(child, name=name, done=done, above=here) for child in node.value)
+    elif isinstance(node, yaml.MappingNode):
+        size += sum(
+            _measure(key, name=name, done=done, above=here) + _measure(value, name=name, done=done, above=here)
+            for key, value in node.value
+        )
+    if size > NODES:
+        raise PackageRefused(f"more than {NODES} nodes once its aliases are written out", file=name)
+    done[id(node)] = size
+    return size
+
+
+def _with_text_keys(tree: Any) -> Any:
+    """JSON knows text keys only: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``."""
+    if isinstance(tree, dict):
+        return {_key(key): _with_text_keys(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_with_text_keys(item) for item in tree]
+    return tree
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    return str(key).lower() if isinstance(key, bool) or key is None else str(key)
+
+
+def _place(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error) or type(error).__name__
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark is not None else str(problem)

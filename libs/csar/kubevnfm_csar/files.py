@@ -1,0 +1,97 @@
+"""Where the files of a package are read from: the archive, or the folder that it was unpacked to."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.limits import Limits
+
+
+class PackageFiles(Protocol):
+    """The files of one package by their path within it (``Definitions/vnfd.yaml``)."""
+
+    @property
+    def limits(self) -> Limits: ...
+
+    def names(self) -> frozenset[str]:
+        """Every file's path; folders are none."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Bytes, unpacked."""
+        ...
+
+    def open(self, name: str) -> BinaryIO:
+        """Open for reading. Raises PackageRefused when there is no such file."""
+        ...
+
+
+class FolderFiles:
+    """A package that was unpacked before; what lies behind a link is not part of it."""
+
+    def __init__(self, folder: Path, *, limits: Limits | None = None) -> None:
+        self.folder = folder
+        self.limits = limits or Limits()
+        self._names = frozenset(self._walk())
+
+    def _walk(self) -> Iterable[str]:
+        for path in self.folder.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                yield path.relative_to(self.folder).as_posix()
+
+    def names(self) -> frozenset[str]:
+        return self._names
+
+    def size(self, name: str) -> int:
+        return self._path(name).stat().st_size
+
+    def open(self, name: str) -> BinaryIO:
+        return self._path(name).open("rb")
+
+    def _path(self, name: str) -> Path:
+        if name not in self._names:
+            raise PackageRefused("the package has no such file", file=name)
+        return self.folder / name
+
+
+def read_text(files: PackageFiles, name: str) -> str:
+    """Return a text file of the package. Raises PackageRefused when it is missing, too large, or not UTF-8."""
+    if name not in files.names():
+        raise PackageRefused("the package has no such file", file=name)
+    limit = files.limits.text_bytes
+    if files.size(name) > limit:
+        raise PackageRefused(f"larger than the {limit} bytes allowed for a text file", file=name)
+    with files.open(name) as stream:
+        raw = stream.read(limit + 1)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PackageRefused(f"not UTF-8 at byte {error.start}", file=name) from error
+
+
+def locate(files: PackageFiles, reference: str, *, beside: str) -> str | None:
+    """Return the path of the file that ``reference`` (in the file ``beside``) points to; None if there is none.
+
+    Tacker's v1 packages count from the package's root, v2 packages and TOSCA from the folder of the file that refers:
+    the latter is tried first because it is the standard (TOSCA Simple Profile 1.2, clause 3.5.8).
+    """
+    reference = reference.strip()
+    if not reference or reference.startswith("/") or "\\" in reference:
+        return None
+    for base in (posixpath.dirname(beside), ""):
+        name = posixpath.normpath(posixpath.join(base, reference))
+        if not name.startswith("../") and name in files.names():
+            return name
+    return None
+
+
+def inside(path: str) -> str | None:
+    """Return a path that a request names in its plain form; None when it is absolute or leaves the package."""
+    if not path or path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
+        return None
+    name = posixpath.normpath(path)
+    return None if name == "." else name

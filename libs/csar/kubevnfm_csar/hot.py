@@ -1,0 +1,151 @@
+"""Base HOT: the Heat templates of a flavour, and what they call which resource.
+
+``BaseHOT/<flavourId>/<one>.yaml`` and ``BaseHOT/<flavourId>/nested/*.yaml`` (sequences.md 6.1, 6.3).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import PackageFiles, read_text
+
+PORT: Final = "OS::Neutron::Port"
+FLOATING_IP: Final = "OS::Neutron::FloatingIP"
+SERVER: Final = "OS::Nova::Server"
+VOLUME: Final = "OS::Cinder::Volume"
+_GROUPS: Final = frozenset({"OS::Heat::AutoScalingGroup", "OS::Heat::ResourceGroup", "OS::Heat::InstanceGroup"})
+
+
+class Template(BaseModel):
+    """One Heat template."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    """The file's last name, by which ``type:`` of another template refers to it."""
+    path: str
+    text: str
+    body: dict[str, Any]
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The parameters that it declares."""
+        declared = self.body.get("parameters")
+        return frozenset(declared) if isinstance(declared, dict) else frozenset()
+
+    @property
+    def resource_types(self) -> dict[str, str]:
+        """Type by resource name."""
+        resources: Mapping[str, Any] = self.body.get("resources") or {}
+        return {name: str(resource.get("type", "")) for name, resource in resources.items()}
+
+    def resource(self, name: str) -> Mapping[str, Any]:
+        """Return a resource's body; empty when there is none."""
+        found = (self.body.get("resources") or {}).get(name)
+        return found if isinstance(found, dict) else {}
+
+
+class BaseHot(BaseModel):
+    """The templates of one flavour."""
+
+    model_config = ConfigDict(frozen=True)
+
+    flavour_id: str
+    top: Template
+    nested: dict[str, Template]
+    """By the file's last name."""
+
+    @property
+    def top_name(self) -> str:
+        return self.top.name
+
+    @property
+    def top_text(self) -> str:
+        return self.top.text
+
+    def is_group(self, name: str) -> bool:
+        """Whether a resource of the top template is a group of members."""
+        return self.top.resource_types.get(name) in _GROUPS
+
+    def member(self, name: str) -> Template | None:
+        """Return the template of a group's members, or of a resource whose type is a nested file; None if no such."""
+        properties = self.top.resource(name).get("properties")
+        inner = properties.get("resource") if isinstance(properties, dict) and self.is_group(name) else None
+        kind = inner.get("type") if isinstance(inner, dict) else self.top.resource_types.get(name)
+        return self.nested.get(posixpath.basename(str(kind))) if kind else None
+
+    def template_with(self, name: str) -> Template | None:
+        """Return the template that declares a resource, the top one first."""
+        return next((one for one in (self.top, *self.nested.values()) if name in one.resource_types), None)
+
+    def user_data_form(self) -> dict[str, Any]:
+        """Return the ``base_hot_dict`` of Tacker's v1 user data: nested bodies by file name and ``heat_template``."""
+        return {**{name: one.body for name, one in self.nested.items()}, "heat_template": self.top.body}
+
+    @property
+    def file_texts(self) -> dict[str, str]:
+        """Text of the nested templates by file name, as Heat's ``files`` takes them."""
+        return {name: one.text for name, one in self.nested.items()}
+
+
+def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
+    """Return the flavour's templates; None when the package has none for it (a CNF, or a VNF by TOSCA alone).
+
+    Raises: PackageRefused unless there is exactly one top template, each is a Heat template, and every nested file that
+    one names is there.
+    """
+    folder = f"BaseHOT/{flavour_id}/"
+    here = sorted(name for name in files.names() if name.startswith(folder) and name.endswith((".yaml", ".yml")))
+    if not here:
+        return None
+    tops = [name for name in here if "/" not in name.removeprefix(folder)]
+    if len(tops) != 1:
+        raise PackageRefused(f"exactly one template expected beside nested/, {len(tops)} found", file=folder)
+    nested: dict[str, Template] = {}
+    for path in here:
+        if path.startswith(f"{folder}nested/"):
+            one = _template(files, path)
+            nested[one.name] = one
+    hot = BaseHot(flavour_id=flavour_id, top=_template(files, tops[0]), nested=nested)
+    for one in (hot.top, *nested.values()):
+        _check_nested(hot, one)
+    return hot
+
+
+def _template(files: PackageFiles, path: str) -> Template:
+    text = read_text(files, path)
+    body = parse_yaml(text, name=path)
+    if "heat_template_version" not in body:
+        raise PackageRefused("heat_template_version is missing: no Heat template", file=path)
+    resources = body.get("resources")
+    if resources is not None and (
+        not isinstance(resources, dict) or not all(isinstance(resource, dict) for resource in resources.values())
+    ):
+        raise PackageRefused("resources: a mapping of name to resource expected", file=path)
+    return Template(name=posixpath.basename(path), path=path, text=text, body=body)
+
+
+def _check_nested(hot: BaseHot, template: Template) -> None:
+    for name, kind in _file_types(template):
+        if posixpath.basename(kind) not in hot.nested:
+            raise PackageRefused(
+                f"resource {name} is made of {kind}, which BaseHOT/{hot.flavour_id}/nested/ does not hold",
+                file=template.path,
+            )
+
+
+def _file_types(template: Template) -> list[tuple[str, str]]:
+    """Return (resource, type) wherever a type is a file, of resources and of the members of groups."""
+    found: list[tuple[str, str]] = []
+    for name, kind in template.resource_types.items():
+        properties = template.resource(name).get("properties")
+        inner = properties.get("resource") if isinstance(properties, dict) and kind in _GROUPS else None
+        kinds = (kind, inner.get("type") if isinstance(inner, dict) else None)
+        found += [(name, one) for one in kinds if isinstance(one, str) and one.endswith((".yaml", ".yml"))]
+    return found

@@ -1,0 +1,24 @@
+"""How large a package may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds that a package must keep before a byte of it is unpacked."""
+
+    entries: int = 10_000
+    expansion_ratio: float = 20.0
+    """Unpacked size over the archive's own. Real packages stay below 5; a bomb reaches 1,000."""
+    small_bytes: int = 16 * MIB
+    """Unpacked size up to which the ratio is not judged: a few small text files compress well."""
+    unpacked_bytes: int = 64 * GIB
+    file_bytes: int = 32 * GIB
+    """One file; disk images are the large ones."""
+    text_bytes: int = 4 * MIB
+    """One YAML file or TOSCA.meta: these are read into memory."""

@@ -1,0 +1,150 @@
+"""TOSCA-Metadata/TOSCA.meta and the ETSI manifest: where the VNFD starts, and the digests of the files.
+
+Source: TOSCA Simple Profile 1.2 clause 6.2, SOL004 V2.6.1 clauses 4.2 and 5.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import PackageFiles, locate, read_text
+
+META: Final = "TOSCA-Metadata/TOSCA.meta"
+HASH_NAMES: Final = {"SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
+"""hashlib's name by the manifest's (SOL004 5.2, IANA's registry of hash names)."""
+_LINE: Final = re.compile(r"^\s*([A-Za-z0-9_.-]+)\s*:\s*(.*?)\s*$")
+_URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file that TOSCA.meta or the manifest lists."""
+
+    name: str
+    content_type: str = ""
+    algorithm: str = ""
+    """``SHA-256`` ...; empty when the file is listed without a digest."""
+    hash: str = ""
+    """Hex, lower case."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """What the package says about itself."""
+
+    path: str = ""
+    """The file that says it: TOSCA.meta or the manifest."""
+    entry: str = ""
+    """The file that the VNFD starts with."""
+    manifest: str | None = None
+    listed: dict[str, Listed] = field(default_factory=dict)
+    external: tuple[str, ...] = ()
+    """URLs of artifacts outside the package."""
+
+
+def read_index(files: PackageFiles) -> Index:
+    """Return the index out of TOSCA.meta, or out of the manifest in the root of a package without TOSCA-Metadata.
+
+    Raises: PackageRefused when neither is there, the entry file is missing, or an entry is incomplete.
+    """
+    if META in files.names():
+        return _from_meta(files)
+    manifests = sorted(name for name in files.names() if "/" not in name and name.endswith(".mf"))
+    if len(manifests) != 1:
+        raise PackageRefused(
+            f"neither {META} nor exactly one manifest (*.mf) in the root; {len(manifests)} manifests found"
+        )
+    roots = sorted(name for name in files.names() if "/" not in name and name.endswith((".yaml", ".yml")))
+    if len(roots) != 1:
+        raise PackageRefused(f"without {META} the root holds exactly one YAML file, the VNFD; {len(roots)} found")
+    listed, external = _from_manifest(files, manifests[0])
+    return Index(path=manifests[0], entry=roots[0], manifest=manifests[0], listed=listed, external=external)
+
+
+def _from_meta(files: PackageFiles) -> Index:
+    blocks = list(_blocks(read_text(files, META), first_keys={"name"}))
+    head = blocks[0] if blocks and "name" not in blocks[0] else {}
+    entry = head.get("entry-definitions", "")
+    if not entry:
+        raise PackageRefused("Entry-Definitions is missing from the first block", file=META)
+    if entry not in files.names():
+        raise PackageRefused(f"Entry-Definitions names {entry}, which the package does not hold", file=META)
+    listed: dict[str, Listed] = {}
+    external: list[str] = []
+    for block in blocks[1:] if head else blocks:
+        _take(block, key="name", files=files, where=META, listed=listed, external=external)
+    manifest = head.get("etsi-entry-manifest") or head.get("entry-manifest")
+    if manifest:
+        if manifest not in files.names():
+            raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not hold", file=META)
+        more, outside = _from_manifest(files, manifest)
+        listed, external = {**listed, **more}, [*external, *outside]
+    return Index(path=META, entry=entry, manifest=manifest, listed=listed, external=tuple(external))
+
+
+def _from_manifest(files: PackageFiles, path: str) -> tuple[dict[str, Listed], tuple[str, ...]]:
+    # what follows the manifest is its signature (CMS); the certificate chain is the operator's business, not ours
+    text = read_text(files, path).split("-----BEGIN", 1)[0]
+    listed: dict[str, Listed] = {}
+    external: list[str] = []
+    for block in _blocks(text, first_keys={"source"}):
+        if "source" in block:
+            _take(block, key="source", files=files, where=path, listed=listed, external=external)
+    return listed, tuple(external)
+
+
+def _take(
+    block: dict[str, str],
+    *,
+    key: str,
+    files: PackageFiles,
+    where: str,
+    listed: dict[str, Listed],
+    external: list[str],
+) -> None:
+    """Check one block about one file and add it to ``listed``, or to ``external`` when it lies elsewhere."""
+    name = block.get(key, "")
+    if not name:
+        raise PackageRefused(f"a block without {key.capitalize()}: {', '.join(block)}", file=where)
+    if _URL.match(name):
+        external.append(name)
+        return
+    place = name if name in files.names() else locate(files, name, beside="")
+    if place is None:
+        if any(other.startswith(posixpath.normpath(name) + "/") for other in files.names()):
+            return  # a folder listed as a whole: some packages do, and there is nothing to compare
+        raise PackageRefused(f"listed in {where}, but the package does not hold it", file=name)
+    algorithm, digest = block.get("algorithm", "").upper(), block.get("hash", "").lower()
+    if bool(algorithm) != bool(digest):
+        raise PackageRefused(f"{where} gives only one of Algorithm and Hash", file=name)
+    if algorithm and algorithm not in HASH_NAMES:
+        raise PackageRefused(f"{where} asks for {algorithm}; known are {', '.join(HASH_NAMES)}", file=name)
+    new = Listed(name=place, content_type=block.get("content-type", ""), algorithm=algorithm, hash=digest)
+    old = listed.get(place)
+    if old is not None and old.hash and new.hash and (old.algorithm, old.hash) != (new.algorithm, new.hash):
+        raise PackageRefused(f"{where} lists it twice, with different digests", file=name)
+    if old is None or new.hash:
+        listed[place] = new
+
+
+def _blocks(text: str, *, first_keys: set[str]) -> Iterator[dict[str, str]]:
+    """Yield the ``Key: value`` blocks, keys in lower case.
+
+    An empty line ends a block, and so does a key of ``first_keys``: hand-written files forget the empty line.
+    """
+    block: dict[str, str] = {}
+    for line in text.splitlines():
+        found = _LINE.match(line)
+        if not line.strip() or (found and found[1].lower() in first_keys):
+            if block:
+                yield block
+            block = {}
+        if found and not line.lstrip().startswith("#"):
+            block[found[1].lower()] = found[2].strip("\"'")
+    if block:
+        yield block

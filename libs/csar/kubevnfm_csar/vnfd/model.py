@@ -1,0 +1,306 @@
+"""What a VNFD says, as frozen models that are stored with the package.
+
+Names follow SOL001; sizes are bytes. Nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
+
+
+class Part(BaseModel):
+    """A part of a VNFD."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+
+class Checksum(Part):
+    """A digest of an image or artifact."""
+
+    algorithm: str
+    """As the package spells it: ``sha-512``, ``SHA-256``."""
+    hash: str
+
+
+class SoftwareImage(Part):
+    """A disk or container image (SOL001 6.8.2, ``sw_image_data``)."""
+
+    image_id: str
+    """The node (VDU or storage) that it belongs to: SOL005's id of the software image."""
+    name: str
+    version: str = ""
+    provider: str = ""
+    checksum: Checksum | None = None
+    container_format: str = "bare"
+    disk_format: str = ""
+    min_disk_bytes: int = 0
+    min_ram_bytes: int = 0
+    size_bytes: int = 0
+    path: str | None = None
+    """The image's file in the package; None: the VIM must already hold an image of this name."""
+    uri: str | None = None
+    """Where the VNFD says the image lies, if that is outside the package or missing from it."""
+
+
+class ComputeDemand(Part):
+    """What a VDU asks of the VIM's flavors (capability ``virtual_compute``)."""
+
+    capability_name: str | None = None
+    """``requested_additional_capability_name``: Tacker's packages write the Nova flavor's name there."""
+    vcpus: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+
+
+class Vdu(Part):
+    """A virtualisation deployment unit."""
+
+    vdu_id: str
+    """The node template's name."""
+    kind: Literal["compute", "container"] = "compute"
+    name: str = ""
+    """``properties.name``; of a CNF: the Kubernetes object that it stands for (capi.md CR-030)."""
+    description: str = ""
+    min_instances: int = 0
+    max_instances: int | None = None
+    image: SoftwareImage | None = None
+    compute: ComputeDemand = ComputeDemand()
+    storages: tuple[str, ...] = ()
+
+
+class Storage(Part):
+    """A virtual storage (SOL001 6.8.4 to 6.8.6)."""
+
+    storage_id: str
+    kind: Literal["block", "object", "file"] = "block"
+    size_bytes: int = 0
+    image: SoftwareImage | None = None
+
+
+class Cp(Part):
+    """A connection point of a VDU, or of the VNF."""
+
+    cp_id: str
+    kind: Literal["vdu", "external", "virtual"] = "vdu"
+    vdu_id: str | None = None
+    order: int | None = None
+    layer_protocols: tuple[str, ...] = ()
+    virtual_link: str | None = None
+    """The internal virtual link that it is on; None: the link is given by the request (extVirtualLinks)."""
+    is_external: bool = False
+    """Whether extVirtualLinks may name it: exposed by substitution_mappings, on no internal link, or a VnfExtCp."""
+    vnic_type: str = "normal"
+
+
+class VirtualLink(Part):
+    """An internal virtual link."""
+
+    virtual_link_id: str
+    description: str = ""
+    layer_protocols: tuple[str, ...] = ()
+    cidr: str | None = None
+    ip_version: str | None = None
+    dhcp_enabled: bool | None = None
+    network_name: str | None = None
+    network_type: str | None = None
+
+
+class PhaseDriver(Part):
+    """What the VNFD maps a phase of the life cycle to (``interfaces.Vnflcm``)."""
+
+    phase: str
+    """``instantiate_end`` ..."""
+    name: str
+    """The implementation's name: ``mgmt-drivers-kubernetes``."""
+    file: str
+    """The script's path in the package."""
+    sha256: str = ""
+    """Of the script, when the package was taken in."""
+    dependencies: tuple[str, ...] = ()
+    """Further files that it needs."""
+
+
+class ScalingAspect(Part):
+    """A scaling aspect with the change of each VDU per step."""
+
+    aspect_id: str
+    name: str = ""
+    description: str = ""
+    max_scale_level: int
+    deltas: tuple[dict[str, int], ...] = ()
+    """Instances added by VDU, for the step from level i to i + 1; the last one goes for all further steps."""
+
+    def delta(self, vdu_id: str, *, level: int) -> int:
+        """Return how many instances of the VDU ``level`` has more than level 0."""
+        if not self.deltas:
+            return 0
+        return sum(self.deltas[min(step, len(self.deltas) - 1)].get(vdu_id, 0) for step in range(level))
+
+    @property
+    def vdu_ids(self) -> tuple[str, ...]:
+        """The VDUs that the aspect scales."""
+        return tuple(sorted({vdu_id for step in self.deltas for vdu_id in step}))
+
+
+class Level(Part):
+    """An instantiation level."""
+
+    level_id: str
+    description: str = ""
+    scale_levels: dict[str, int] = Field(default_factory=dict)
+    """Scale level by aspect; aspects not named are at 0."""
+    counts: dict[str, int] = Field(default_factory=dict)
+    """Instances by VDU where VduInstantiationLevels says so."""
+
+
+class AffinityRule(Part):
+    """An affinity or anti-affinity rule; groups are written out."""
+
+    name: str
+    kind: Literal["affinity", "anti-affinity"]
+    scope: str
+    """``nfvi_node``, ``zone`` ..."""
+    targets: tuple[str, ...]
+    group: str | None = None
+    """The placement group that the rule names, if it names one."""
+
+
+class PackageChange(Part):
+    """A VnfPackageChange policy: from which package this one may be changed to."""
+
+    name: str
+    selector: tuple[dict[str, Any], ...] = ()
+    modification_qualifier: str = ""
+    additional_modification_description: str = ""
+    destination_flavour_id: str | None = None
+
+
+class InitialValues(Part):
+    """What a new instance's free attributes start with."""
+
+    configurable_properties: dict[str, Any] = Field(default_factory=dict)
+    extensions: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class Flavour(Part):
+    """A deployment flavour."""
+
+    flavour_id: str
+    file: str
+    """The service template that describes it."""
+    description: str = ""
+    vnf_node: str | None = None
+    vdus: dict[str, Vdu] = Field(default_factory=dict)
+    cps: dict[str, Cp] = Field(default_factory=dict)
+    virtual_links: dict[str, VirtualLink] = Field(default_factory=dict)
+    storages: dict[str, Storage] = Field(default_factory=dict)
+    phases: dict[str, PhaseDriver] = Field(default_factory=dict)
+    """By phase; phases mapped to nothing (``[]``) are left out."""
+    aspects: dict[str, ScalingAspect] = Field(default_factory=dict)
+    initial_deltas: dict[str, int] = Field(default_factory=dict)
+    """Instances by VDU at scale level 0 (VduInitialDelta)."""
+    levels: dict[str, Level] = Field(default_factory=dict)
+    default_level: str | None = None
+    affinity_rules: tuple[AffinityRule, ...] = ()
+    package_changes: tuple[PackageChange, ...] = ()
+    initial_values: InitialValues = InitialValues()
+
+    @property
+    def drivers(self) -> tuple[PhaseDriver, ...]:
+        """Every driver once, by name and file."""
+        return tuple({(driver.name, driver.file): driver for driver in self.phases.values()}.values())
+
+    def phase_driver(self, phase: str) -> PhaseDriver | None:
+        """Return what runs in the phase; None: nothing does."""
+        return self.phases.get(phase)
+
+    def level(self, level_id: str | None) -> Level | None:
+        """Return the level, or the default one; None when the flavour has no levels. Raises UnknownLevel."""
+        if level_id is None:
+            return self.levels.get(self.default_level) if self.default_level is not None else None
+        if level_id not in self.levels:
+            raise UnknownLevel(level_id, known=tuple(self.levels))
+        return self.levels[level_id]
+
+    def initial_counts(self, level_id: str | None = None) -> dict[str, int]:
+        """Return the instances by VDU at an instantiation level. Raises UnknownLevel."""
+        level = self.level(level_id)
+        counts = self.counts_at(self.scale_levels(level_id))
+        return {**counts, **level.counts} if level is not None else counts
+
+    def scale_levels(self, level_id: str | None = None) -> dict[str, int]:
+        """Return the scale level by aspect at an instantiation level: the instance's first scaleStatus."""
+        level = self.level(level_id)
+        given = level.scale_levels if level is not None else {}
+        return {aspect_id: given.get(aspect_id, 0) for aspect_id in self.aspects}
+
+    def counts_at(self, scale_levels: Mapping[str, int]) -> dict[str, int]:
+        """Return the instances by VDU at these scale levels (aspects left out: 0).
+
+        A VDU without a VduInitialDelta starts with its profile's minimum, as Tacker counts it.
+        """
+        return {
+            vdu_id: self.initial_deltas.get(vdu_id, vdu.min_instances)
+            + sum(aspect.delta(vdu_id, level=scale_levels.get(name, 0)) for name, aspect in self.aspects.items())
+            for vdu_id, vdu in self.vdus.items()
+        }
+
+    def max_count(self, vdu_id: str) -> int:
+        """Return the most instances that scaling and levels can bring the VDU to."""
+        top = self.counts_at({name: aspect.max_scale_level for name, aspect in self.aspects.items()}).get(vdu_id, 0)
+        return max([top, *(self.initial_counts(level_id).get(vdu_id, 0) for level_id in self.levels)])
+
+    def scaled_vdus(self, aspect_id: str) -> tuple[str, ...]:
+        """Return the VDUs that an aspect scales; none for an unknown aspect."""
+        aspect = self.aspects.get(aspect_id)
+        return aspect.vdu_ids if aspect is not None else ()
+
+
+class Vnfd(Part):
+    """A VNF descriptor with all its flavours."""
+
+    vnfd_id: str
+    """``descriptor_id``."""
+    provider: str
+    product_name: str
+    software_version: str
+    descriptor_version: str
+    vnfm_info: tuple[str, ...] = ()
+    product_info_name: str = ""
+    product_info_description: str = ""
+    default_flavour_id: str | None = None
+    """The default of the input by which the top file selects the flavour."""
+    files: tuple[str, ...] = ()
+    """Every definition file that was read, the entry file first."""
+    flavours: dict[str, Flavour] = Field(default_factory=dict)
+    initial_values: InitialValues = InitialValues()
+    """Of a new instance, whose flavour is not known yet."""
+
+    def flavour(self, flavour_id: str) -> Flavour:
+        """Return the flavour. Raises UnknownFlavour."""
+        if flavour_id not in self.flavours:
+            raise UnknownFlavour(flavour_id, known=tuple(self.flavours))
+        return self.flavours[flavour_id]
+
+    def initial_counts(self, flavour_id: str, level_id: str | None = None) -> dict[str, int]:
+        """As ``Flavour.initial_counts``. Raises UnknownFlavour, UnknownLevel."""
+        return self.flavour(flavour_id).initial_counts(level_id)
+
+    def phase_driver(self, flavour_id: str, phase: str) -> PhaseDriver | None:
+        """As ``Flavour.phase_driver``. Raises UnknownFlavour."""
+        return self.flavour(flavour_id).phase_driver(phase)
+
+    @property
+    def software_images(self) -> tuple[SoftwareImage, ...]:
+        """Every image of every flavour; one that several flavours share comes once."""
+        parts: list[Vdu | Storage] = []
+        for flavour in self.flavours.values():
+            parts.extend([*flavour.vdus.values(), *flavour.storages.values()])
+        found = [part.image for part in parts if part.image is not None]
+        return tuple({(image.image_id, image.name, image.path): image for image in found}.values())

@@ -1,0 +1,195 @@
+"""VDUs, storages, connection points and virtual links out of a topology."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import locate
+from kubevnfm_csar.vnfd import types
+from kubevnfm_csar.vnfd.model import Checksum, ComputeDemand, Cp, SoftwareImage, Storage, Vdu, VirtualLink
+from kubevnfm_csar.vnfd.topology import Node, Topology
+from kubevnfm_csar.vnfd.types import mapping, sequence
+from kubevnfm_csar.vnfd.values import resolve, size_bytes, text, whole_number
+
+
+def vdus(topology: Topology) -> dict[str, Vdu]:
+    """Return the VDUs by node name. Raises PackageRefused when a profile contradicts itself."""
+    found = {}
+    for kind, ancestor in (("compute", types.COMPUTE), ("container", types.CONTAINER)):
+        for node in topology.of_type(ancestor):
+            found[node.name] = _vdu(topology, node, cast("Literal['compute', 'container']", kind))
+    return found
+
+
+def _vdu(topology: Topology, node: Node, kind: Literal["compute", "container"]) -> Vdu:
+    profile = mapping(node.properties.get("vdu_profile"))
+    what = f"{node.name}.vdu_profile"
+    least = whole_number(
+        profile.get("min_number_of_instances"), file=topology.file, what=f"{what}.min_number_of_instances", default=0
+    )
+    most = profile.get("max_number_of_instances")
+    limit = (
+        None
+        if most is None
+        else whole_number(most, file=topology.file, what=f"{what}.max_number_of_instances", default=0)
+    )
+    if limit is not None and limit < least:
+        raise PackageRefused(f"{what}: min_number_of_instances {least} exceeds the maximum {limit}", file=topology.file)
+    return Vdu(
+        vdu_id=node.name,
+        kind=kind,
+        name=text(node.properties.get("name")) or node.name,
+        description=text(node.properties.get("description")),
+        min_instances=least,
+        max_instances=limit,
+        image=_image(topology, node),
+        compute=_demand(topology, node),
+        storages=tuple(node.requirements("virtual_storage")),
+    )
+
+
+def _demand(topology: Topology, node: Node) -> ComputeDemand:
+    capability = mapping(mapping(node.body.get("capabilities")).get("virtual_compute"))
+    asked = mapping(resolve(mapping(capability.get("properties")), topology.inputs))
+    memory, cpu = mapping(asked.get("virtual_memory")), mapping(asked.get("virtual_cpu"))
+    wishes = asked.get("requested_additional_capabilities")
+    name = None
+    for wish in mapping(wishes).values():
+        name = mapping(wish).get("requested_additional_capability_name") or name
+    what = f"{node.name}.virtual_compute"
+    disks = sequence(asked.get("virtual_local_storage"))
+    return ComputeDemand(
+        capability_name=text(name) or None,
+        vcpus=whole_number(cpu.get("num_virtual_cpu"), file=topology.file, what=f"{what}.num_virtual_cpu", default=0),
+        memory_bytes=size_bytes(memory.get("virtual_mem_size"), file=topology.file, what=f"{what}.virtual_mem_size"),
+        disk_bytes=sum(
+            size_bytes(mapping(disk).get("size_of_storage"), file=topology.file, what=f"{what}.size_of_storage")
+            for disk in disks
+        ),
+    )
+
+
+def _image(topology: Topology, node: Node) -> SoftwareImage | None:
+    data = mapping(node.properties.get("sw_image_data"))
+    artifact = next(
+        (
+            mapping(body)
+            for body in mapping(node.body.get("artifacts")).values()
+            if topology.tree.is_a(mapping(body).get("type"), types.SW_IMAGE)
+        ),
+        None,
+    )
+    if not data and artifact is None:
+        return None
+    reference = text(artifact.get("file")) if artifact is not None else ""
+    path = locate(topology.files, reference, beside=topology.file)
+    name = text(data.get("name")) or posixpath.splitext(posixpath.basename(reference))[0]
+    if not name:
+        raise PackageRefused(f"{node.name}.sw_image_data: a name expected", file=topology.file)
+
+    def size(key: str) -> int:
+        return size_bytes(data.get(key), file=topology.file, what=f"{node.name}.sw_image_data.{key}")
+
+    return SoftwareImage(
+        image_id=node.name,
+        name=name,
+        version=text(data.get("version")),
+        provider=text(data.get("provider")),
+        checksum=_checksum(data.get("checksum")),
+        container_format=text(data.get("container_format")) or "bare",
+        disk_format=text(data.get("disk_format")),
+        min_disk_bytes=size("min_disk"),
+        min_ram_bytes=size("min_ram"),
+        size_bytes=size("size"),
+        path=path,
+        uri=reference if reference and path is None else None,
+    )
+
+
+def _checksum(value: Any) -> Checksum | None:
+    if isinstance(value, str):  # SOL001 V2.5.1: the bare digest
+        return Checksum(algorithm="sha-256", hash=value)
+    given: Mapping[str, Any] = mapping(value)
+    if not given.get("hash"):
+        return None
+    return Checksum(algorithm=text(given.get("algorithm")) or "sha-256", hash=text(given.get("hash")))
+
+
+def storages(topology: Topology) -> dict[str, Storage]:
+    """Return the virtual storages by node name."""
+    found = {}
+    for ancestor, kind in types.STORAGES.items():
+        for node in topology.of_type(ancestor):
+            data = mapping(node.properties.get(f"virtual_{kind}_storage_data"))
+            what = f"{node.name}.size_of_storage"
+            found[node.name] = Storage(
+                storage_id=node.name,
+                kind=cast("Literal['block', 'object', 'file']", kind),
+                size_bytes=size_bytes(data.get("size_of_storage"), file=topology.file, what=what),
+                image=_image(topology, node),
+            )
+    return found
+
+
+def connection_points(topology: Topology) -> dict[str, Cp]:
+    """Return the connection points of the VDUs and of the VNF by node name."""
+    found: dict[str, Cp] = {}
+    for node in topology.of_type(types.VDU_CP):
+        link = node.requirement("virtual_link")
+        order = node.properties.get("order")
+        interfaces = sequence(node.properties.get("virtual_network_interface_requirements"))
+        found[node.name] = Cp(
+            cp_id=node.name,
+            kind="vdu",
+            vdu_id=node.requirement("virtual_binding"),
+            order=None
+            if order is None
+            else whole_number(order, file=topology.file, what=f"{node.name}.order", default=0),
+            layer_protocols=_protocols(node),
+            virtual_link=link,
+            is_external=node.name in topology.exposed or link is None,
+            vnic_type=text(node.properties.get("vnic_type")) or ("normal" if not interfaces else "requirements"),
+        )
+    for kind, ancestor in (("external", types.EXT_CP), ("virtual", types.VIRTUAL_CP)):
+        for node in topology.of_type(ancestor):
+            link = node.requirement("internal_virtual_link") or node.requirement("virtual_link")
+            found[node.name] = Cp(
+                cp_id=node.name,
+                kind=cast("Literal['external', 'virtual']", kind),
+                vdu_id=node.requirement("target"),
+                layer_protocols=_protocols(node),
+                virtual_link=link,
+                is_external=kind == "external" or node.name in topology.exposed,
+            )
+    return found
+
+
+def _protocols(node: Node) -> tuple[str, ...]:
+    given = node.properties.get("layer_protocols")
+    return tuple(str(item) for item in given) if isinstance(given, list) else ()
+
+
+def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
+    """Return the internal virtual links by node name."""
+    found = {}
+    for node in topology.of_type(types.VIRTUAL_LINK):
+        profile = mapping(node.properties.get("vl_profile"))
+        data = [mapping(item) for item in sequence(profile.get("virtual_link_protocol_data"))]
+        layer_3 = next((mapping(item.get("l3_protocol_data")) for item in data if item.get("l3_protocol_data")), {})
+        layer_2 = next((mapping(item.get("l2_protocol_data")) for item in data if item.get("l2_protocol_data")), {})
+        protocols = mapping(node.properties.get("connectivity_type")).get("layer_protocols")
+        dhcp = layer_3.get("dhcp_enabled")
+        found[node.name] = VirtualLink(
+            virtual_link_id=node.name,
+            description=text(node.properties.get("description")),
+            layer_protocols=tuple(str(item) for item in protocols) if isinstance(protocols, list) else (),
+            cidr=text(layer_3.get("cidr")) or None,
+            ip_version=text(layer_3.get("ip_version")) or None,
+            dhcp_enabled=dhcp if isinstance(dhcp, bool) else None,
+            network_name=text(layer_2.get("name")) or None,
+            network_type=text(layer_2.get("network_type")) or None,
+        )
+    return found

@@ -1,0 +1,119 @@
+"""One service template with the types that it sees: the ground that a flavour is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import PackageFiles
+from kubevnfm_csar.vnfd import types
+from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
+from kubevnfm_csar.vnfd.values import input_defaults, resolve
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node template, its inputs filled in and the type's defaults below its own properties."""
+
+    name: str
+    type: str
+    properties: Mapping[str, Any]
+    body: Mapping[str, Any]
+
+    def requirement(self, name: str) -> str | None:
+        """Return the node that a requirement names; None: it is left open."""
+        for found in self.requirements(name):
+            return found
+        return None
+
+    def requirements(self, name: str) -> Iterator[str]:
+        """Yield the nodes that all requirements of this name point to."""
+        for entry in sequence(self.body.get("requirements")):
+            target = mapping(entry).get(name)
+            target = target.get("node") if isinstance(target, dict) else target
+            if isinstance(target, str):
+                yield target
+
+
+class Topology:
+    """A service template's ``topology_template``."""
+
+    def __init__(self, document: Mapping[str, Any], *, file: str, tree: TypeTree, files: PackageFiles) -> None:
+        self.document, self.file, self.tree, self.files = document, file, tree, files
+        self.template = mapping(document.get("topology_template"))
+        self.inputs = input_defaults(document)
+        self.nodes = {node.name: node for node in self._nodes()}
+
+    def _nodes(self) -> Iterator[Node]:
+        for name, body in mapping(self.template.get("node_templates")).items():
+            kind = mapping(body).get("type")
+            if not isinstance(kind, str):
+                raise PackageRefused(f"node {name}: a type expected", file=self.file)
+            own = {
+                key: value
+                for key, value in mapping(resolve(mapping(body).get("properties"), self.inputs)).items()
+                if value is not None
+            }
+            yield Node(name=name, type=kind, properties={**self.tree.defaults(kind), **own}, body=body)
+
+    def of_type(self, ancestor: str) -> Iterator[Node]:
+        """Yield the nodes of a type or one derived from it."""
+        return (node for node in self.nodes.values() if self.tree.is_a(node.type, ancestor))
+
+    @property
+    def substitution(self) -> Mapping[str, Any]:
+        """The ``substitution_mappings`` section."""
+        return mapping(self.template.get("substitution_mappings"))
+
+    @property
+    def flavour_id(self) -> str | None:
+        """The flavour that this template describes; None when it describes none (types, or the selecting top file)."""
+        given = resolve(mapping(self.substitution.get("properties")).get("flavour_id"), self.inputs)
+        if given is None:  # TOSCA 1.3 writes it as a filter
+            for condition in sequence(mapping(self.substitution.get("substitution_filter")).get("properties")):
+                given = mapping(mapping(condition).get("flavour_id")).get("equal", given)
+        return str(given) if given is not None else None
+
+    @property
+    def exposed(self) -> frozenset[str]:
+        """The connection points that substitution_mappings hands to the outside (``[CP1, virtual_link]``)."""
+        found: set[str] = set()
+        for target in mapping(self.substitution.get("requirements")).values():
+            pairs = sequence(target)
+            for pair in pairs if pairs and isinstance(pairs[0], list) else [pairs]:
+                if pair and isinstance(pair[0], str):
+                    found.add(pair[0])
+        return frozenset(found)
+
+    def vnf_node(self) -> Node | None:
+        """Return the node that stands for the VNF: by its type, else by the name ``VNF``, else by its interfaces.
+
+        Tacker v1 takes the node named VNF and v2 the first with interfaces; packages made for either are read.
+        """
+        for node in self.of_type(types.VNF):
+            return node
+        node_type = self.substitution.get("node_type")
+        candidates = [
+            *(node for node in self.nodes.values() if node.type == node_type),
+            *(node for node in self.nodes.values() if node.name == "VNF"),
+            *(node for node in self.nodes.values() if node.body.get("interfaces")),
+        ]
+        return candidates[0] if candidates else None
+
+    def policies(self, kind: str) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
+        """Yield (name, properties, targets) of each policy ``tosca.policies.nfv.<kind>``; groups are written out."""
+        groups = {
+            name: tuple(str(member) for member in sequence(mapping(group).get("members")))
+            for name, group in mapping(self.template.get("groups")).items()
+        }
+        for entry in sequence(self.template.get("policies")):
+            for name, policy in mapping(entry).items():
+                if not self.tree.is_a(mapping(policy).get("type"), f"tosca.policies.nfv.{kind}"):
+                    continue
+                properties = mapping(resolve(mapping(policy).get("properties"), self.inputs))
+                targets: list[str] = []
+                for target in sequence(policy.get("targets")):
+                    targets.extend(groups.get(str(target), (str(target),)))
+                yield name, properties, tuple(targets)

@@ -1,0 +1,132 @@
+"""TOSCA types: what derives from what, and the defaults that a type brings.
+
+ETSI's and OASIS' own type files are built in (their names and parents, which is all we need), because packages often
+name them without holding them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+STANDARD_FILE: Final = re.compile(
+    r"^((etsi_)?nfv_sol001_\w*types?|tosca_(simple|definitions)_\w+)\.ya?ml$", re.IGNORECASE
+)
+"""Type files of the standards by their last name, in the spellings of all editions; see ``_STANDARD``."""
+
+VNF: Final = "tosca.nodes.nfv.VNF"
+COMPUTE: Final = "tosca.nodes.nfv.Vdu.Compute"
+CONTAINER: Final = "tosca.nodes.nfv.Vdu.OsContainerDeployableUnit"
+VDU_CP: Final = "tosca.nodes.nfv.VduCp"
+EXT_CP: Final = "tosca.nodes.nfv.VnfExtCp"
+VIRTUAL_CP: Final = "tosca.nodes.nfv.VirtualCp"
+VIRTUAL_LINK: Final = "tosca.nodes.nfv.VnfVirtualLink"
+STORAGES: Final = {
+    "tosca.nodes.nfv.Vdu.VirtualBlockStorage": "block",
+    "tosca.nodes.nfv.Vdu.VirtualObjectStorage": "object",
+    "tosca.nodes.nfv.Vdu.VirtualFileStorage": "file",
+}
+SW_IMAGE: Final = "tosca.artifacts.nfv.SwImage"
+PYTHON: Final = "tosca.artifacts.Implementation.Python"
+
+_STANDARD: Final[Mapping[str, str]] = {
+    VNF: "tosca.nodes.Root",
+    COMPUTE: "tosca.nodes.Root",
+    CONTAINER: "tosca.nodes.Root",
+    "tosca.nodes.nfv.Cp": "tosca.nodes.Root",
+    VDU_CP: "tosca.nodes.nfv.Cp",
+    EXT_CP: "tosca.nodes.nfv.Cp",
+    VIRTUAL_CP: "tosca.nodes.nfv.Cp",
+    "tosca.nodes.nfv.VipCp": "tosca.nodes.nfv.Cp",
+    VIRTUAL_LINK: "tosca.nodes.Root",
+    **dict.fromkeys(STORAGES, "tosca.nodes.Root"),
+    "tosca.nodes.nfv.VirtualBlockStorage": "tosca.nodes.nfv.Vdu.VirtualBlockStorage",
+    "tosca.nodes.nfv.VirtualObjectStorage": "tosca.nodes.nfv.Vdu.VirtualObjectStorage",
+    "tosca.nodes.nfv.VirtualFileStorage": "tosca.nodes.nfv.Vdu.VirtualFileStorage",
+    SW_IMAGE: "tosca.artifacts.Deployment.Image",
+    PYTHON: "tosca.artifacts.Implementation",
+}
+"""Parent by type. ``nfv.VirtualBlockStorage`` and its like are the spelling of SOL001 V2.5.1."""
+
+
+class TypeTree:
+    """The types of a set of service templates."""
+
+    def __init__(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        self._definitions: dict[str, Mapping[str, Any]] = {}
+        for document in documents:
+            for section in ("node_types", "data_types", "artifact_types", "policy_types"):
+                for name, definition in mapping(document.get(section)).items():
+                    self._definitions.setdefault(name, mapping(definition))
+
+    def lineage(self, name: str) -> tuple[str, ...]:
+        """Return the type and what it derives from, nearest first; a loop ends where it closes."""
+        found: list[str] = []
+        current: str | None = name
+        while current and current not in found:
+            found.append(current)
+            parent = self._definitions.get(current, {}).get("derived_from") or _STANDARD.get(current)
+            current = parent if isinstance(parent, str) else None
+        return tuple(found)
+
+    def is_a(self, name: object, ancestor: str) -> bool:
+        """Whether the type is ``ancestor`` or derives from it."""
+        return isinstance(name, str) and ancestor in self.lineage(name)
+
+    def knows(self, name: str) -> bool:
+        """Whether a document or the standard defines the type."""
+        return name in self._definitions or name in _STANDARD
+
+    def properties(self, name: str) -> dict[str, Mapping[str, Any]]:
+        """Return the property definitions of the type, inherited ones overridden."""
+        merged: dict[str, Mapping[str, Any]] = {}
+        for ancestor in reversed(self.lineage(name)):
+            own = mapping(self._definitions.get(ancestor, {}).get("properties"))
+            for key, definition in own.items():
+                merged[key] = {**merged.get(key, {}), **mapping(definition)}
+        return merged
+
+    def defaults(self, name: str) -> dict[str, Any]:
+        """Return the values that the type gives to properties that a node does not set.
+
+        A single valid value counts as a default: Tacker's and ETSI's sample types fix a property that way.
+        """
+        return {
+            key: value
+            for key, definition in self.properties(name).items()
+            if (value := self._default(definition)) is not None
+        }
+
+    def _default(self, definition: Mapping[str, Any]) -> Any:
+        if definition.get("default") is not None:
+            return definition["default"]
+        for constraint in sequence(definition.get("constraints")):
+            choices = sequence(mapping(constraint).get("valid_values"))
+            if len(choices) == 1:
+                return choices[0]
+            if "equal" in mapping(constraint):
+                return constraint["equal"]
+        return None
+
+    def nested_defaults(self, data_type: str, *, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return the defaults of a data type with those of its properties' own data types inside."""
+        found: dict[str, Any] = {}
+        for key, definition in self.properties(data_type).items():
+            value = self._default(definition)
+            inner = definition.get("type")
+            if value is None and isinstance(inner, str) and inner in self._definitions and inner not in seen:
+                value = self.nested_defaults(inner, seen=(*seen, data_type)) or None
+            if value is not None:
+                found[key] = value
+        return found
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one: hand-written VNFDs leave sections empty."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,79 @@
+"""Single values of a service template: inputs, sizes, numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.vnfd.types import mapping
+
+_SIZE: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?i?[bB])\s*$")
+_FACTOR: Final = {
+    "b": 1, "kb": 1000, "kib": 1024, "mb": 1000**2, "mib": 1024**2,
+    "gb": 1000**3, "gib": 1024**3, "tb": 1000**4, "tib": 1024**4,
+}  # fmt: skip
+"""Bytes by unit, case ignored (TOSCA Simple Profile 1.2 clause 3.3.6.4)."""
+
+
+def resolve(value: Any, inputs: Mapping[str, Any]) -> Any:
+    """Return the value with ``get_input`` replaced by the inputs' defaults; one without default becomes None."""
+    if isinstance(value, dict):
+        if set(value) == {"get_input"}:
+            return _input(value["get_input"], inputs)
+        return {key: resolve(item, inputs) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolve(item, inputs) for item in value]
+    return value
+
+
+def _input(path: Any, inputs: Mapping[str, Any]) -> Any:
+    names = path if isinstance(path, list) else [path]
+    found: Any = inputs.get(str(names[0])) if names else None
+    for name in names[1:]:
+        if isinstance(found, list) and isinstance(name, int) and 0 <= name < len(found):
+            found = found[name]
+        else:
+            found = mapping(found).get(str(name))
+    return found
+
+
+def input_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the default of each input of a service template that has one."""
+    inputs = mapping(mapping(document.get("topology_template")).get("inputs"))
+    return {name: value["default"] for name, value in inputs.items() if mapping(value).get("default") is not None}
+
+
+def size_bytes(value: Any, *, file: str, what: str) -> int:
+    """Return a TOSCA size (``4096 MiB``) in bytes; a bare number is bytes, nothing is 0. Raises PackageRefused."""
+    if value is None:
+        return 0
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value)
+    found = _SIZE.match(str(value))
+    if found:
+        return int(float(found[1]) * _FACTOR[found[2].lower()])
+    if str(value).strip().isdigit():
+        return int(str(value))
+    raise PackageRefused(f"{what}: a size such as '20 GB' expected, got {value!r}", file=file)
+
+
+def whole_number(value: Any, *, file: str, what: str, default: int) -> int:
+    """Return a number of at least 0; nothing is ``default``. Raises PackageRefused."""
+    if value is None:
+        return default
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if number < 0 or isinstance(value, bool):
+        raise PackageRefused(f"{what}: a whole number of at least 0 expected, got {value!r}", file=file)
+    return number
+
+
+def text(value: Any) -> str:
+    """Return a value as text: ``1.0`` that YAML reads as a number is ``"1.0"``; nothing is empty."""
+    if value is None or isinstance(value, dict | list):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

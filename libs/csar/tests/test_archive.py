@@ -1,0 +1,186 @@
+"""What an archive must keep before anything of it is unpacked."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+from kubevnfm_csar import FolderFiles, Limits, PackageRefused, extract, open_csar, read_text
+from package_builder import META, package, raw_zip, v1_files, with_meta, zip_of
+
+
+def refusal(path: Path, limits: Limits | None = None) -> PackageRefused:
+    with pytest.raises(PackageRefused) as caught:
+        open_csar(path, limits=limits)
+    return caught.value
+
+
+def written(folder: Path, raw: bytes) -> Path:
+    path = folder / "package.zip"
+    path.write_bytes(raw)
+    return path
+
+
+def test_a_good_package_opens_with_its_entry_and_digests(tmp_path: Path) -> None:
+    csar = open_csar(package(tmp_path))
+    assert csar.index.entry == "Definitions/top.yaml"
+    assert csar.index.listed["Scripts/install_k8s_cluster.sh"].algorithm == "SHA-256"
+    assert csar.size("Scripts/install_k8s_cluster.sh") == len("#!/bin/bash\n")
+    assert read_text(csar, "Scripts/install_k8s_cluster.sh") == "#!/bin/bash\n"
+
+
+def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
+    assert "not a zip archive" in refusal(written(tmp_path, b"PK is not enough")).rule
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("/etc/passwd", "an absolute path"),
+        ("C:/windows", "an absolute path"),
+        ("../outside", "leaves the package"),
+        ("Scripts/../../outside", "leaves the package"),
+        ("Scripts\\outside", "a backslash"),
+        ("Scripts//double", "empty or '.' parts"),
+        ("./Scripts/dot", "empty or '.' parts"),
+        ("Scripts/\x01", "a control character"),
+        ("x" * 300, "longer than file systems take"),
+    ],
+)
+def test_a_name_that_could_land_elsewhere_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+    error = refusal(zip_of(tmp_path / "package.zip", {**v1_files(), name: "x"}))
+    assert rule in error.rule
+    assert error.file
+
+
+@pytest.mark.parametrize(("kind", "rule"), [(stat.S_IFLNK, "a link"), (stat.S_IFCHR, "a device, socket or pipe")])
+def test_links_and_devices_are_refused(tmp_path: Path, kind: int, rule: str) -> None:
+    info = zipfile.ZipInfo("Scripts/x")
+    info.external_attr = (kind | 0o777) << 16
+    error = refusal(written(tmp_path, raw_zip([(info, b"/etc/passwd")])))
+    assert (error.rule, error.file) == (rule, "Scripts/x")
+
+
+def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="Duplicate"):
+        raw = raw_zip([(zipfile.ZipInfo("a"), b"1"), (zipfile.ZipInfo("a"), b"2")])
+    assert refusal(written(tmp_path, raw)).rule == "the archive holds this name twice"
+
+
+def test_a_name_that_is_file_and_folder_is_refused(tmp_path: Path) -> None:
+    raw = raw_zip([(zipfile.ZipInfo("a"), b"1"), (zipfile.ZipInfo("a/b"), b"2")])
+    assert refusal(written(tmp_path, raw)).rule == "both a file and a folder"
+
+
+def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
+    raw = bytearray(raw_zip([(zipfile.ZipInfo("a"), b"1")]))
+    directory = raw.index(b"PK\x01\x02")
+    struct.pack_into("<H", raw, directory + 8, 1)
+    assert refusal(written(tmp_path, bytes(raw))).rule == "encrypted"
+
+
+def test_too_many_entries_are_refused(tmp_path: Path) -> None:
+    assert "at most 3 are allowed" in refusal(package(tmp_path), Limits(entries=3)).rule
+
+
+def test_a_bomb_is_refused_by_its_ratio_and_a_small_file_that_compresses_well_is_not(tmp_path: Path) -> None:
+    files = {**v1_files(), "zeros": b"\0" * 2_000_000}
+    path = zip_of(tmp_path / "package.zip", files)
+    assert "times its size" in refusal(path, Limits(small_bytes=1_000_000)).rule
+    assert open_csar(path, limits=Limits(small_bytes=3_000_000)).size("zeros") == 2_000_000
+
+
+def test_a_package_or_file_above_its_size_is_refused(tmp_path: Path) -> None:
+    assert "bytes unpacked" in refusal(package(tmp_path), Limits(unpacked_bytes=100)).rule
+    assert "for one file" in refusal(package(tmp_path), Limits(file_bytes=100)).rule
+    assert "text file" in refusal(package(tmp_path), Limits(text_bytes=10)).rule
+
+
+@pytest.mark.parametrize("content", [b"x" * 50_000, bytes(range(256)) * 50, b"ab"])
+def test_broken_data_is_refused(tmp_path: Path, content: bytes) -> None:
+    files = with_meta({"Definitions/top.yaml": "a: 1", "Scripts/x": content}, listed=("Scripts/x",))
+    raw = bytearray(zip_of(tmp_path / "package.zip", files).read_bytes())
+    start = raw.index(b"Scripts/x") + len("Scripts/x")
+    raw[start] ^= 0xFF
+    error = refusal(written(tmp_path, bytes(raw)))
+    assert "cannot be unpacked" in error.rule
+    assert error.file == "Scripts/x"
+
+
+@pytest.mark.parametrize("algorithm", ["SHA-224", "SHA-256", "SHA-384", "SHA-512"])
+def test_a_digest_that_differs_is_refused_with_the_file_and_both_digests(tmp_path: Path, algorithm: str) -> None:
+    files = v1_files()
+    files[META] = f"{files[META]!s}\nName: UserData/k8s_cluster_user_data.py\nAlgorithm: {algorithm}\nHash: abcd\n"
+    error = refusal(zip_of(tmp_path / "package.zip", files))
+    assert error.file == "UserData/k8s_cluster_user_data.py"
+    assert algorithm in error.rule
+    assert "abcd" in error.rule
+
+
+@pytest.mark.parametrize(
+    ("block", "rule"),
+    [
+        ("Name: Scripts/absent.sh\nAlgorithm: SHA-256\nHash: ab\n", "does not hold it"),
+        ("Name: Scripts/install_k8s_cluster.sh\nAlgorithm: MD5\nHash: ab\n", "asks for MD5"),
+        ("Name: UserData/k8s_cluster_user_data.py\nHash: ab\n", "only one of Algorithm and Hash"),
+        ("Name: Scripts/install_k8s_cluster.sh\nAlgorithm: SHA-256\nHash: ab\n", "lists it twice"),
+        ("Content-Type: text/plain\nAlgorithm: SHA-256\nHash: ab\n", "a block without Name"),
+    ],
+)
+def test_a_wrong_block_of_tosca_meta_is_refused(tmp_path: Path, block: str, rule: str) -> None:
+    files = v1_files()
+    files[META] = f"{files[META]!s}\n{block}"
+    assert rule in refusal(zip_of(tmp_path / "package.zip", files)).rule
+
+
+def test_a_package_needs_tosca_meta_or_one_manifest_in_the_root(tmp_path: Path) -> None:
+    files = v1_files()
+    del files[META]
+    assert "neither" in refusal(zip_of(tmp_path / "package.zip", files)).rule
+
+
+def test_an_entry_that_is_missing_is_refused(tmp_path: Path) -> None:
+    files = with_meta(v1_files(), entry="Definitions/absent.yaml")
+    files[META] = str(files[META]).replace("top.yaml", "absent.yaml")
+    assert "Entry-Definitions" in refusal(zip_of(tmp_path / "package.zip", files)).rule
+
+
+def test_the_manifest_of_a_package_without_tosca_metadata_is_checked_like_tosca_meta(tmp_path: Path) -> None:
+    manifest = (
+        "metadata:\n  vnf_product_name: x\n\nSource: vnfd.yaml\nAlgorithm: SHA-256\nHash: {}\n"
+        "Source: https://images.example.org/a.img\n-----BEGIN CMS-----\nMIIG: x\n-----END CMS-----\n"
+    )
+    files: dict[str, str | bytes] = {"vnfd.yaml": "a: 1\n", "vnfd.mf": manifest.format("00")}
+    assert refusal(zip_of(tmp_path / "package.zip", files)).file == "vnfd.yaml"
+    right = hashlib.sha256(b"a: 1\n").hexdigest()
+    csar = open_csar(zip_of(tmp_path / "package.zip", {**files, "vnfd.mf": manifest.format(right)}))
+    assert csar.index.entry == "vnfd.yaml"
+    assert csar.index.external == ("https://images.example.org/a.img",)
+
+
+def test_extracting_gives_the_files_without_the_skipped_ones_and_nothing_executable(tmp_path: Path) -> None:
+    info = zipfile.ZipInfo("Scripts/run.sh")
+    info.external_attr = (stat.S_IFREG | 0o4777) << 16
+    path = tmp_path / "package.zip"
+    zip_of(path, {**v1_files(), "Files/images/big.img": b"image"})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(info, "#!/bin/sh\n")
+    target = tmp_path / "unpacked"
+    csar = open_csar(path)
+    extract(csar, target, skip=lambda name: name.startswith("Files/images/"))
+    assert stat.S_IMODE((target / "Scripts/run.sh").stat().st_mode) == 0o600
+    assert FolderFiles(target).names() == csar.names() - {"Files/images/big.img"}
+
+
+def test_a_folder_shows_no_file_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/link").symlink_to(tmp_path / "secret")
+    files = FolderFiles(tmp_path / "package")
+    assert files.names() == frozenset()
+    with pytest.raises(PackageRefused):
+        files.open("link")

@@ -1,0 +1,243 @@
+"""What is read out of VNFDs in the layouts that are in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from kubevnfm_csar import (
+    PackageRefused,
+    UnknownFlavour,
+    UnknownLevel,
+    Vnfd,
+    flavour_template,
+    open_csar,
+    read_vnfd,
+)
+from package_builder import TYPES, flavour, package, v1_files, v2_files, with_meta, zip_of
+
+
+def vnfd_of(folder: Path, files: dict[str, str | bytes] | None = None) -> Vnfd:
+    return read_vnfd(open_csar(package(folder, files)))
+
+
+def refusal(folder: Path, files: dict[str, str | bytes]) -> PackageRefused:
+    with pytest.raises(PackageRefused) as caught:
+        vnfd_of(folder, files)
+    return caught.value
+
+
+def test_facts_come_from_the_node_and_from_the_defaults_of_its_types(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path)
+    assert vnfd.vnfd_id == "b1bb0ce7-ebca-4fa7-95ed-4840d70a1177"
+    assert (vnfd.provider, vnfd.product_name) == ("Acme", "Cluster")
+    assert (vnfd.software_version, vnfd.descriptor_version) == ("1.30", "1.0")
+    assert vnfd.vnfm_info == ("kubevnfm",)
+    assert vnfd.default_flavour_id == "simple"
+
+
+def test_every_imported_file_with_a_flavour_is_one(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path)
+    assert list(vnfd.flavours) == ["simple", "complex"]
+    assert vnfd.flavours["complex"].description == "the complex one"
+    with pytest.raises(UnknownFlavour, match="simple, complex"):
+        vnfd.flavour("medium")
+
+
+def test_a_vnfd_survives_being_stored(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path)
+    assert Vnfd.model_validate_json(vnfd.model_dump_json()) == vnfd
+
+
+def test_a_vdu_shows_profile_image_and_demand(tmp_path: Path) -> None:
+    simple = vnfd_of(tmp_path).flavour("simple")
+    master, worker = simple.vdus["masterNode"], simple.vdus["workerNode"]
+    assert master.image is not None
+    assert (master.image.name, master.image.version, master.image.size_bytes) == ("ubuntu", "22.04", 1 << 20)
+    assert master.image.min_disk_bytes == 2_000_000_000
+    assert (master.image.path, master.image.uri) == (None, "../Files/images/ubuntu.img")
+    assert master.compute.capability_name == "m1.medium"
+    assert (master.compute.vcpus, master.compute.memory_bytes, master.compute.disk_bytes) == (2, 4 * 10**9, 45 * 10**9)
+    assert (worker.min_instances, worker.max_instances) == (2, 4)
+
+
+def test_an_image_in_the_package_is_found_from_the_definitions(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path, {**v1_files(), "Files/images/ubuntu.img": "image"})
+    image = vnfd.flavours["simple"].vdus["masterNode"].image
+    assert image is not None
+    assert (image.path, image.uri) == ("Files/images/ubuntu.img", None)
+    assert [one.image_id for one in vnfd.software_images] == ["masterNode"]
+
+
+def test_connection_points_know_their_vdu_link_and_whether_requests_may_name_them(tmp_path: Path) -> None:
+    simple = vnfd_of(tmp_path).flavour("simple")
+    master, worker = simple.cps["masterNode_CP1"], simple.cps["workerNode_CP2"]
+    assert (master.vdu_id, master.order, master.virtual_link, master.is_external) == ("masterNode", 0, None, True)
+    assert (worker.vdu_id, worker.virtual_link, worker.is_external) == ("workerNode", "internalVL", False)
+    assert simple.virtual_links["internalVL"].cidr == "10.10.0.0/24"
+
+
+def test_levels_and_aspects_give_counts(tmp_path: Path) -> None:
+    simple = vnfd_of(tmp_path).flavour("simple")
+    assert simple.initial_counts() == {"masterNode": 1, "workerNode": 2}
+    assert simple.initial_counts("instantiation_level_2") == {"masterNode": 3, "workerNode": 4}
+    assert simple.scale_levels() == {"master_instance": 0, "worker_instance": 0}
+    assert simple.scale_levels("instantiation_level_2") == {"master_instance": 2, "worker_instance": 2}
+    assert simple.counts_at({"worker_instance": 1}) == {"masterNode": 1, "workerNode": 3}
+    assert (simple.max_count("masterNode"), simple.max_count("workerNode")) == (3, 4)
+    assert simple.scaled_vdus("worker_instance") == ("workerNode",)
+    with pytest.raises(UnknownLevel, match="instantiation_level_1"):
+        simple.initial_counts("level_9")
+
+
+def test_steps_of_different_size_add_up_and_the_last_one_repeats(tmp_path: Path) -> None:
+    files = v1_files()
+    files["Definitions/flavour_simple.yaml"] = (
+        flavour()
+        .replace(
+            "worker_instance: {name: worker_instance, description: workers, max_scale_level: 2, step_deltas: [delta_1]}",
+            "worker_instance: {name: w, description: w, max_scale_level: 3, step_deltas: [delta_1, delta_2]}",
+        )
+        .replace(
+            "aspect: worker_instance, deltas: {delta_1: {number_of_instances: 1}}",
+            "aspect: worker_instance, deltas: {delta_1: {number_of_instances: 1}, delta_2: {number_of_instances: 5}}",
+        )
+    )
+    simple = vnfd_of(tmp_path, files).flavour("simple")
+    assert [simple.counts_at({"worker_instance": level})["workerNode"] for level in range(4)] == [2, 3, 8, 13]
+    assert simple.max_count("workerNode") == 13
+
+
+def test_a_phase_names_its_driver_and_an_empty_one_nothing(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path)
+    driver = vnfd.phase_driver("simple", "instantiate_end")
+    assert driver is not None
+    assert (driver.name, driver.file) == ("mgmt-drivers-kubernetes", "Scripts/kubernetes_mgmt.py")
+    assert len(driver.sha256) == 64
+    assert vnfd.phase_driver("simple", "instantiate_start") is None
+    assert vnfd.phase_driver("simple", "terminate_start") is None
+    assert vnfd.flavour("simple").drivers == (driver,)
+
+
+def test_the_v2_layout_is_read_alike(tmp_path: Path) -> None:
+    vnfd = vnfd_of(tmp_path, v2_files())
+    driver = vnfd.phase_driver("simple", "instantiate_end")
+    assert list(vnfd.flavours) == ["simple"]
+    assert driver is not None
+    assert driver.file == "Scripts/kubernetes_mgmt.py"
+    assert vnfd.flavour("simple").vnf_node == "Cluster"
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        "instantiate_end: {implementation: {primary: mgmt-drivers-kubernetes, dependencies: [mgmt-drivers-kubernetes]}}",
+        "operations: {instantiate_end: {implementation: mgmt-drivers-kubernetes}}",
+        "instantiate_end: mgmt-drivers-kubernetes",
+        "instantiate_end: {implementation: Scripts/kubernetes_mgmt.py}",
+    ],
+)
+def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str) -> None:
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": flavour(phases=phases)}
+    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    assert driver is not None
+    assert driver.file == "Scripts/kubernetes_mgmt.py"
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        (flavour(phases="heal_end: {implementation: absent}"), "neither an artifact of the VNF node nor a file"),
+        (flavour(driver_file="Scripts/absent.py"), "which the package does not hold"),
+        (flavour(driver_file="/etc/passwd"), "which the package does not hold"),
+        (flavour(artifact_type="tosca.artifacts.Implementation.Bash"), "is supported"),
+        (flavour().replace("virtual_binding: masterNode", "virtual_binding: nobody"), "is no VDU"),
+        (flavour().replace("virtual_link: internalVL", "virtual_link: nothing"), "is no virtual link"),
+        (flavour().replace("targets: [workerNode]", "targets: [nobody]"), "is no node of this flavour"),
+        (flavour().replace("aspect: worker_instance", "aspect: nothing"), "is not declared"),
+        (flavour().replace("default_level: instantiation_level_1", "default_level: l9"), "is not among the levels"),
+        (flavour().replace("size: 1 MiB", "size: huge"), "a size such as '20 GB' expected"),
+        (flavour().replace("max_number_of_instances: 4", "max_number_of_instances: 1"), "exceeds the maximum"),
+        (flavour().replace("{scale_level: 2}", "{scale_level: 7}"), "above its max_scale_level"),
+        (flavour("complex"), "is also described in"),
+        ("imports: [absent.yaml]\n", "imports absent.yaml"),
+        ("imports: [https://example.org/types.yaml]\n", "imports https://example.org/types.yaml"),
+    ],
+)
+def test_a_flavour_that_contradicts_itself_is_refused_with_its_file(tmp_path: Path, changed: str, rule: str) -> None:
+    error = refusal(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed})
+    assert rule in error.rule
+    assert error.file.startswith("Definitions/flavour_")
+
+
+def test_a_missing_fact_is_named(tmp_path: Path) -> None:
+    files = {
+        **v1_files(),
+        "Definitions/types.yaml": TYPES.replace("product_name: {type: string, default: Cluster}", ""),
+    }
+    assert "product_name is missing" in refusal(tmp_path, files).rule
+
+
+def test_the_standards_type_files_may_be_missing_present_or_urls(tmp_path: Path) -> None:
+    files = v1_files()
+    files["Definitions/etsi_nfv_sol001_common_types.yaml"] = "tosca_definitions_version: tosca_simple_yaml_1_2\n"
+    files["Definitions/types.yaml"] = TYPES.replace(
+        "- etsi_nfv_sol001_vnfd_types.yaml",
+        "- https://forge.example.org/raw/etsi_nfv_sol001_vnfd_types.yaml",
+    )
+    assert "Definitions/etsi_nfv_sol001_common_types.yaml" in vnfd_of(tmp_path, files).files
+
+
+def test_affinity_rules_write_groups_out(tmp_path: Path) -> None:
+    (rule,) = vnfd_of(tmp_path).flavour("simple").affinity_rules
+    assert (rule.kind, rule.scope, rule.targets, rule.group) == (
+        "anti-affinity",
+        "nfvi_node",
+        ("workerNode",),
+        "workers",
+    )
+
+
+def test_initial_values_come_from_the_data_types(tmp_path: Path) -> None:
+    values = vnfd_of(tmp_path).initial_values
+    assert values.extensions == {"site": "here"}
+    assert values.configurable_properties == {"isAutoscaleEnabled": False}
+
+
+def test_a_kuryr_vnfd_without_any_resource_is_legal(tmp_path: Path) -> None:
+    single = dedent("""\
+        tosca_definitions_version: tosca_simple_yaml_1_2
+        imports: [types.yaml]
+        topology_template:
+          inputs:
+            flavour: {default: cluster_install}
+          substitution_mappings: {node_type: acme.nodes.Cluster}
+          node_templates:
+            VNF:
+              type: acme.nodes.Cluster
+              properties: {flavour_id: {get_input: flavour}}
+              interfaces:
+                Vnflcm:
+                  instantiate_end: {implementation: mgmt-drivers-kubernetes}
+              artifacts:
+                mgmt-drivers-kubernetes:
+                  type: tosca.artifacts.Implementation.Python
+                  file: Scripts/kubernetes_mgmt.py
+        """)
+    files = with_meta(
+        {"Definitions/top.yaml": single, "Definitions/types.yaml": TYPES, "Scripts/kubernetes_mgmt.py": "pass\n"}
+    )
+    vnfd = vnfd_of(tmp_path, files)
+    assert list(vnfd.flavours) == ["cluster_install"]
+    assert vnfd.initial_counts("cluster_install") == {}
+
+
+def test_user_data_gets_the_flavours_template_as_tacker_gives_it(tmp_path: Path) -> None:
+    csar = open_csar(zip_of(tmp_path / "package.zip", v1_files()))
+    template = flavour_template(csar, "complex")["topology_template"]
+    assert template["substitution_mappings"]["properties"]["flavour_id"] == "complex"
+    assert "requirements" not in template["substitution_mappings"]
+    assert "masterNode" in template["node_templates"]
+    with pytest.raises(UnknownFlavour):
+        flavour_template(csar, "medium")
