@@ -30,6 +30,12 @@ class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api"):
     """The FAILED occurrence, whose plan and draft tell what there may be."""
 
 
+class OnboardPackage(Command, kind="lcm.onboard_package", service="lcm-api"):
+    """Check, unpack and read an uploaded CSAR; answered by PackageChanged."""
+
+    package_id: str
+
+
 class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm-api"):
     """Deliver the next notification of one subscription (SOL003 5.4.20)."""
 

@@ -8,11 +8,12 @@ that the broker delivers again; each finds by ids whether it was done already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 import structlog
-from kubevnfm_bus import Ack, Delivery, Verdict
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
 from kubevnfm_kit.clock import Clock
@@ -20,7 +21,8 @@ from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import OperationState
-from kubevnfm_store import AlreadyExists, DocumentStore, RevisionConflict, Stored
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.domain import instance as instances
@@ -44,7 +46,9 @@ class OperationRunning(Conflict):
 
     def __init__(self, operation: str, occurrence_id: str, state: str) -> None:
         hint = "; retry, roll back or fail it first" if state == "FAILED_TEMP" else ""
-        super().__init__(f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}")
+        super().__init__(
+            f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}"
+        )
         self.occurrence_id = occurrence_id
 
 
@@ -57,10 +61,11 @@ class Engine:
 
     # --- from the gateway ---------------------------------------------------------------------------------------------
 
-    async def accept(self, stored: Stored, record: OccurrenceRecord) -> None:
+    async def accept(self, stored: Stored, record: OccurrenceRecord, claims: Mapping[str, Any]) -> None:
         """Claim the instance and store the occurrence: when this returns, the operation will be carried out.
 
-        ``stored`` is the instance as the request was checked against it. Raises Conflict when it was changed or
+        ``stored`` is the instance as the request was checked against it; ``claims`` are further fields of it that are
+        true from this moment. Raises Conflict when it was changed or
         claimed meanwhile.
         """
         occ = record.occ
@@ -76,7 +81,7 @@ class Engine:
             await self._outbox.update(
                 instances.COLLECTION,
                 stored.id,
-                {"internal/currentOperation": occ.id},
+                {**claims, "internal/currentOperation": occ.id},
                 if_revision=stored.revision,
                 events=[wake_up],
             )
@@ -96,15 +101,15 @@ class Engine:
 
     async def retry(self, occurrence_id: str) -> None:
         """Start again at the failed steps. Raises NotFound, IllegalTransition."""
-        await self._ask(occurrence_id, lambda record, now: self._saga.retry(record, now))
+        await self._ask(occurrence_id, self._saga.retry)
 
     async def rollback(self, occurrence_id: str) -> None:
         """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
-        await self._ask(occurrence_id, lambda record, now: self._saga.rollback(record, now))
+        await self._ask(occurrence_id, self._saga.rollback)
 
     async def fail(self, occurrence_id: str) -> OccurrenceRecord:
         """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
-        return await self._ask(occurrence_id, lambda record, now: self._saga.fail(record, now))
+        return await self._ask(occurrence_id, self._saga.fail)
 
     # --- from the bus -------------------------------------------------------------------------------------------------
 
@@ -231,6 +236,8 @@ class Engine:
             draft = read_draft(record.plan, record.draft)
             if occ.operation_state is OperationState.COMPLETED:
                 instance = draft.completed(instance)
+            elif occ.operation_state is OperationState.ROLLED_BACK:
+                instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.given_up(instance, occ.id)
             finished = (*instance.internals.finished_operations, occ.id)[-_FINISHED_KEPT:]
@@ -267,5 +274,3 @@ def _note(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
         log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **facts)
     else:
         log.info("operation_changed", state=occ.operation_state.value, **facts)
-
-

@@ -31,6 +31,8 @@ class InstanceInternals(SolType):
     """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
     kind: Literal["vm", "cnf"] | None = None
     """What it is made of while INSTANTIATED."""
+    vim_ids: tuple[str, ...] = ()
+    """The registered VIMs that its resources live on, or are being made on: whose deletion is refused."""
     vim_key: str | None = None
     """Which entry of vimConnectionInfo its resources live on."""
     stack_name: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from kubevnfm_events import Command, Event
 from kubevnfm_sol.resources import ResourceChanges
@@ -17,11 +17,10 @@ class Draft(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    vnf_instance_id: str
+    plan: ClassVar[str] = ""
+    """The name of its sequence in `plans.PLANS`."""
 
-    def with_(self, **known: Any) -> Any:
-        """Return the draft with more known."""
-        return self.model_copy(update=known)
+    vnf_instance_id: str
 
     def changes(self) -> ResourceChanges:
         """Return what the operation has added or removed so far, for ``resourceChanges``."""
@@ -29,6 +28,10 @@ class Draft(BaseModel):
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance as it is when the operation is COMPLETED."""
+        return instance
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance as it is when the operation is ROLLED_BACK."""
         return instance
 
     def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:

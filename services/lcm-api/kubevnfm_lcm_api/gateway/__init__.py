@@ -1,0 +1,1 @@
+"""The HTTP gateway: SOL003 life-cycle management, VNF packages, VIMs, and kubevnfm's own views."""

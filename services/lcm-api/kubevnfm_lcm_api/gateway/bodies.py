@@ -1,0 +1,92 @@
+"""Reading requests: bodies into SOL types, query parameters against what a resource knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import hide
+from pydantic import BaseModel, ValidationError
+
+from kubevnfm_lcm_api.gateway.errors import BadRequest, BodyTooLarge, NotAcceptable, UnsupportedMediaType
+from kubevnfm_lcm_api.gateway.versions import accepts
+
+JSON = ("application/json",)
+PATCH = ("application/merge-patch+json", "application/json")
+BODY_LIMIT = 8 * 1024 * 1024
+"""The same bound as lists have (api.md 5.3)."""
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def check_accept(request: web.Request, *media_types: str) -> None:
+    """Raise NotAcceptable when the caller takes none of the types that the resource can answer."""
+    header = request.headers.get("Accept")
+    if not any(accepts(header, media_type) for media_type in media_types):
+        raise NotAcceptable(f"Accept: {' or '.join(media_types)} is what this resource answers")
+
+
+def check_query(request: web.Request, known: Collection[str] = ()) -> None:
+    """Raise InvalidInput for a query parameter that the resource does not know, or that is given twice (api.md 1.7)."""
+    for name in request.query:
+        if name not in known:
+            raise InvalidInput(name, "unknown query parameter")
+        if len(request.query.getall(name)) > 1:
+            raise InvalidInput(name, "given more than once")
+
+
+async def read_json(request: web.Request, media_types: Collection[str] = JSON, *, is_required: bool = True) -> Any:
+    """Return the body's JSON value, {} for none where none is required.
+
+    Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400).
+    """
+    try:
+        raw = await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise BodyTooLarge(f"the body may have {BODY_LIMIT} bytes") from error
+    if not raw.strip():
+        if is_required:
+            raise InvalidInput("", "a JSON body is required")
+        return {}
+    if request.content_type not in media_types:
+        raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        place = f" at line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InvalidInput("", f"the body is not JSON{place}") from error
+
+
+def parse(model: type[B], document: Any) -> B:
+    """Return the document as the type, texts that are secret by their names hidden. Raises BadRequest naming the places."""
+    if not isinstance(document, Mapping):
+        raise InvalidInput("", "a JSON object expected")
+    _refuse_reserved(document, "")
+    try:
+        return model.model_validate(hide(document))
+    except ValidationError as error:
+        raise BadRequest([(_path(e["loc"]), _reason(e["msg"])) for e in error.errors(include_input=False)]) from error
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f"/{part}" for part in location).lstrip("/")
+
+
+def _reason(message: str) -> str:
+    return message.removeprefix("Value error, ")
+
+
+def _refuse_reserved(node: Any, place: str) -> None:
+    """Names that begin with ``$`` are ours (sealed secrets) and the database's: nobody may send them."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            here = f"{place}/{name}".lstrip("/")
+            if name.startswith("$"):
+                raise InvalidInput(here, "a name may not begin with $")
+            _refuse_reserved(value, here)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            _refuse_reserved(value, f"{place}[{index}]")

@@ -1,0 +1,118 @@
+"""The edge: every error of the gateway as ProblemDetails; no other module knows both our errors and HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
+from kubevnfm_kit.ids import new_id
+from kubevnfm_sol.problem import InvalidParam, ProblemDetails
+
+log = structlog.get_logger()
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+RETRY_AFTER_S: Final = 5
+REQUEST_ID: Final = web.RequestKey("request_id", str)
+
+_DETAIL: Final = {
+    404: "there is no resource at this path",
+    405: "the method is not defined for this resource",
+    413: "the body is larger than this resource takes",
+}
+
+
+class BadRequest(InvalidInput):
+    """Several places of a request are wrong at once."""
+
+    def __init__(self, places: list[tuple[str, str]]) -> None:
+        super().__init__("", "; ".join(f"{name}: {reason}" if name else reason for name, reason in places))
+        self.places = places
+
+
+class NotAcceptable(VnfmError):
+    """Accept or Version cannot be met."""
+
+    code = "not-acceptable"
+    title = "Not acceptable"
+    status = 406
+
+
+class UnsupportedMediaType(VnfmError):
+    """The body's Content-Type is not one that the resource takes."""
+
+    code = "unsupported-media-type"
+    title = "Unsupported media type"
+    status = 415
+
+
+class Unauthenticated(VnfmError):
+    """No credentials, or wrong ones."""
+
+    code = "unauthenticated"
+    title = "Unauthenticated"
+    status = 401
+
+
+class BodyTooLarge(VnfmError):
+    """The body is larger than the resource takes."""
+
+    code = "body-too-large"
+    title = "Body too large"
+    status = 413
+
+
+def problem_response(problem: ProblemDetails, headers: dict[str, str] | None = None) -> web.Response:
+    """Return the answer that carries the problem."""
+    return web.Response(
+        status=problem.status,
+        text=problem.model_dump_json(by_alias=True, exclude_none=True),
+        content_type="application/problem+json",
+        headers=headers,
+    )
+
+
+def _of_error(error: VnfmError, request_id: str) -> web.Response:
+    places = error.places if isinstance(error, BadRequest) else []
+    if isinstance(error, InvalidInput) and error.field:
+        places = [(error.field, error.reason)]
+    problem = ProblemDetails(
+        type=error.code,
+        title=error.title,
+        status=error.status,
+        detail=str(error),
+        invalid_params=tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name),
+        request_id=request_id,
+    )
+    headers: dict[str, str] = {}
+    if isinstance(error, OutsideUnavailable):
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="kubevnfm"'
+    return problem_response(problem, headers)
+
+
+@web.middleware
+async def errors_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn whatever a handler raises into ProblemDetails (SOL013 6.3); nothing of a crash reaches the caller."""
+    request_id = request[REQUEST_ID] = new_id()
+    try:
+        return await handler(request)
+    except VnfmError as error:
+        return _of_error(error, request_id)
+    except web.HTTPException as refusal:
+        if refusal.status < 400:
+            raise
+        allow = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else None
+        detail = _DETAIL.get(refusal.status, refusal.reason)
+        return problem_response(
+            ProblemDetails(title=refusal.reason, status=refusal.status, detail=detail, request_id=request_id), allow
+        )
+    except Exception:  # the edge: log all of it, tell the caller nothing of it
+        log.exception("request_failed", method=request.method, path=request.path, request_id=request_id)
+        return problem_response(
+            ProblemDetails(type="internal-error", status=500, detail="unexpected error", request_id=request_id)
+        )

@@ -1,0 +1,157 @@
+"""One internal model, two renderers: the v2 form is the model itself, the v1 form is made from it by a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from kubevnfm_secrets import MASK, map_secrets, opened, without_secrets
+from kubevnfm_sol.lcm import OperationState, OperationType
+from kubevnfm_sol.vim import long_vim_type, short_vim_type
+
+from kubevnfm_lcm_api.domain.states import allowed_tasks
+
+ApiVersion = Literal["v1", "v2"]
+Json = dict[str, Any]
+
+_OURS: Final = ("internal", "createdAt", "updatedAt")
+_V2_ONLY_INFO: Final = ("maxScaleLevels", "vipCpInfo", "metadata")
+
+
+def without_secret_leaves(tree: Mapping[str, Any]) -> Json:
+    """Return a stored document's tree without its sealed values (SOL003 V3.7.1 clause 4.4.1)."""
+    return dict(without_secrets(opened(tree)))
+
+
+def base_url(version: ApiVersion, root: str) -> str:
+    """Return the API's prefix under the public root."""
+    return f"{root}/vnflcm/{version}"
+
+
+def instance_view(document: Mapping[str, Any], version: ApiVersion, root: str) -> Json:
+    """Return VnfInstance as the API version shows it, links by its state (api.md 3.1)."""
+    body: Json = {name: value for name, value in document.items() if name not in _OURS}
+    stored_info = body.get("instantiatedVnfInfo")
+    if stored_info is not None:
+        params = stored_info.get("additionalParams")
+        info: Json = {name: value for name, value in stored_info.items() if name != "additionalParams"}
+        body["instantiatedVnfInfo"] = info
+        if version == "v1" and params:
+            info["additionalParams"] = map_secrets(opened(params), lambda _: MASK)
+    body = without_secret_leaves(body)
+    for name in ("vimConnectionInfo", "vnfConfigurableProperties", "metadata", "extensions"):
+        if not body.get(name):
+            body.pop(name, None)
+    me = f"{base_url(version, root)}/vnf_instances/{body['id']}"
+    body["_links"] = instance_links(body["instantiationState"], me)
+    return body if version == "v2" else _instance_v1(body)
+
+
+def instance_links(state: str, me: str) -> Json:
+    """Return the links that the state allows and that are built (api.md 3.1.3)."""
+    links: Json = {"self": {"href": me}}
+    tasks: tuple[str, ...] = ("terminate",) if state == "INSTANTIATED" else ("instantiate",)
+    links.update({task: {"href": f"{me}/{task}"} for task in tasks})
+    return links
+
+
+def _instance_v1(body: Json) -> Json:
+    """Return the v1 form (api.md chapter 10)."""
+    body.setdefault("vnfInstanceName", f"vnf-{body['id']}")
+    if "vimConnectionInfo" in body:
+        body["vimConnectionInfo"] = vim_list(body["vimConnectionInfo"])
+    info = body.get("instantiatedVnfInfo")
+    if info is not None:
+        for name in _V2_ONLY_INFO:
+            info.pop(name, None)
+        if "vnfVirtualLinkResourceInfo" in info:
+            info["virtualLinkResourceInfo"] = info["vnfVirtualLinkResourceInfo"]
+        for cp in info.get("extCpInfo", ()):
+            cp.pop("cpConfigId", None)
+        for link in info.get("extVirtualLinkInfo", ()):
+            link.pop("currentVnfExtCpData", None)
+    return body
+
+
+def vim_list(connections: Mapping[str, Json]) -> list[Json]:
+    """Return vimConnectionInfo as v1's list; the key becomes ``id``, the type its short name."""
+    return [{"id": key, **value, "vimType": short_vim_type(value["vimType"])} for key, value in connections.items()]
+
+
+def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str) -> Json:
+    """Return VnfLcmOpOcc as the API version shows it; links only to what is possible now (api.md 3.5)."""
+    body = without_secret_leaves({name: value for name, value in document.items() if name not in _OURS})
+    body.setdefault("operationParams", {})
+    base = base_url(version, root)
+    me = f"{base}/vnf_lcm_op_occs/{body['id']}"
+    tasks = allowed_tasks(OperationState(body["operationState"]), OperationType(body["operation"]))
+    body["_links"] = {
+        "self": {"href": me},
+        "vnfInstance": {"href": f"{base}/vnf_instances/{body['vnfInstanceId']}"},
+        **{task: {"href": f"{me}/{task}"} for task in ("retry", "rollback", "fail") if task in tasks},
+    }
+    if body["operationState"] in {"STARTING", "COMPLETED"}:
+        body.pop("error", None)
+    if version == "v1":
+        for link in body.get("resourceChanges", {}).get("affectedVirtualLinks", ()):
+            link["virtualLinkDescId"] = link["vnfVirtualLinkDescId"]
+    return body
+
+
+def instantiate_from_v1(document: Mapping[str, Any]) -> Json:
+    """Return a v1 InstantiateVnfRequest in v2 form: lists become maps, VIM types their long names."""
+    body: Json = dict(document)
+    listed = body.get("vimConnectionInfo")
+    if isinstance(listed, list):
+        body["vimConnectionInfo"] = {
+            str(entry.get("id", index)): {
+                name: value for name, value in entry.items() if name != "id" and value is not None
+            }
+            for index, entry in enumerate(listed)
+            if isinstance(entry, Mapping)
+        }
+    links = body.get("extVirtualLinks")
+    if isinstance(links, list):
+        body["extVirtualLinks"] = [_link_from_v1(link) for link in links]
+    return body
+
+
+def _link_from_v1(link: Any) -> Any:
+    if not isinstance(link, Mapping):
+        return link
+    cps = link.get("extCps")
+    if not isinstance(cps, list):
+        return dict(link)
+    return {**link, "extCps": [_cp_from_v1(cp) for cp in cps]}
+
+
+def _cp_from_v1(cp: Any) -> Any:
+    if not isinstance(cp, Mapping) or not isinstance(cp.get("cpConfig"), list):
+        return cp
+    configs = {
+        str(config.get("cpInstanceId") or f"{cp.get('cpdId', 'cp')}-{index}"): {
+            name: value for name, value in config.items() if name != "cpInstanceId"
+        }
+        for index, config in enumerate(cp["cpConfig"])
+        if isinstance(config, Mapping)
+    }
+    return {**cp, "cpConfig": configs}
+
+
+def as_is(document: Mapping[str, Any]) -> Json:
+    """Return a v2 request as it is."""
+    return dict(document)
+
+
+INSTANTIATE_FORM: Final[Mapping[ApiVersion, Callable[[Mapping[str, Any]], Json]]] = {
+    "v1": instantiate_from_v1,
+    "v2": as_is,
+}
+
+
+def long_types(connections: Mapping[str, Json]) -> Json:
+    """Return the map with every vimType in its ETSINFV spelling; input takes either (api.md 3.2)."""
+    return {
+        key: {**value, "vimType": long_vim_type(value["vimType"])} if isinstance(value.get("vimType"), str) else value
+        for key, value in connections.items()
+    }
