@@ -1,0 +1,56 @@
+"""Changing some attributes of a JSON document by their paths, alike in every adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from kubevnfm_kit.errors import InvalidInput
+
+
+def check_apart(paths: Sequence[str]) -> None:
+    """Raise InvalidInput when one of the paths lies inside another: the result would depend on their order."""
+    ordered = sorted(path.split("/") for path in paths)
+    for outer, inner in pairwise(ordered):
+        if inner[: len(outer)] == outer:
+            raise InvalidInput("/".join(inner), f"changed twice in one update, also by {'/'.join(outer)}")
+
+
+def change(body: dict[str, Any], fields: Mapping[str, Any], unset: Sequence[str]) -> None:
+    """Set and remove attributes in place; missing objects on the way to a set attribute are made.
+
+    Raises InvalidInput when the way leads through something that is no object.
+    """
+    for path, value in fields.items():
+        *way, last = path.split("/")
+        node = body
+        for name in way:
+            node = node.setdefault(name, {})
+            if not isinstance(node, dict):
+                raise InvalidInput(path, f"{name} is no object in the stored document")
+        node[last] = value
+    for path in unset:
+        *way, last = path.split("/")
+        found: Any = body
+        for name in way:
+            found = found.get(name) if isinstance(found, dict) else None
+        if isinstance(found, dict):
+            found.pop(last, None)
+
+
+def without(body: dict[str, Any], path: str) -> None:
+    """Leave the attribute out, in place, in every element where the path leads through arrays."""
+    _without(body, path.split("/"))
+
+
+def _without(node: Any, names: Sequence[str]) -> None:
+    if isinstance(node, list):
+        for element in node:
+            if isinstance(element, dict):
+                _without(element, names)
+    elif isinstance(node, dict):
+        if len(names) == 1:
+            node.pop(names[0], None)
+        elif names[0] in node:
+            _without(node[names[0]], names[1:])

@@ -1,0 +1,66 @@
+"""Attribute names in a database that does not take every name: written with ``%XX`` for what it would misread.
+
+A database has an ``Alphabet``: which parts of a name it cannot hold. The empty name is a lone ``%``. Arrays directly
+inside arrays, which some servers refuse, may be wrapped (``wrap_arrays``); paths do not lead into them anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_ESCAPE = "%"
+_WRAPPED = "%["
+"""Sole key of the object that stands for an array inside an array; no escaped name looks like it."""
+_ESCAPED = re.compile(r"%([0-9a-f]{2})")
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """What a database cannot hold in a name."""
+
+    unsafe: re.Pattern[str]
+    """Finds each single character to escape; must find ``%``."""
+    wrap_arrays: bool = False
+
+    def written(self, name: str) -> str:
+        """Return the name as the database holds it."""
+        if not name:
+            return _ESCAPE
+        return self.unsafe.sub(lambda found: f"%{ord(found.group()):02x}", name)
+
+    def tree(self, node: Any) -> Any:
+        """Return a JSON tree with every name written."""
+        if isinstance(node, Mapping):
+            return {self.written(name): self.tree(value) for name, value in node.items()}
+        if isinstance(node, list | tuple):
+            return [self._element(value) for value in node]
+        return node
+
+    def _element(self, node: Any) -> Any:
+        inner = self.tree(node)
+        return {_WRAPPED: inner} if self.wrap_arrays and isinstance(inner, list) else inner
+
+
+def read_name(written: str) -> str:
+    """Return the name that an alphabet wrote so."""
+    if _ESCAPE not in written:
+        return written
+    return "" if written == _ESCAPE else _ESCAPED.sub(lambda found: chr(int(found.group(1), 16)), written)
+
+
+def read_tree(node: Any) -> Any:
+    """Undo ``Alphabet.tree``."""
+    if isinstance(node, dict):
+        return read_object(node) if len(node) == 1 else {read_name(k): read_tree(v) for k, v in node.items()}
+    if isinstance(node, list):
+        return [read_tree(value) for value in node]
+    return node
+
+
+def read_object(node: dict[str, Any]) -> Any:
+    """Undo ``Alphabet.tree`` for an object with a single attribute, which may be a wrapped array."""
+    [(name, value)] = node.items()
+    return read_tree(value) if name == _WRAPPED else {read_name(name): read_tree(value)}

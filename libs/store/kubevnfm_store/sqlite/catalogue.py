@@ -1,0 +1,124 @@
+"""What the file holds: its collections, their indexes, and on which indexed paths no document has an array.
+
+Written by the writer thread alone; readers look at it when they compile a query. A reader that compiles just before
+the first array arrives answers as of that moment, which is all that concurrent calls are promised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_kit.errors import InvalidInput
+
+from kubevnfm_store.port import AlreadyExists
+from kubevnfm_store.query import Index
+from kubevnfm_store.sqlite.queries import table_of
+from kubevnfm_store.sqlite.text import extract, json_path
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT NOT NULL, document TEXT NOT NULL,
+    message TEXT NOT NULL, content TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS outbox_pending ON outbox (collection, document, seq);
+CREATE TABLE IF NOT EXISTS indexed_paths (
+    collection TEXT NOT NULL, path TEXT NOT NULL, has_arrays INTEGER NOT NULL, PRIMARY KEY (collection, path)
+) WITHOUT ROWID;
+"""
+
+
+class Catalogue:
+    """The collections of one file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        connection.executescript(_TABLES)
+        self.read(connection)
+
+    def read(self, connection: sqlite3.Connection) -> None:
+        """Learn it from the file, when it is opened and after a rollback."""
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
+        self._collections = {name.removeprefix("documents_") for (name,) in tables}
+        single_valued: dict[str, frozenset[str]] = {}
+        for collection, path in connection.execute("SELECT collection, path FROM indexed_paths WHERE has_arrays = 0"):
+            single_valued[collection] = single_valued.get(collection, frozenset()) | {path}
+        self._single_valued = single_valued
+
+    def __contains__(self, collection: str) -> bool:
+        return collection in self._collections
+
+    def single_valued(self, collection: str) -> frozenset[str]:
+        """Return the indexed paths on which no document has an array."""
+        return self._single_valued.get(collection, frozenset())
+
+    def add(self, connection: sqlite3.Connection, collection: str) -> None:
+        """Make the collection's table if it is missing."""
+        if collection in self._collections:
+            return
+        if not _NAME.fullmatch(collection):
+            raise InvalidInput("collection", f"a name of a-z, 0-9 and _ expected, got {collection!r}")
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {table_of(collection)}"
+            " (id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL)"
+        )
+        self._collections.add(collection)
+
+    def watch(self, connection: sqlite3.Connection, collection: str, body: Mapping[str, Any]) -> None:
+        """Note the arrays of a body about to be stored that lie on single-valued paths."""
+        known = self.single_valued(collection)
+        arrays = [path for path in known if _leads_to_array(body, path)]
+        for path in arrays:
+            connection.execute(
+                "UPDATE indexed_paths SET has_arrays = 1 WHERE collection = ? AND path = ?", (collection, path)
+            )
+        if arrays:
+            self._single_valued[collection] = known.difference(arrays)
+
+    def index(self, connection: sqlite3.Connection, collection: str, indexes: Sequence[Index]) -> None:
+        """Make the indexes that are missing. Raises AlreadyExists when stored documents break a unique one."""
+        self.add(connection, collection)
+        for index in indexes:
+            columns = ", ".join([*(extract(path) for path in index.fields), *([] if index.unique else ["id"])])
+            digest = hashlib.sha256(f"{index.unique}:{columns}".encode()).hexdigest()[:12]
+            try:
+                connection.execute(
+                    f"CREATE {'UNIQUE ' if index.unique else ''}INDEX IF NOT EXISTS"
+                    f' "index_{collection}_{digest}" ON {table_of(collection)} ({columns})'
+                )
+            except sqlite3.IntegrityError as error:
+                raise AlreadyExists(f"{collection}: documents share values of {', '.join(index.fields)}") from error
+        self._learn(connection, collection, {path for index in indexes for path in index.fields})
+
+    def _learn(self, connection: sqlite3.Connection, collection: str, paths: Collection[str]) -> None:
+        known = {
+            path for (path,) in connection.execute("SELECT path FROM indexed_paths WHERE collection = ?", (collection,))
+        }
+        for path in sorted(set(paths) - known):
+            has_arrays = any(_has_array(connection, collection, prefix) for prefix in _prefixes(path))
+            connection.execute("INSERT INTO indexed_paths VALUES (?, ?, ?)", (collection, path, has_arrays))
+            if not has_arrays:
+                self._single_valued[collection] = self.single_valued(collection) | {path}
+
+
+def _prefixes(path: str) -> list[str]:
+    names = path.split("/")
+    return ["/".join(names[: length + 1]) for length in range(len(names))]
+
+
+def _has_array(connection: sqlite3.Connection, collection: str, path: str) -> bool:
+    query = f"SELECT 1 FROM {table_of(collection)} WHERE json_type(body, ?) = 'array' LIMIT 1"  # noqa: S608 - a checked name
+    return connection.execute(query, (json_path(path),)).fetchone() is not None
+
+
+def _leads_to_array(body: Mapping[str, Any], path: str) -> bool:
+    node: Any = body
+    for name in path.split("/"):
+        node = node.get(name) if isinstance(node, Mapping) else None
+        if isinstance(node, list | tuple):
+            return True
+    return False

@@ -1,0 +1,60 @@
+"""Bodies as JSON text, and paths in SQLite's notation.
+
+A JSON path of SQLite compares names with the raw text of the document and cannot hold a quote or a backslash (before
+3.45), so names with such characters are written escaped; nearly no document has one, and then its text is untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_kit.errors import InvalidInput
+
+from kubevnfm_store.names import Alphabet, read_tree
+
+ALPHABET: Final = Alphabet(re.compile(r'[%"\\\x00-\x1f]'))
+_MAY_NEED_ESCAPING: Final = re.compile(r'[%\\]|"":')
+"""In JSON text every unsafe character of a name shows as one of these (so do harmless ones in values)."""
+
+
+def dumped(body: Mapping[str, Any]) -> str:
+    """Return the body as stored. Raises InvalidInput for what is no JSON (NaN, other types, halves of surrogates)."""
+    try:
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        if _MAY_NEED_ESCAPING.search(text):
+            text = json.dumps(ALPHABET.tree(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("body", "a text in it is no valid Unicode") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("body", f"no JSON: {error}") from error
+    return text
+
+
+def loaded(text: str) -> dict[str, Any]:
+    """Return the body of a stored text."""
+    body: dict[str, Any] = json.loads(text)
+    return read_tree(body) if "%" in text else body
+
+
+def json_path(path: str) -> str:
+    """Return SQLite's notation of a path: ``a/b`` is ``$."a"."b"``."""
+    return "$" + "".join(f'."{ALPHABET.written(name)}"' for name in path.split("/"))
+
+
+def literal(text: str) -> str:
+    """Return the text as an SQL literal, where a bound parameter would hide an index from the planner."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def extract(path: str) -> str:
+    """Return the expression that indexes are made of, in the one spelling by which the planner knows it again."""
+    return f"json_extract(body, {literal(json_path(path))})"
+
+
+def type_of(path: str) -> str:
+    """Return the expression for the JSON type at the path: ``text``, ``integer`` ... or NULL."""
+    return f"json_type(body, {literal(json_path(path))})"

@@ -1,0 +1,147 @@
+"""The one thread that writes: it drains a queue and commits many operations in one transaction.
+
+A commit waits for the disk; while it waits, callers queue up, and the next transaction takes them all. So a single
+write costs one sync, and a thousand concurrent ones cost a few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TextIO, TypeVar
+
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.sqlite.catalogue import Catalogue
+
+T = TypeVar("T")
+Operation = Callable[[sqlite3.Connection], T]
+_MOST_PER_COMMIT: Final = 1000
+
+
+class FileInUse(VnfmError):
+    """Another process (or store) has the database file open."""
+
+    code = "store-file-in-use"
+    title = "Database file in use"
+
+
+@dataclass
+class _Job:
+    operation: Operation[Any]
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """Owns the file: holds its lock and the connection that writes."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, making it if it is missing. Raises FileInUse, StoreUnavailable."""
+        self._lock = _locked(path)
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self.catalogue = Catalogue(self._connection)
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise StoreUnavailable(f"{path}: {error}") from error
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    async def do(self, operation: Operation[T]) -> T:
+        """Run the operation in a transaction of its own, as it seems to it; return once it is on the disk.
+
+        An operation that raises leaves nothing behind. A caller that is cancelled may still have written.
+        """
+        if not self._thread.is_alive():
+            raise StoreUnavailable("the store is closed")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        self._queue.put(_Job(operation, loop, answer))
+        return await answer
+
+    def close(self) -> None:
+        """Finish what is queued, then close the file; blocks."""
+        self._queue.put(None)
+        self._thread.join()
+        self._connection.close()
+        self._lock.close()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            jobs = [self._queue.get()]
+            with suppress(Empty):
+                while len(jobs) < _MOST_PER_COMMIT:
+                    jobs.append(self._queue.get_nowait())
+            is_open = None not in jobs
+            self._commit([job for job in jobs if job is not None])
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                self._perform(job)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:  # the disk is full, or worse: nothing of this transaction was stored
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+                self.catalogue.read(self._connection)
+            for job in jobs:
+                job.error = StoreUnavailable(f"the database file cannot be written: {error}")
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        for job in jobs:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, done in by_loop.items():
+            with suppress(RuntimeError):  # the loop has ended, nobody waits there
+                loop.call_soon_threadsafe(_tell, done)
+
+    def _perform(self, job: _Job) -> None:
+        self._connection.execute("SAVEPOINT operation")
+        try:
+            job.result = job.operation(self._connection)
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: whatever it is, it is the caller's
+            job.error = error
+            self._connection.execute("ROLLBACK TO operation")
+            self.catalogue.read(self._connection)
+        self._connection.execute("RELEASE operation")
+
+
+def _tell(jobs: list[_Job]) -> None:
+    for job in jobs:
+        if job.answer.done():
+            continue
+        if job.error is None:
+            job.answer.set_result(job.result)
+        else:
+            job.answer.set_exception(job.error)
+
+
+def _locked(path: Path) -> TextIO:
+    """Take the lock file beside the database; the system lets go of it when the process ends, however it ends."""
+    lock = Path(f"{path}.lock").open("w")  # noqa: SIM115 - it stays open as long as the store
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise FileInUse(f"{path} is open in another process; one process at a time may use it") from error
+    return lock
