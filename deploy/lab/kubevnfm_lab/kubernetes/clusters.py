@@ -1,0 +1,63 @@
+"""All clusters of the lab, by the address of their control plane."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.ports import Faults, Ledger
+
+
+class LabClusters:
+    """``kubevnfm_lab.ports.Clusters``."""
+
+    def __init__(self, *, faults: Faults, ledger: Ledger, controller_delay_s: float = 0.0) -> None:
+        """``controller_delay_s``: how long what takes its time in a real cluster takes (a pod's start, a node's)."""
+        self._faults, self._ledger, self._delay_s = faults, ledger, controller_delay_s
+        self._clusters: dict[tuple[str, int], LabCluster] = {}
+
+    async def start(self) -> None:
+        """Do nothing yet: clusters start when they are created."""
+
+    async def close(self) -> None:
+        """End all clusters."""
+        clusters, self._clusters = tuple(self._clusters.values()), {}
+        await asyncio.gather(*(cluster.close() for cluster in clusters))
+
+    async def create(
+        self, *, address: str, port: int = 6443, version: str, pod_cidr: str, service_cidr: str, san: Sequence[str] = ()
+    ) -> LabCluster:
+        """See `ports.Clusters`."""
+        cluster = LabCluster(
+            address=address,
+            port=port,
+            version=version,
+            pod_cidr=pod_cidr,
+            service_cidr=service_cidr,
+            san=san,
+            faults=self._faults,
+            ledger=self._ledger,
+            delay_s=self._delay_s,
+        )
+        try:
+            await cluster.start()
+        except OSError:
+            await cluster.close()
+            raise
+        self._clusters[address, port] = cluster
+        return cluster
+
+    def at(self, address: str, port: int) -> LabCluster | None:
+        """See `ports.Clusters`."""
+        return self._clusters.get((address, port))
+
+    async def close_at(self, address: str) -> None:
+        """See `ports.Clusters`."""
+        for place in [place for place in self._clusters if place[0] == address]:
+            await self._clusters.pop(place).close()
+
+    def inventory(self) -> Sequence[Mapping[str, Any]]:
+        """See `ports.Clusters`."""
+        return [cluster.inventory() for cluster in self._clusters.values()]

@@ -1,0 +1,34 @@
+"""The controllers of a cluster: small, driven by changes alone, and each free to run on its object at any time."""
+
+from __future__ import annotations
+
+from kubevnfm_lab.kubernetes.controllers.accounts import AccountSecrets
+from kubevnfm_lab.kubernetes.controllers.definitions import Definitions
+from kubevnfm_lab.kubernetes.controllers.deployments import Deployments
+from kubevnfm_lab.kubernetes.controllers.garbage import GarbageCollector
+from kubevnfm_lab.kubernetes.controllers.kubelet import Kubelet
+from kubevnfm_lab.kubernetes.controllers.namespaces import Namespaces
+from kubevnfm_lab.kubernetes.controllers.nodes import Nodes
+from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
+from kubevnfm_lab.kubernetes.controllers.replicasets import ReplicaSets
+from kubevnfm_lab.kubernetes.controllers.scheduler import Scheduler
+from kubevnfm_lab.kubernetes.tokens import Tokens
+from kubevnfm_lab.ports import Faults, Ledger
+
+
+def all_controllers(
+    plane: ControlPlane, *, tokens: Tokens, ca_pem: str, pod_cidr: str, faults: Faults, ledger: Ledger
+) -> None:
+    """Let every controller take part in the control plane."""
+    GarbageCollector(plane)
+    for controller in (
+        Namespaces(plane),
+        Definitions(plane),
+        AccountSecrets(plane, tokens, ca_pem=ca_pem),
+        Nodes(plane),
+        Deployments(plane),
+        ReplicaSets(plane),
+        Scheduler(plane),
+        Kubelet(plane, pod_cidr=pod_cidr, faults=faults, ledger=ledger),
+    ):
+        plane.add(controller)

@@ -1,0 +1,180 @@
+"""What all controllers share: the queue that calls them, timers, events, and writing in the control plane's name."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
+
+from kubevnfm_lab.kubernetes.errors import ApiError
+from kubevnfm_lab.kubernetes.objects import Key, Obj, controller_of, key_of, now
+from kubevnfm_lab.kubernetes.registry import Deletion, Registry
+from kubevnfm_lab.kubernetes.resources import Resource
+from kubevnfm_lab.kubernetes.store import Change
+
+Keys: TypeAlias = Callable[[Change], Iterable[Key]]
+"""Which of a controller's own objects a change is about."""
+
+_TURN: Final = 50
+"""Reconciliations before the event loop gets its turn; keeps requests quick while much is under way."""
+
+
+class Controller(Protocol):
+    """Brings one kind of object to what its spec says."""
+
+    def watched(self) -> Mapping[str, Keys]:
+        """Return the resources whose changes matter, each with the keys that a change is about."""
+        ...
+
+    def reconcile(self, key: Key) -> None:
+        """Do what is missing for one object, which may be gone."""
+        ...
+
+
+def itself(change: Change) -> Iterable[Key]:
+    """Return the changed object's own key."""
+    return (change.key,)
+
+
+def its_controller(kind: str) -> Keys:
+    """Return a function that gives the key of the ``kind`` that controls the changed object."""
+
+    def keys(change: Change) -> Iterable[Key]:
+        owners = (controller_of(obj) for obj in (change.obj, change.old) if obj is not None)
+        return {Key(change.key.namespace, o["name"]) for o in owners if o is not None and o["kind"] == kind}
+
+    return keys
+
+
+class ControlPlane:
+    """Runs controllers: every change is turned into keys, and each key is handled once however many changes it had."""
+
+    def __init__(self, registry: Registry, *, delay_s: float) -> None:
+        self.registry, self.store, self.delay_s = registry, registry.store, delay_s
+        self._interests: dict[str, list[tuple[Controller, Keys]]] = {}
+        self._queue: dict[tuple[Controller, Key], None] = {}
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turn: asyncio.Handle | None = None
+        self._unsubscribe = self.store.subscribe(self._take)
+        self._closed = False
+
+    def add(self, controller: Controller) -> None:
+        """Let a controller take part from now on."""
+        for resource, keys in controller.watched().items():
+            self._interests.setdefault(resource, []).append((controller, keys))
+
+    async def close(self) -> None:
+        """Stop everything that is under way."""
+        self._closed = True
+        self._unsubscribe()
+        self._queue.clear()
+        if self._turn is not None:
+            self._turn.cancel()
+        for timer in self._timers:
+            timer.cancel()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def enqueue(self, controller: Controller, key: Key) -> None:
+        """Have the controller look at the object soon."""
+        if self._closed:
+            return
+        self._queue[controller, key] = None
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call back after a time; not any more once the control plane is closed."""
+        if self._closed:
+            return
+
+        def ring() -> None:
+            self._timers.discard(timer)
+            call()
+
+        timer = asyncio.get_running_loop().call_later(seconds, ring)
+        self._timers.add(timer)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that has to wait; it ends with the control plane at the latest."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _take(self, change: Change) -> None:
+        for controller, keys in self._interests.get(change.resource, ()):
+            for key in keys(change):
+                self.enqueue(controller, key)
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        for _ in range(min(_TURN, len(self._queue))):
+            controller, key = next(iter(self._queue))
+            del self._queue[controller, key]
+            controller.reconcile(key)
+        if self._queue and self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def resource(self, name: str) -> Resource:
+        """Return the preferred version of a built-in resource."""
+        found = self.registry.table.by_name(name)
+        assert found is not None, name
+        return found
+
+    def create(self, name: str, obj: Obj) -> Obj:
+        """Create an object of the resource; raise ApiError as for any client."""
+        resource = self.resource(name)
+        return self.registry.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+
+    def delete(self, name: str, obj: Obj, *, grace_s: int | None = None) -> None:
+        """Delete exactly this object, in the background; nothing happens when it is gone already."""
+        try:
+            self.registry.delete(
+                self.resource(name),
+                key_of(obj),
+                Deletion(policy="Background", grace_s=grace_s, uid=obj["metadata"]["uid"]),
+            )
+        except ApiError as error:
+            if error.code not in {404, 409}:
+                raise
+
+    def record(self, obj: Obj, kind: str, reason: str, message: str, *, component: str) -> None:
+        """Write an Event about the object, or count up the one that says the same; ``kind`` is Normal or Warning."""
+        metadata = obj["metadata"]
+        digest = hashlib.sha256(f"{metadata['uid']}{reason}{message}".encode()).hexdigest()[:16]
+        namespace = metadata.get("namespace") or "default"
+        key = Key(namespace, f"{metadata['name']}.{digest}")
+        moment = now()
+
+        def again(event: Obj) -> None:
+            event["count"] += 1
+            event["lastTimestamp"] = moment
+
+        if self.registry.change("events", key, again) is not None:
+            return
+        about = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "name": metadata["name"], "uid": metadata["uid"]}
+        if metadata.get("namespace"):
+            about["namespace"] = namespace
+        event = {
+            "metadata": {"name": key.name, "namespace": namespace},
+            "involvedObject": {**about, "resourceVersion": metadata["resourceVersion"]},
+            "type": kind,
+            "reason": reason,
+            "message": message,
+            "source": {"component": component},
+            "reportingComponent": component,
+            "reportingInstance": "",
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        try:
+            self.create("events", event)
+        except ApiError as error:
+            if error.code not in {403, 404}:  # the namespace ends; nobody will read it there
+                raise

@@ -1,0 +1,181 @@
+"""Who owns which field: ``metadata.managedFields``, and server-side apply, which is decided by them.
+
+Source: Kubernetes documentation, "Server-Side Apply"; KEP-555. An applier owns what it last sent: what it no longer sends
+and nobody else owns goes away; a value that somebody else owns and that it would change is a conflict, unless forced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kubevnfm_lab.kubernetes.errors import apply_conflict
+from kubevnfm_lab.kubernetes.fieldsets import (
+    FieldSet,
+    Path,
+    changed_paths,
+    field_set,
+    from_fields_v1,
+    leaves,
+    printed_path,
+    to_fields_v1,
+)
+from kubevnfm_lab.kubernetes.objects import Obj, copy_of, now
+from kubevnfm_lab.kubernetes.resources import Resource
+from kubevnfm_lab.kubernetes.shapes import Shape, find_item, merged, shape_of
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """One entry of managedFields."""
+
+    manager: str
+    operation: str
+    api_version: str
+    fields: FieldSet
+    time: str
+    subresource: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What makes two entries one: manager, operation and subresource."""
+        return (self.manager, self.operation, self.subresource)
+
+    @property
+    def printed(self) -> str:
+        """The owner as conflict messages name it."""
+        text = f'"{self.manager}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return text if self.operation == APPLY else f"{text} using {self.api_version} at {self.time}"
+
+    def entry(self) -> Obj:
+        """Return the ManagedFieldsEntry."""
+        entry: Obj = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": to_fields_v1(self.fields),
+        }
+        return {**entry, "subresource": self.subresource} if self.subresource else entry
+
+
+def owners_of(obj: Obj | None) -> Sequence[Owner]:
+    """Return the entries of ``metadata.managedFields``."""
+    entries = (obj or {}).get("metadata", {}).get("managedFields") or []
+    return [
+        Owner(
+            manager=entry.get("manager", ""),
+            operation=entry.get("operation", UPDATE),
+            api_version=entry.get("apiVersion", ""),
+            fields=from_fields_v1(entry.get("fieldsV1") or {}),
+            time=entry.get("time", ""),
+            subresource=entry.get("subresource", ""),
+        )
+        for entry in entries
+    ]
+
+
+def _write_owners(obj: Obj, owners: Sequence[Owner]) -> None:
+    obj["metadata"]["managedFields"] = [owner.entry() for owner in owners if owner.fields]
+
+
+def record_update(old: Obj | None, new: Obj, resource: Resource, *, manager: str, subresource: str = "") -> None:
+    """Write into ``new`` that ``manager`` owns what it changed by an update, patch or create."""
+    shape = shape_of(resource)
+    before, after = leaves(old, shape) if old is not None else {}, leaves(new, shape)
+    changed, gone = changed_paths(before, after), frozenset(before.keys() - after.keys())
+    owners = list(owners_of(old))
+    if not changed and not gone:
+        _write_owners(new, owners)
+        return
+    me = Owner(manager, UPDATE, resource.api_version, frozenset(), now(), subresource)
+    mine = next((owner for owner in owners if owner.identity == me.identity), me)
+    rest = [replace(owner, fields=owner.fields - changed - gone) for owner in owners if owner.identity != me.identity]
+    mine = replace(mine, fields=(mine.fields | changed) - gone, time=me.time, api_version=me.api_version)
+    _write_owners(new, [*rest, mine])
+
+
+def apply(
+    live: Obj | None, config: Obj, resource: Resource, *, manager: str, force: bool, subresource: str = ""
+) -> Obj:
+    """Return ``live`` after a server-side apply of ``config``, with its managedFields.
+
+    Raises: ApiError 409 naming every owner and field in conflict, unless ``force``.
+    """
+    shape = shape_of(resource)
+    base: Obj = copy_of(live) if live is not None else {"metadata": {}}
+    result: Obj = merged(base, copy_of(config), shape)
+    wanted = field_set(config, shape)
+    owners = list(owners_of(live))
+    me = Owner(manager, APPLY, resource.api_version, wanted, now(), subresource)
+    last = next((owner.fields for owner in owners if owner.identity == me.identity), frozenset())
+    others = [owner for owner in owners if owner.identity != me.identity]
+
+    owned_by_others = frozenset().union(*(owner.fields for owner in others))
+    abandoned = last - wanted - owned_by_others
+    _remove_paths(result, shape, abandoned, kept=owned_by_others | wanted)
+
+    before = leaves(live, shape) if live is not None else {}
+    after = leaves(result, shape)
+    changed, gone = changed_paths(before, after), frozenset(before.keys() - after.keys())
+    clashes = [(owner, path) for owner in others for path in sorted(owner.fields & changed & wanted)]
+    if clashes and not force:
+        raise apply_conflict([(owner.printed, printed_path(path)) for owner, path in clashes])
+    mine = next((owner for owner in owners if owner.identity == me.identity), None)
+    if mine is not None and last == wanted and not changed and not gone:
+        # An apply without effect keeps even its time, so that nothing is written and no watcher wakes up.
+        me = mine
+    lost = changed & wanted
+    kept = [me if owner is mine else replace(owner, fields=owner.fields - lost - gone) for owner in owners]
+    _write_owners(result, kept if mine is not None else [*kept, me])
+    return result
+
+
+def _remove_paths(obj: Obj, shape: Shape, paths: FieldSet, *, kept: FieldSet) -> None:
+    """Take the paths out of ``obj`` in place, and maps and lists that this leaves empty.
+
+    An item of a list stays while somebody owns it or anything inside; deepest paths go first.
+    """
+    prefixes = {path[:depth] for path in kept for depth in range(1, len(path) + 1)}
+    for path in sorted(paths, key=len, reverse=True):
+        if path not in prefixes:
+            _remove_path(obj, shape, path, prefixes)
+
+
+def _remove_path(node: Any, shape: Shape, path: Path, kept: set[Path], done: Path = ()) -> None:
+    head, rest = path[0], path[1:]
+    here = (*done, head)
+    if head.startswith("f:"):
+        name = head[2:]
+        if not isinstance(node, dict) or name not in node:
+            return
+        if rest:
+            _remove_path(node[name], shape.child(name), rest, kept, here)
+        if (not rest or node[name] in ({}, [])) and here not in kept:
+            del node[name]
+        return
+    if not isinstance(node, list):
+        return
+    item = find_item(node, head, shape.list_type)
+    if item is None:
+        return
+    if rest:
+        # The key fields of an item are what it is known by: they go with the item, never before it.
+        if rest[0] not in _key_fields(head):
+            _remove_path(item, shape.item(), rest, kept, here)
+    else:
+        node.remove(item)
+
+
+def _key_fields(element: str) -> Mapping[str, None]:
+    if not element.startswith("k:"):
+        return {}
+    return {f"f:{name}": None for name in json.loads(element[2:])}

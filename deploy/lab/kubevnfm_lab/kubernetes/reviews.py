@@ -1,0 +1,73 @@
+"""Objects that are only asked and never stored: access reviews, token reviews, token requests."""
+
+from __future__ import annotations
+
+from kubevnfm_lab.kubernetes.errors import not_found
+from kubevnfm_lab.kubernetes.objects import Key, Obj, at
+from kubevnfm_lab.kubernetes.rbac import Rbac, can, rules_review
+from kubevnfm_lab.kubernetes.resources import Resource
+from kubevnfm_lab.kubernetes.store import Store
+from kubevnfm_lab.kubernetes.tokens import ISSUER, Identity, Tokens
+
+
+class Reviews:
+    """Answers reviews."""
+
+    def __init__(self, store: Store, tokens: Tokens, rbac: Rbac) -> None:
+        self._store, self._tokens, self._rbac = store, tokens, rbac
+
+    def answers(self, resource: Resource) -> bool:
+        """Tell whether the resource is a review."""
+        return resource.group in {"authentication.k8s.io", "authorization.k8s.io"}
+
+    def answer(self, obj: Obj, identity: Identity) -> Obj:
+        """Return the review with its status."""
+        spec = obj.get("spec") or {}
+        answer = {
+            "TokenReview": self._token,
+            "SelfSubjectReview": self._self,
+            "SelfSubjectRulesReview": self._rules,
+        }.get(obj["kind"], self._access)
+        return {**obj, "status": answer(obj["kind"], spec, identity)}
+
+    def _access(self, kind: str, spec: Obj, identity: Identity) -> Obj:
+        if not kind.startswith("Self"):
+            identity = Identity(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+        allowed = self._rbac.allows(identity, can(spec))
+        return {"allowed": True} if allowed else {"allowed": False, "reason": "no RBAC rule allows it"}
+
+    def _rules(self, kind: str, spec: Obj, identity: Identity) -> Obj:
+        return rules_review(self._rbac, identity, spec.get("namespace", ""))
+
+    def _self(self, kind: str, spec: Obj, identity: Identity) -> Obj:
+        return {"userInfo": _user_info(identity)}
+
+    def _token(self, kind: str, spec: Obj, identity: Identity) -> Obj:
+        found = self._tokens.identify(spec.get("token", ""))
+        if found is None:
+            return {"authenticated": False, "error": "[invalid bearer token]", "user": {}}
+        return {"authenticated": True, "user": _user_info(found), "audiences": spec.get("audiences") or [ISSUER]}
+
+    def request_token(self, account: Key, obj: Obj) -> Obj:
+        """Return a TokenRequest with a new token of the service account; raise ApiError 404 when there is none."""
+        found = self._store.get("serviceaccounts", account)
+        if found is None:
+            raise not_found("", "serviceaccounts", account.name)
+        spec = obj.get("spec") or {}
+        seconds = int(spec.get("expirationSeconds") or 3600)
+        token, expires = self._tokens.create_for_account(
+            found, expires_in_s=seconds, audiences=spec.get("audiences") or ()
+        )
+        assert expires is not None
+        return {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": account.name, "namespace": account.namespace},
+            "spec": {"audiences": at(spec, "audiences") or [ISSUER], "expirationSeconds": seconds},
+            "status": {"token": token, "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ")},
+        }
+
+
+def _user_info(identity: Identity) -> Obj:
+    info: Obj = {"username": identity.user, "groups": list(identity.groups)}
+    return {**info, "uid": identity.uid} if identity.uid else info

@@ -1,0 +1,450 @@
+"""The rules that built-in kinds are checked against: what people get wrong in manifests, worded as Kubernetes words it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from kubevnfm_lab.kubernetes.errors import (
+    ApiError,
+    FieldProblem,
+    bad_request,
+    duplicate,
+    field_forbidden,
+    required,
+    unsupported,
+    wrong,
+)
+from kubevnfm_lab.kubernetes.objects import Obj, at, compact_json
+from kubevnfm_lab.kubernetes.resources import Resource
+from kubevnfm_lab.kubernetes.selectors import matches_selector
+
+_LABEL: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+_SUBDOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+_SERVICE: Final = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+_QUALIFIED: Final = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+_LABEL_VALUE: Final = re.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
+
+_SUBDOMAIN_TEXT: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_TEXT: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
+    "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_SERVICE_TEXT: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
+    "end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_VALUE_TEXT: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_LONG_NAMES: Final = frozenset(
+    {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}  # names of paths: colons and capitals are fine
+)
+
+
+def _name_problems(resource: Resource, name: str) -> Iterator[FieldProblem]:
+    field = "metadata.name"
+    if resource.group == "rbac.authorization.k8s.io" and resource.plural in _LONG_NAMES:
+        if "/" in name or "%" in name or name in {".", ".."}:
+            yield wrong(field, name, "may not contain '/' or '%'")
+        return
+    rule, text, limit = _SUBDOMAIN, _SUBDOMAIN_TEXT, 253
+    if resource.name == "namespaces":
+        rule, text, limit = _LABEL, _LABEL_TEXT, 63
+    elif resource.name == "services":
+        rule, text, limit = _SERVICE, _SERVICE_TEXT, 63
+    if len(name) > limit:
+        yield wrong(field, name, f"must be no more than {limit} characters")
+    if not rule.match(name):
+        yield wrong(field, name, text)
+
+
+def metadata_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
+    """Yield what is wrong with name, labels and annotations."""
+    metadata = obj["metadata"]
+    name = metadata.get("name")
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+    else:
+        yield from _name_problems(resource, str(name))
+    yield from _label_problems(metadata.get("labels"), "metadata.labels")
+    for key in metadata.get("annotations") or {}:
+        if not _QUALIFIED.match(key.rpartition("/")[2]):
+            yield wrong(
+                "metadata.annotations", key, "name part must consist of alphanumeric characters, '-', '_' or '.'"
+            )
+
+
+def _label_problems(labels: Any, field: str) -> Iterator[FieldProblem]:
+    for key, value in (labels or {}).items():
+        if not _QUALIFIED.match(key.rpartition("/")[2]) or len(key.rpartition("/")[2]) > 63:
+            yield wrong(field, key, "name part must consist of alphanumeric characters, '-', '_' or '.', at most 63")
+        if len(value) > 63:
+            yield wrong(field, value, "must be no more than 63 characters")
+        if not _LABEL_VALUE.match(value):
+            yield wrong(field, value, _VALUE_TEXT)
+
+
+def check_types(resource: Resource, obj: Obj) -> None:
+    """Refuse values that Kubernetes' own decoder cannot read.
+
+    Raises: ApiError 400 naming the field, as the decoder does before any validation.
+    """
+
+    def refuse(field: str, value: Any, wanted: str) -> ApiError:
+        found = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+        return bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
+            f"unmarshal {found.get(type(value), 'null')} into Go struct field {resource.kind}.{field} of type {wanted}"
+        )
+
+    for field in ("metadata.labels", "metadata.annotations", "data", "stringData"):
+        if field.endswith("ata") and (resource.group or resource.plural not in {"configmaps", "secrets"}):
+            continue
+        values = at(obj, *field.split("."))
+        if values is not None and not isinstance(values, dict):
+            raise refuse(field, values, "map[string]string")
+        for value in (values or {}).values():
+            if not isinstance(value, str):
+                raise refuse(field, value, "string")
+    if resource.custom is not None:
+        return
+    spec = obj.get("spec")
+    if spec is not None and not isinstance(spec, dict):
+        raise refuse("spec", spec, f"v1.{resource.kind}Spec")
+    for field in ("replicas", "minReplicas", "maxReplicas", "completions", "parallelism", "backoffLimit"):
+        value = at(obj, "spec", field)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise refuse(f"spec.{field}", value, "int32")
+    for pod_spec in filter(None, (at(obj, "spec", "template", "spec"), spec if resource.kind == "Pod" else None)):
+        for container in pod_spec.get("containers") or []:
+            for variable in container.get("env") or []:
+                value = variable.get("value")
+                if value is not None and not isinstance(value, str):
+                    raise refuse("spec.containers.env.value", value, "string")
+
+
+def _pod_spec_problems(spec: Any, field: str) -> Iterator[FieldProblem]:
+    if not isinstance(spec, dict) or not spec.get("containers"):
+        yield required(f"{field}.containers")
+        return
+    names: set[str] = set()
+    volumes = {volume.get("name") for volume in spec.get("volumes") or []}
+    for group in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(group) or []):
+            here = f"{field}.{group}[{index}]"
+            name = container.get("name")
+            if not name:
+                yield required(f"{here}.name")
+            elif not _LABEL.match(name):
+                yield wrong(f"{here}.name", name, _LABEL_TEXT)
+            elif name in names:
+                yield duplicate(f"{here}.name", name)
+            names.add(name or "")
+            if not container.get("image"):
+                yield required(f"{here}.image")
+            yield from _container_problems(container, here, volumes)
+    if spec.get("restartPolicy") not in {None, "Always", "OnFailure", "Never"}:
+        yield unsupported(f"{field}.restartPolicy", spec["restartPolicy"], ("Always", "OnFailure", "Never"))
+
+
+def _container_problems(container: Obj, field: str, volumes: set[str]) -> Iterator[FieldProblem]:
+    for index, port in enumerate(container.get("ports") or []):
+        number = port.get("containerPort")
+        if not isinstance(number, int) or not 0 < number < 65536:
+            yield wrong(f"{field}.ports[{index}].containerPort", number, "must be between 1 and 65535, inclusive")
+    for index, mount in enumerate(container.get("volumeMounts") or []):
+        if not mount.get("mountPath"):
+            yield required(f"{field}.volumeMounts[{index}].mountPath")
+        if mount.get("name") not in volumes:
+            yield FieldProblem(
+                "FieldValueNotFound",
+                f"{field}.volumeMounts[{index}].name",
+                f"Not found: {compact_json(mount.get('name'))}",
+            )
+    resources = container.get("resources") or {}
+    for name, asked in (resources.get("requests") or {}).items():
+        limit = (resources.get("limits") or {}).get(name)
+        if limit is not None and quantity(asked) > quantity(limit):
+            yield wrong(f"{field}.resources.requests", asked, f"must be less than or equal to {name} limit of {limit}")
+
+
+_UNITS: Final = {
+    "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
+}  # fmt: skip
+_QUANTITY: Final = re.compile(r"^([0-9.]+)([a-zA-Z]*)$")
+
+
+def quantity(value: Any) -> float:
+    """Return a resource quantity (``500m``, ``2Gi``) as a number; 0 for what is none."""
+    found = _QUANTITY.match(str(value))
+    return float(found[1]) * _UNITS.get(found[2], 0.0) if found else 0.0
+
+
+def _pod(obj: Obj) -> Iterator[FieldProblem]:
+    yield from _pod_spec_problems(obj.get("spec"), "spec")
+
+
+def _workload(obj: Obj) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    template, selector = spec.get("template"), spec.get("selector")
+    if (spec.get("replicas") or 0) < 0:
+        yield wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+    labels = at(template, "metadata", "labels") or {}
+    if selector is None:
+        yield required("spec.selector")
+    if selector is not None and not matches_selector(selector, labels):
+        yield wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+    yield from _label_problems(labels, "spec.template.metadata.labels")
+    yield from _pod_spec_problems(at(template, "spec"), "spec.template.spec")
+    policy = at(template, "spec", "restartPolicy")
+    if policy in {"OnFailure", "Never"}:
+        yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def _job(obj: Obj) -> Iterator[FieldProblem]:
+    template = at(obj, "spec", "template")
+    yield from _pod_spec_problems(at(template, "spec"), "spec.template.spec")
+    policy = at(template, "spec", "restartPolicy")
+    if policy not in {"OnFailure", "Never"}:
+        yield unsupported("spec.template.spec.restartPolicy", policy, ("OnFailure", "Never"))
+
+
+def _cron_job(obj: Obj) -> Iterator[FieldProblem]:
+    if not at(obj, "spec", "schedule"):
+        yield required("spec.schedule")
+    yield from _pod_spec_problems(
+        at(obj, "spec", "jobTemplate", "spec", "template", "spec"), "spec.jobTemplate.spec.template.spec"
+    )
+
+
+def _service(obj: Obj) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    kind = spec.get("type", "ClusterIP")
+    if kind not in {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"}:
+        yield unsupported("spec.type", kind, ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"))
+    ports = spec.get("ports") or []
+    if not ports and kind != "ExternalName" and spec.get("clusterIP") != "None":
+        yield required("spec.ports")
+    if kind == "ExternalName" and not spec.get("externalName"):
+        yield required("spec.externalName")
+    seen = set()
+    for index, port in enumerate(ports):
+        number = port.get("port")
+        if not isinstance(number, int) or not 0 < number < 65536:
+            yield wrong(f"spec.ports[{index}].port", number, "must be between 1 and 65535, inclusive")
+        if len(ports) > 1 and not port.get("name"):
+            yield required(f"spec.ports[{index}].name")
+        place = (number, port.get("protocol"))
+        if place in seen:
+            yield duplicate(f"spec.ports[{index}]", {"port": number, "protocol": port.get("protocol")})
+        seen.add(place)
+
+
+def _secret(obj: Obj) -> Iterator[FieldProblem]:
+    for name, text in (obj.get("data") or {}).items():
+        if text is None:
+            continue
+        try:
+            base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            # The decoder meets this before validation does, hence a 400.
+            raise bad_request(
+                f'Secret in version "v1" cannot be handled as a Secret: illegal base64 data in field data.{name}: {error}'
+            ) from error
+    if obj.get("type") == "kubernetes.io/service-account-token":
+        key = "kubernetes.io/service-account.name"
+        if not at(obj, "metadata", "annotations", key):
+            yield required(f"metadata.annotations[{key}]")
+
+
+def _claim(obj: Obj) -> Iterator[FieldProblem]:
+    if not at(obj, "spec", "accessModes"):
+        yield required("spec.accessModes", "at least 1 access mode is required")
+    if not at(obj, "spec", "resources", "requests", "storage"):
+        yield required("spec.resources[storage]")
+
+
+def _volume(obj: Obj) -> Iterator[FieldProblem]:
+    if not at(obj, "spec", "accessModes"):
+        yield required("spec.accessModes")
+    if not at(obj, "spec", "capacity"):
+        yield required("spec.capacity")
+
+
+def _role(obj: Obj) -> Iterator[FieldProblem]:
+    for index, rule in enumerate(obj.get("rules") or []):
+        if not rule.get("verbs"):
+            yield required(f"rules[{index}].verbs", "verbs must contain at least one value")
+        if not rule.get("nonResourceURLs"):
+            if "apiGroups" not in rule:
+                yield required(f"rules[{index}].apiGroups", "resource rules must supply at least one api group")
+            if not rule.get("resources"):
+                yield required(f"rules[{index}].resources", "resource rules must supply at least one resource")
+
+
+def _role_binding(obj: Obj) -> Iterator[FieldProblem]:
+    if not at(obj, "roleRef", "name"):
+        yield required("roleRef.name")
+    kind = at(obj, "roleRef", "kind")
+    if kind not in {"Role", "ClusterRole"}:
+        yield unsupported("roleRef.kind", kind, ("ClusterRole", "Role"))
+    for index, subject in enumerate(obj.get("subjects") or []):
+        if not subject.get("name"):
+            yield required(f"subjects[{index}].name")
+        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
+            yield required(f"subjects[{index}].namespace")
+
+
+def _autoscaler(obj: Obj) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    if not spec.get("maxReplicas"):
+        yield wrong("spec.maxReplicas", spec.get("maxReplicas", 0), "must be greater than 0")
+    elif spec["maxReplicas"] < spec.get("minReplicas", 1):
+        yield wrong("spec.maxReplicas", spec["maxReplicas"], "must be greater than or equal to `minReplicas`")
+    for name in ("kind", "name"):
+        if not at(spec, "scaleTargetRef", name):
+            yield required(f"spec.scaleTargetRef.{name}")
+
+
+def _storage_class(obj: Obj) -> Iterator[FieldProblem]:
+    if not obj.get("provisioner"):
+        yield required("provisioner")
+
+
+def _priority_class(obj: Obj) -> Iterator[FieldProblem]:
+    if not isinstance(obj.get("value"), int):
+        yield required("value")
+
+
+def _ingress(obj: Obj) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    if not spec.get("rules") and not spec.get("defaultBackend"):
+        yield wrong("spec", spec, "either `defaultBackend` or `rules` must be specified")
+    for index, rule in enumerate(spec.get("rules") or []):
+        for position, path in enumerate(at(rule, "http", "paths") or []):
+            if not path.get("pathType"):
+                yield required(f"spec.rules[{index}].http.paths[{position}].pathType", "pathType must be specified")
+
+
+def _definition(obj: Obj) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    names, versions = spec.get("names") or {}, spec.get("versions") or []
+    for field in ("plural", "kind"):
+        if not names.get(field):
+            yield required(f"spec.names.{field}")
+    if not spec.get("group"):
+        yield required("spec.group")
+    if spec.get("scope") not in {"Cluster", "Namespaced"}:
+        yield unsupported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced"))
+    expected = f"{names.get('plural')}.{spec.get('group')}"
+    if obj["metadata"].get("name") != expected:
+        yield wrong("metadata.name", obj["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group')
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        yield wrong(
+            "spec.versions",
+            [v.get("name") for v in versions],
+            "must have exactly one version marked as storage version",
+        )
+    for index, version in enumerate(versions):
+        if at(version, "schema", "openAPIV3Schema") is None:
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+
+
+_RULES: Final[Mapping[str, Callable[[Obj], Iterator[FieldProblem]]]] = {
+    "pods": _pod,
+    "deployments.apps": _workload,
+    "replicasets.apps": _workload,
+    "statefulsets.apps": _workload,
+    "daemonsets.apps": _workload,
+    "jobs.batch": _job,
+    "cronjobs.batch": _cron_job,
+    "services": _service,
+    "secrets": _secret,
+    "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume,
+    "roles.rbac.authorization.k8s.io": _role,
+    "clusterroles.rbac.authorization.k8s.io": _role,
+    "rolebindings.rbac.authorization.k8s.io": _role_binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _role_binding,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
+    "storageclasses.storage.k8s.io": _storage_class,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
+    "ingresses.networking.k8s.io": _ingress,
+    "customresourcedefinitions.apiextensions.k8s.io": _definition,
+}
+
+
+def kind_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
+    """Yield what is wrong with the object by the rules of its kind."""
+    rule = _RULES.get(resource.name)
+    if rule is not None:
+        yield from rule(obj)
+
+
+_IMMUTABLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "deployments.apps": ("spec.selector",),
+    "replicasets.apps": ("spec.selector",),
+    "daemonsets.apps": ("spec.selector",),
+    "jobs.batch": ("spec.selector", "spec.template", "spec.completionMode"),
+    "secrets": ("type",),
+    "rolebindings.rbac.authorization.k8s.io": ("roleRef",),
+    "clusterrolebindings.rbac.authorization.k8s.io": ("roleRef",),
+    "storageclasses.storage.k8s.io": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "priorityclasses.scheduling.k8s.io": ("value", "preemptionPolicy"),
+    "customresourcedefinitions.apiextensions.k8s.io": ("spec.scope", "spec.group"),
+}
+_STATEFUL_SET_MAY_CHANGE: Final = frozenset(
+    {"replicas", "ordinals", "template", "updateStrategy", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+     "revisionHistoryLimit"}
+)  # fmt: skip
+_POD_MAY_CHANGE: Final = frozenset(
+    {"initContainers", "containers", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds",
+     "nodeName", "ephemeralContainers", "schedulingGates"}
+)  # fmt: skip
+
+
+def change_problems(resource: Resource, old: Obj, new: Obj) -> Iterator[FieldProblem]:
+    """Yield what may not be changed but is."""
+    for field in _IMMUTABLE.get(resource.name, ()):
+        before, after = at(old, *field.split(".")), at(new, *field.split("."))
+        if before != after:
+            yield wrong(field, after, "field is immutable")
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    if resource.name == "statefulsets.apps" and changed - _STATEFUL_SET_MAY_CHANGE:
+        yield field_forbidden(
+            "spec",
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+            "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        )
+    if resource.name == "pods" and changed - _POD_MAY_CHANGE:
+        yield field_forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+            "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+            "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        )
+    if resource.name == "persistentvolumeclaims" and changed - {"resources", "volumeName", "volumeAttributesClassName"}:
+        yield field_forbidden(
+            "spec",
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        )
+    # A change to the type ExternalName gives the address back; everything else has to keep it.
+    keeps_address = "ExternalName" not in {before.get("type"), after.get("type")}
+    if resource.name == "services" and keeps_address and before.get("clusterIP") and "clusterIP" in changed:
+        yield wrong("spec.clusterIPs[0]", [after.get("clusterIP")], "may not change once set")
+    frozen = resource.name in {"configmaps", "secrets"} and old.get("immutable")
+    if frozen and any(old.get(part) != new.get(part) for part in ("data", "binaryData", "immutable")):
+        yield field_forbidden("data", "field is immutable when `immutable` is set")

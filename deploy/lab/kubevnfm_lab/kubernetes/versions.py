@@ -1,0 +1,66 @@
+"""One object in several versions: it is stored in one, and read and written in any that is served.
+
+Custom resources change nothing but their apiVersion (conversion strategy None). Two built-in kinds really differ.
+"""
+
+from __future__ import annotations
+
+from kubevnfm_lab.kubernetes.objects import Obj, at, copy_of
+from kubevnfm_lab.kubernetes.resources import Resource
+
+_EVENT_FIELDS = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+    "reportingController": "reportingComponent",
+}
+"""Field of ``events.k8s.io/v1`` by its name in ``v1``, the other way round."""
+
+
+def in_version(obj: Obj, resource: Resource) -> Obj:
+    """Return a stored object as the resource's version shows it; the stored one is not changed."""
+    if obj["apiVersion"] == resource.api_version:
+        return obj
+    shown = {**obj, "apiVersion": resource.api_version}
+    if resource.name == "horizontalpodautoscalers.autoscaling":
+        return _autoscaler_v1(shown)
+    if resource.name == "events.events.k8s.io":
+        back = {old: new for new, old in _EVENT_FIELDS.items()}
+        return {back.get(name, name): value for name, value in shown.items()}
+    return shown
+
+
+def for_storage(obj: Obj, resource: Resource) -> Obj:
+    """Return an object of the resource's version as it is stored."""
+    if resource.storage_api_version == resource.api_version:
+        return obj
+    stored = {**obj, "apiVersion": resource.storage_api_version}
+    if resource.name == "horizontalpodautoscalers.autoscaling":
+        return _autoscaler_v2(stored)
+    if resource.name == "events.events.k8s.io":
+        return {_EVENT_FIELDS.get(name, name): value for name, value in stored.items()}
+    return stored
+
+
+def _autoscaler_v1(obj: Obj) -> Obj:
+    shown: Obj = copy_of(obj)
+    for metric in shown["spec"].pop("metrics", None) or []:
+        utilization = at(metric, "resource", "target", "averageUtilization")
+        if at(metric, "resource", "name") == "cpu" and utilization is not None:
+            shown["spec"]["targetCPUUtilizationPercentage"] = utilization
+    status = shown.get("status") or {}
+    status.pop("conditions", None)
+    status.pop("currentMetrics", None)
+    return shown
+
+
+def _autoscaler_v2(obj: Obj) -> Obj:
+    stored: Obj = copy_of(obj)
+    utilization = stored["spec"].pop("targetCPUUtilizationPercentage", None)
+    if utilization is not None:
+        target = {"type": "Utilization", "averageUtilization": utilization}
+        stored["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    return stored

@@ -1,0 +1,109 @@
+"""A watch: the changes of one resource from a point in time on, as lines of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from kubevnfm_lab.kubernetes.errors import ApiError, bad_request, expired
+from kubevnfm_lab.kubernetes.objects import Obj
+from kubevnfm_lab.kubernetes.resources import Resource
+from kubevnfm_lab.kubernetes.selectors import Predicate
+from kubevnfm_lab.kubernetes.store import Change, Store, watch_line
+from kubevnfm_lab.kubernetes.verbs import Target, selection
+from kubevnfm_lab.kubernetes.versions import in_version
+
+_LONGEST_S: Final = 3600.0
+_BOOKMARK_EVERY_S: Final = 60.0
+
+
+class Watch:
+    """One client's watch. It listens from its construction on, so no change falls between list and wait."""
+
+    def __init__(self, store: Store, target: Target, query: Mapping[str, str]) -> None:
+        """Raise ApiError 400 for parameters that cannot be read."""
+        self._store, self._target = store, target
+        self._resource: Resource = target.resource
+        self._selects: Predicate | None = selection(query, target.resource)
+        self._bookmarks = query.get("allowWatchBookmarks") in {"true", "1"}
+        self._initial_events = query.get("sendInitialEvents") in {"true", "1"}
+        self._since = query.get("resourceVersion", "")
+        try:
+            int(self._since or "0")
+            self._timeout_s = float(query.get("timeoutSeconds") or _LONGEST_S)
+        except ValueError as error:
+            raise bad_request(f"resourceVersion, timeoutSeconds: numbers were expected ({error})") from error
+        self._changes: asyncio.Queue[Change | None] = asyncio.Queue()
+        self._unsubscribe = store.subscribe(self._take)
+
+    def _take(self, change: Change) -> None:
+        if change.resource == self._resource.store_name and self._is_here(change):
+            self._changes.put_nowait(change)
+
+    def _is_here(self, change: Change) -> bool:
+        return not self._target.namespace or change.key.namespace == self._target.namespace
+
+    def end(self) -> None:
+        """Let the stream end; its client sees a watch that ran out."""
+        self._changes.put_nowait(None)
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the lines, until the time is over or `end` is called."""
+        try:
+            for line in self._first_lines():
+                yield line
+            deadline = asyncio.get_running_loop().time() + self._timeout_s
+            while (left := deadline - asyncio.get_running_loop().time()) > 0:
+                try:
+                    change = await asyncio.wait_for(self._changes.get(), min(left, _BOOKMARK_EVERY_S))
+                except TimeoutError:
+                    if self._bookmarks:
+                        yield self._bookmark(self._store.revision)
+                    continue
+                if change is None:
+                    return
+                told = self._line(change)
+                if told is not None:
+                    yield told
+        except ApiError as error:
+            yield watch_line("ERROR", error.status())
+        finally:
+            self._unsubscribe()
+
+    def _first_lines(self) -> list[bytes]:
+        """Return what comes first: all objects as they are, or the changes since the version asked for."""
+        if self._since in {"", "0"} or self._initial_events:
+            objects = self._store.list(self._resource.store_name, self._target.namespace)
+            lines = [
+                watch_line("ADDED", in_version(obj, self._resource))
+                for obj in objects
+                if self._selects is None or self._selects(obj)
+            ]
+            if self._initial_events and self._bookmarks:
+                lines.append(self._bookmark(self._store.revision, initial_events_end=True))
+            return lines
+        revision = int(self._since)
+        changes = self._store.changes_since(self._resource.store_name, revision)
+        if changes is None:
+            raise expired(f"too old resource version: {revision} ({self._store.revision})")
+        told = (self._line(change) for change in changes if self._is_here(change))
+        return [line for line in told if line is not None]
+
+    def _line(self, change: Change) -> bytes | None:
+        kind, obj = change.kind, change.obj
+        if self._selects is not None:
+            is_in = kind != "DELETED" and self._selects(obj)
+            was_in = change.old is not None and self._selects(change.old)
+            if not is_in and not was_in:
+                return None
+            kind = "DELETED" if not is_in else kind if was_in or kind == "ADDED" else "ADDED"
+        shown = in_version(obj, self._resource)
+        return change.line if shown is obj and kind == change.kind else watch_line(kind, shown)
+
+    def _bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
+        metadata: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}
+        if initial_events_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        return watch_line("BOOKMARK", obj)
