@@ -22,6 +22,7 @@ log = structlog.get_logger()
 
 Declare = Callable[[AbstractChannel], Awaitable[AbstractQueue]]
 
+_SUBSCRIBE_TIMEOUT_S: Final = 30.0
 _HOLD_S: Final = 60.0
 """Pauses under a second are waited out with the message in hand; after this long in a row it goes back to the broker,
 whose acknowledgement timeout is 30 minutes."""
@@ -34,6 +35,7 @@ class Subscription:
         self._keeper, self._declare, self._prefetch = keeper, declare, prefetch
         self._subscribed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._channel: AbstractChannel | None = None
 
     async def start(self) -> None:
         """Return once the broker has accepted the consumer."""
@@ -41,7 +43,7 @@ class Subscription:
         await self._subscribed.wait()
 
     async def stop(self) -> None:
-        """Take no more messages; those in hand may still be answered until the connection closes."""
+        """Take no more messages; those in hand may be answered until the connection closes."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -63,8 +65,9 @@ class Subscription:
                 await asyncio.sleep(retry_pause_s(failures))
 
     async def _subscribe_until_lost(self, link: Link) -> None:
-        channel = await link.new_channel()
+        self._channel = channel = await link.new_channel()
         cancelled = asyncio.Event()
+        subscribed: tuple[AbstractQueue, str] | None = None
 
         async def take(message: AbstractIncomingMessage) -> None:
             await self.take(link, channel, message)
@@ -72,28 +75,27 @@ class Subscription:
         async def note_cancel(_: Any) -> None:
             cancelled.set()
 
-        with broker_errors():
-            await channel.set_qos(prefetch_count=self._prefetch)
-            queue = await self._declare(channel)
-            underlay = await channel.get_underlay_channel()
-            underlay.on_consumer_cancel_callbacks.add(note_cancel)
-            tag = await queue.consume(take)
-        self._subscribed.set()
-        closed = asyncio.ensure_future(channel.closed())
-        dropped = asyncio.create_task(cancelled.wait())
         try:
-            await asyncio.wait([closed, dropped], return_when=asyncio.FIRST_COMPLETED)
+            with broker_errors():
+                async with asyncio.timeout(_SUBSCRIBE_TIMEOUT_S):
+                    await channel.set_qos(prefetch_count=self._prefetch)
+                    queue = await self._declare(channel)
+                    underlay = await channel.get_underlay_channel()
+                    underlay.on_consumer_cancel_callbacks.add(note_cancel)
+                    subscribed = queue, await queue.consume(take)
+            self._subscribed.set()
+            await _first_of(channel.closed(), cancelled.wait())
         except asyncio.CancelledError:
-            if not channel.is_closed:
-                with broker_errors():
+            # Told to stop: no new messages, but the channel stays open for the answers to those in hand.
+            if subscribed is not None and not channel.is_closed:
+                queue, tag = subscribed
+                with suppress(BrokerLost), broker_errors():
                     await queue.cancel(tag, timeout=5.0)
             raise
-        finally:
-            closed.cancel()
-            dropped.cancel()
-        if not channel.is_closed:
-            with broker_errors():
-                await channel.close()
+        except BrokerLost:
+            await _close(channel)
+            raise
+        await _close(channel)
 
 
 class Consumer(Subscription):
@@ -180,6 +182,21 @@ class Consumer(Subscription):
                     return
 
 
+async def _first_of(*events: Awaitable[object]) -> None:
+    tasks = [asyncio.ensure_future(event) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _close(channel: AbstractChannel) -> None:
+    with suppress(BrokerLost), broker_errors():
+        if not channel.is_closed:
+            await channel.close()
+
+
 class Watcher(Subscription):
     """Shows events to one process, in order, without acknowledging or repeating."""
 
@@ -193,6 +210,12 @@ class Watcher(Subscription):
     async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
         """Queue the message up for ``show``."""
         self._arrived.put_nowait(message)
+
+    async def stop(self) -> None:
+        """End the subscription and its channel."""
+        await super().stop()
+        if self._channel is not None:
+            await _close(self._channel)
 
     async def show(self) -> None:
         """Show what arrived, one after the other, until cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -17,6 +18,8 @@ from kubevnfm_bus import topology
 from kubevnfm_bus.errors import BrokerLost
 
 log = structlog.get_logger()
+# The client library logs every refused connection as an error of its own; we say once what it means.
+logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 _CONFIRM_TIMEOUT_S: Final = 60.0
@@ -59,6 +62,7 @@ class Link:
     def __init__(self, connection: AbstractConnection, channel: AbstractChannel) -> None:
         self._connection, self._channel = connection, channel
         self._declared: set[str] = set()
+        self._declaring = asyncio.Lock()
         self._lost = asyncio.Event()
         connection.close_callbacks.add(self._note_loss)
         channel.close_callbacks.add(self._note_loss)
@@ -126,12 +130,15 @@ class Link:
     async def _declare_once(self, service: str) -> None:
         if service in self._declared:
             return
-        # A channel of its own: the broker answers a declaration that it refuses by closing the channel.
-        channel = await self.new_channel()
-        with broker_errors():
-            async with channel:
-                await topology.declare_command_queue(channel, service)
-        self._declared.add(service)
+        async with self._declaring:  # also keeps the first messages to a service in their order
+            if service in self._declared:
+                return
+            # A channel of its own: the broker answers a declaration that it refuses by closing the channel.
+            channel = await self.new_channel()
+            with broker_errors():
+                async with channel:
+                    await topology.declare_command_queue(channel, service)
+            self._declared.add(service)
 
 
 class LinkKeeper:

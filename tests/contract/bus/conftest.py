@@ -1,0 +1,5 @@
+"""Fixtures of the bus contract."""
+
+from servers.rabbitmq import rabbitmq
+
+__all__ = ["rabbitmq"]

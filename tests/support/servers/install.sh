@@ -1,0 +1,61 @@
+#!/bin/bash
+# Gets the real servers that tests run against; quick when they are all there. Says what it could not get, and fails on
+# that when CI=true: a server's tests must not be skipped there without anybody noticing.
+set -uo pipefail
+
+FERRETDB_VERSION=v1.24.2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+bin="$here/.tools/servers/bin"
+missing=()
+
+say() { echo "servers: $*" >&2; }
+
+# FerretDB speaks MongoDB's protocol. Its program refuses to start without a file that its release process writes and
+# its module lacks, so it is built from a copy that has the file, not by `go install`.
+ferretdb() {
+    [[ -x $bin/ferretdb ]] && return 0
+    command -v go >/dev/null || { say "no go compiler"; return 1; }
+    local work source
+    work=$(mktemp -d) || return 1
+    say "building ferretdb $FERRETDB_VERSION (a few minutes)"
+    source=$(cd "$work" && go mod download -json "github.com/FerretDB/FerretDB@$FERRETDB_VERSION" 2>/dev/null |
+        sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+    [[ -n $source ]] || { rm -rf "$work"; return 1; }
+    cp -r "$source" "$work/ferretdb" && chmod -R u+w "$work/ferretdb"
+    echo "$FERRETDB_VERSION" >"$work/ferretdb/build/version/version.txt"
+    mkdir -p "$bin"
+    (cd "$work/ferretdb" && GOTOOLCHAIN=local GOFLAGS=-buildvcs=false nice go build -o "$bin/ferretdb.new" ./cmd/ferretdb) &&
+        mv "$bin/ferretdb.new" "$bin/ferretdb"
+    local result=$?
+    rm -rf "$work"
+    return $result
+}
+
+# $1: the Debian package; $2: a file by which it is known to be there.
+debian() {
+    [[ -e $2 ]] && return 0
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null || { say "$1: only root can install it"; return 1; }
+    say "installing $1"
+    # A policy of 101 keeps Debian from starting the server, on its public port, as soon as it is installed.
+    local policy=/usr/sbin/policy-rc.d made=
+    if [[ ! -e $policy ]]; then
+        printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy && made=yes
+    fi
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null 2>&1 ||
+        { apt-get update -qq >/dev/null 2>&1 &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null 2>&1; }
+    local result=$?
+    [[ -n $made ]] && rm -f $policy
+    return $result
+}
+
+ferretdb || missing+=(ferretdb)
+debian rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server || missing+=(rabbitmq-server)
+debian openssh-server /usr/sbin/sshd || missing+=(openssh-server)
+debian shellcheck /usr/bin/shellcheck || missing+=(shellcheck)
+
+if ((${#missing[@]})); then
+    say "COULD NOT GET: ${missing[*]}; the tests that need them are skipped"
+    [[ ${CI:-} == true ]] && exit 1
+fi
+exit 0

@@ -1,0 +1,180 @@
+"""A RabbitMQ node for tests: Debian's package, with a name, a folder, ports and an Erlang port mapper of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from servers.ports import free_port
+
+_PROGRAMS = Path("/usr/lib/rabbitmq/bin")
+_START_TIMEOUT_S = 90.0
+
+
+def install() -> str | None:
+    """Make sure that RabbitMQ is there, by apt if need be; return what is missing, or None."""
+    if (_PROGRAMS / "rabbitmq-server").exists():
+        return None
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return "rabbitmq-server is not installed, and only root can install it: apt-get install rabbitmq-server"
+    # Debian would start a node of its own at once, on the public ports; "policy-rc.d says 101" is its way to refuse.
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    done = subprocess.run(
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", "rabbitmq-server"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    return None if done.returncode == 0 else f"apt-get install rabbitmq-server: {done.stderr[-500:]}"
+
+
+class RabbitServer:
+    """One node. ``start`` and ``stop`` may be called again and again: its queues outlive a stop."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.port = free_port()
+        self._distribution_port, self._epmd_port = free_port(), free_port()
+        self._name = f"test-{secrets.token_hex(4)}@localhost"
+        self.user, self.password = "kubevnfm", secrets.token_hex(8)
+        self._node: subprocess.Popen[bytes] | None = None
+        self._epmd: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return self.url_for(self.user, self.password)
+
+    def url_for(self, user: str, password: str) -> str:
+        return f"amqp://{user}:{password}@127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        """Return when the node takes connections."""
+        self._write_config()
+        if self._epmd is None:
+            self._epmd = subprocess.Popen(
+                ["epmd", "-port", str(self._epmd_port), "-address", "127.0.0.1"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        with (self._folder / "console.log").open("ab") as console:
+            self._node = subprocess.Popen(
+                [_PROGRAMS / "rabbitmq-server"],
+                env=self._environment(),
+                cwd=self._folder,
+                stdout=console,
+                stderr=console,
+                start_new_session=True,
+            )
+        self._await_listener(self._node)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End the node: in good order, or (``kill``) as a power cut would."""
+        if self._node is None:
+            return
+        # The script starts the Erlang machine as a child: both are in the group that start_new_session made.
+        os.killpg(self._node.pid, signal.SIGKILL if kill else signal.SIGTERM)
+        self._node.wait(timeout=60)
+        self._await_silence()
+        self._node = None
+
+    def close(self) -> None:
+        """End the node and its port mapper."""
+        self.stop(kill=True)
+        if self._epmd is not None:
+            self._epmd.kill()
+            self._epmd.wait(timeout=10)
+
+    def control(self, *arguments: str) -> str:
+        """Run rabbitmqctl on the node and return its output."""
+        done = subprocess.run(
+            [_PROGRAMS / "rabbitmqctl", "--node", self._name, "--quiet", *arguments],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"rabbitmqctl {arguments[0]}: {done.stderr}"
+        return done.stdout
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "HOME": str(self._folder),  # the Erlang cookie lives there
+            "ERL_EPMD_PORT": str(self._epmd_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODENAME": self._name,
+            "RABBITMQ_DIST_PORT": str(self._distribution_port),
+            "RABBITMQ_MNESIA_BASE": str(self._folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(self._folder / "log"),
+            "RABBITMQ_CONFIG_FILE": str(self._folder / "rabbitmq"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._folder / "plugins"),
+            "RABBITMQ_PID_FILE": str(self._folder / "pid"),
+            # Two schedulers at most, and no busy waiting: tests share the machine.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 -kernel inet_dist_use_interface {127,0,0,1}",
+        }
+
+    def _write_config(self) -> None:
+        (self._folder / "plugins").write_text("[].\n")
+        (self._folder / "rabbitmq.conf").write_text(
+            "\n".join(
+                [
+                    f"listeners.tcp.local = 127.0.0.1:{self.port}",
+                    f"default_user = {self.user}",
+                    f"default_pass = {self.password}",
+                    "log.console = false",
+                    "log.file.level = warning",
+                    "disk_free_limit.absolute = 50MB",
+                    "vm_memory_high_watermark.absolute = 500MB",
+                    "",
+                ]
+            )
+        )
+
+    def _await_listener(self, node: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            assert node.poll() is None, f"rabbitmq-server ended; see {self._folder}/console.log"
+            if self._listens():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"rabbitmq-server does not listen after {_START_TIMEOUT_S} s")
+
+    def _await_silence(self) -> None:
+        deadline = time.monotonic() + 30
+        while self._listens() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1.0)
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitServer]:
+    """A running node, the same for all tests of the session."""
+    missing = install()
+    if missing is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(f"NOT TESTED ON RABBITMQ: {missing}")
+    server = RabbitServer(tmp_path_factory.mktemp("rabbitmq"))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
