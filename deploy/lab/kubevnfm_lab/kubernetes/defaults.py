@@ -269,3 +269,30 @@ _SPECLESS: Final = frozenset(
     if name.startswith(("secrets", "storageclasses", "priorityclasses", "rolebindings", "clusterrolebindings"))
     or "webhookconfigurations" in name
 )
+
+
+def first_status(resource: str, obj: Obj) -> Obj:
+    """Return ``{"status": ...}`` as the object has it when it is made; empty for most kinds."""
+    match resource:
+        case "pods":
+            return {"status": {"phase": "Pending", "qosClass": _quality_of_service(obj["spec"])}}
+        case "persistentvolumeclaims" | "persistentvolumes":
+            return {"status": {"phase": "Pending"}}
+        case "namespaces":
+            return {"status": {"phase": "Active"}}
+        case "services":
+            return {"status": {"loadBalancer": {}}}
+        case _:
+            return {}
+
+
+def _quality_of_service(spec: Obj) -> str:
+    asked = [container.get("resources") or {} for container in spec["containers"]]
+    if not any(resources.get("requests") or resources.get("limits") for resources in asked):
+        return "BestEffort"
+    guaranteed = all(
+        resources.get("limits", {}).keys() >= {"cpu", "memory"}
+        and resources.get("requests", resources["limits"]) == resources["limits"]
+        for resources in asked
+    )
+    return "Guaranteed" if guaranteed else "Burstable"

@@ -90,6 +90,8 @@ class Registry:
             obj.pop("status", None)
         defaults.fill_in(resource.name, obj)
         obj = self._checked(resource, obj, None)
+        obj |= defaults.first_status(resource.name, obj)
+        obj = {**{name: obj.pop(name) for name in ("apiVersion", "kind", "metadata")}, **obj}
         key = key_of(obj)
         if self.store.get(resource.store_name, key) is not None:
             raise already_exists(resource.group, resource.plural, key.name)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from kubevnfm_lab.kubernetes.controllers.accounts import AccountSecrets
+from kubevnfm_lab.kubernetes.controllers.daemonsets import DaemonSets
 from kubevnfm_lab.kubernetes.controllers.definitions import Definitions
 from kubevnfm_lab.kubernetes.controllers.deployments import Deployments
+from kubevnfm_lab.kubernetes.controllers.endpoints import Services
 from kubevnfm_lab.kubernetes.controllers.garbage import GarbageCollector
+from kubevnfm_lab.kubernetes.controllers.jobs import Jobs
 from kubevnfm_lab.kubernetes.controllers.kubelet import Kubelet
 from kubevnfm_lab.kubernetes.controllers.namespaces import Namespaces
 from kubevnfm_lab.kubernetes.controllers.nodes import Nodes
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
+from kubevnfm_lab.kubernetes.controllers.policies import ApiServices, Autoscalers, Budgets
 from kubevnfm_lab.kubernetes.controllers.replicasets import ReplicaSets
 from kubevnfm_lab.kubernetes.controllers.scheduler import Scheduler
+from kubevnfm_lab.kubernetes.controllers.statefulsets import StatefulSets
+from kubevnfm_lab.kubernetes.controllers.volumes import Claims, Volumes
 from kubevnfm_lab.kubernetes.tokens import Tokens
 from kubevnfm_lab.ports import Faults, Ledger
 
@@ -26,8 +32,17 @@ def all_controllers(
         Definitions(plane),
         AccountSecrets(plane, tokens, ca_pem=ca_pem),
         Nodes(plane),
+        Claims(plane),
+        Volumes(plane),
         Deployments(plane),
         ReplicaSets(plane),
+        StatefulSets(plane),
+        DaemonSets(plane),
+        Jobs(plane),
+        Services(plane),
+        Budgets(plane),
+        Autoscalers(plane),
+        ApiServices(plane),
         Scheduler(plane),
         Kubelet(plane, pod_cidr=pod_cidr, faults=faults, ledger=ledger),
     ):

@@ -36,6 +36,8 @@ class Deployments:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
+        self._deadlines: set[Key] = set()
+        """Deployments that a timer will look at when their progress may be overdue."""
 
     def watched(self) -> Mapping[str, Keys]:
         """See `Controller`."""
@@ -219,8 +221,14 @@ class Deployments:
         if left <= 0:
             return True
         key = key_of(deployment)
-        self._plane.later(left, lambda: self._plane.enqueue(self, key))
+        if key not in self._deadlines:
+            self._deadlines.add(key)
+            self._plane.later(left, lambda: self._look_again(key))
         return False
+
+    def _look_again(self, key: Key) -> None:
+        self._deadlines.discard(key)
+        self._plane.enqueue(self, key)
 
 
 def _limits(spec: Mapping[str, Any]) -> tuple[int, int]:

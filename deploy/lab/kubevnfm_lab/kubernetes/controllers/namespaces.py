@@ -1,4 +1,4 @@
-"""Namespaces: active from the start, and emptied before they go."""
+"""Namespaces: emptied before they go."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ class Namespaces:
         if namespace is None:
             return
         if not is_terminating(namespace):
-            if at(namespace, "status", "phase") != "Active":
-                self._plane.registry.set_status("namespaces", key, {"phase": "Active"})
             return
         for resource_name, obj in tuple(self._content(key.name)):
             resource = self._plane.registry.table.by_name(resource_name)

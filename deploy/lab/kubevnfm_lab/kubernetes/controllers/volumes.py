@@ -1,0 +1,232 @@
+"""Persistent volumes and claims: bound to one another, made where a storage class says so, kept while in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
+from kubevnfm_lab.kubernetes.objects import Key, Obj, at, is_terminating, key_of, labels_of
+from kubevnfm_lab.kubernetes.selectors import matches_selector
+from kubevnfm_lab.kubernetes.store import Change
+from kubevnfm_lab.kubernetes.validation import quantity
+
+_CLAIMS: Final = "persistentvolumeclaims"
+_VOLUMES: Final = "persistentvolumes"
+_CLASSES: Final = "storageclasses.storage.k8s.io"
+_COMPONENT: Final = "persistentvolume-controller"
+_CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
+_VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
+
+
+class Claims:
+    """Binds claims to volumes."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._told: set[tuple[str, str]] = set()
+        """Uids of claims and what their events have said they wait for."""
+
+    def watched(self) -> Mapping[str, Keys]:
+        """See `Controller`."""
+        return {_CLAIMS: itself, _VOLUMES: self._unbound, _CLASSES: self._unbound, "pods": self._of_pod}
+
+    def _unbound(self, change: Change) -> Iterable[Key]:
+        claims = self._plane.store.list(_CLAIMS)
+        return [
+            key_of(claim)
+            for claim in claims
+            if at(claim, "status", "phase") != "Bound" or at(claim, "spec", "volumeName") == change.key.name
+        ]
+
+    def _of_pod(self, change: Change) -> Iterable[Key]:
+        return [Key(change.key.namespace, name) for name in _claims_of(change.obj)]
+
+    def reconcile(self, key: Key) -> None:
+        """See `Controller`."""
+        claim = self._plane.store.get(_CLAIMS, key)
+        if claim is None:
+            return
+        if is_terminating(claim):
+            self._release(claim)
+        elif at(claim, "spec", "volumeName") and at(claim, "status", "phase") == "Bound":
+            self._check_volume(claim)
+        else:
+            self._bind(claim)
+
+    def _release(self, claim: Obj) -> None:
+        """Let a claim go that no pod uses any more."""
+        if self._users(claim):
+            return
+
+        def release(obj: Obj) -> None:
+            finalizers = obj["metadata"].get("finalizers") or []
+            obj["metadata"]["finalizers"] = [f for f in finalizers if f != _CLAIM_PROTECTION]
+
+        self._plane.registry.change(_CLAIMS, key_of(claim), release)
+
+    def _users(self, claim: Obj) -> list[Obj]:
+        pods = self._plane.store.list("pods", claim["metadata"]["namespace"])
+        over = {"Succeeded", "Failed"}
+        return [
+            pod
+            for pod in pods
+            if claim["metadata"]["name"] in _claims_of(pod) and at(pod, "status", "phase") not in over
+        ]
+
+    def _check_volume(self, claim: Obj) -> None:
+        volume = self._plane.store.get(_VOLUMES, Key("", claim["spec"]["volumeName"]))
+        if volume is None:
+            self._set_phase(claim, "Lost")
+
+    def _bind(self, claim: Obj) -> None:
+        volume = self._matching_volume(claim)
+        storage_class = self._plane.store.get(_CLASSES, Key("", at(claim, "spec", "storageClassName") or ""))
+        if volume is None and storage_class is not None:
+            volume = self._provision(claim, storage_class)
+        elif volume is None:
+            message = "no persistent volumes available for this claim and no storage class is set"
+            self._wait(claim, "FailedBinding", message)
+        if volume is None:
+            return
+        reference = {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "namespace": claim["metadata"]["namespace"],
+            "name": claim["metadata"]["name"],
+            "uid": claim["metadata"]["uid"],
+        }
+        name = volume["metadata"]["name"]
+
+        def take(obj: Obj) -> None:
+            obj["spec"]["claimRef"] = reference
+            obj["status"] = {"phase": "Bound"}
+
+        def settle(obj: Obj) -> None:
+            obj["spec"]["volumeName"] = name
+            obj["status"] = {
+                "phase": "Bound",
+                "accessModes": volume["spec"]["accessModes"],
+                "capacity": volume["spec"]["capacity"],
+            }
+
+        self._plane.registry.change(_VOLUMES, key_of(volume), take)
+        self._plane.registry.change(_CLAIMS, key_of(claim), settle)
+
+    def _matching_volume(self, claim: Obj) -> Obj | None:
+        """Return the smallest free volume that is enough, or the one that is meant for the claim."""
+        spec = claim["spec"]
+        fitting = []
+        for volume in self._plane.store.list(_VOLUMES):
+            offer = volume["spec"]
+            taker = offer.get("claimRef")
+            if is_terminating(volume) or at(volume, "status", "phase") in {"Released", "Failed"}:
+                continue
+            if taker is not None:
+                same = (taker.get("namespace"), taker.get("name")) == tuple(key_of(claim))
+                if same and taker.get("uid") in {None, claim["metadata"]["uid"]}:
+                    return volume
+                continue
+            if spec.get("volumeName") not in {None, "", volume["metadata"]["name"]}:
+                continue
+            if (spec.get("storageClassName") or "") != (offer.get("storageClassName") or ""):
+                continue
+            if not set(spec["accessModes"]) <= set(offer["accessModes"]):
+                continue
+            if spec.get("selector") is not None and not matches_selector(spec["selector"], labels_of(volume)):
+                continue
+            if quantity(offer["capacity"]["storage"]) >= quantity(spec["resources"]["requests"]["storage"]):
+                fitting.append(volume)
+        return min(fitting, key=lambda v: quantity(v["spec"]["capacity"]["storage"]), default=None)
+
+    def _provision(self, claim: Obj, storage_class: Obj) -> Obj | None:
+        """Make a volume for the claim; None while the claim waits for a pod or a person."""
+        if storage_class["volumeBindingMode"] == "WaitForFirstConsumer" and not any(
+            at(pod, "spec", "nodeName") for pod in self._users(claim)
+        ):
+            self._wait(claim, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+            return None
+        if storage_class["provisioner"] == "kubernetes.io/no-provisioner":
+            self._wait(claim, "FailedBinding", "no persistent volumes available for this claim")
+            return None
+        name = f"pvc-{claim['metadata']['uid']}"
+        spec = claim["spec"]
+        return self._plane.create(
+            _VOLUMES,
+            {
+                "metadata": {
+                    "name": name,
+                    "annotations": {"pv.kubernetes.io/provisioned-by": storage_class["provisioner"]},
+                },
+                "spec": {
+                    "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+                    "accessModes": spec["accessModes"],
+                    "persistentVolumeReclaimPolicy": storage_class["reclaimPolicy"],
+                    "storageClassName": storage_class["metadata"]["name"],
+                    "volumeMode": spec["volumeMode"],
+                    "csi": {"driver": storage_class["provisioner"], "volumeHandle": name},
+                },
+            },
+        )
+
+    def _wait(self, claim: Obj, reason: str, message: str) -> None:
+        waiting = (claim["metadata"]["uid"], reason)
+        if waiting not in self._told:
+            self._told.add(waiting)
+            self._plane.record(claim, "Normal", reason, message, component=_COMPONENT)
+
+    def _set_phase(self, claim: Obj, phase: str) -> None:
+        self._plane.registry.set_status(_CLAIMS, key_of(claim), {**(claim.get("status") or {}), "phase": phase})
+
+
+class Volumes:
+    """Keeps the phases of volumes and reclaims those whose claim is gone."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+
+    def watched(self) -> Mapping[str, Keys]:
+        """See `Controller`."""
+        return {_VOLUMES: itself, _CLAIMS: self._of_claim}
+
+    def _of_claim(self, change: Change) -> Iterable[Key]:
+        name = at(change.obj, "spec", "volumeName")
+        return (Key("", name),) if name else ()
+
+    def reconcile(self, key: Key) -> None:
+        """See `Controller`."""
+        volume = self._plane.store.get(_VOLUMES, key)
+        if volume is None:
+            return
+        taker = at(volume, "spec", "claimRef") or {}
+        claim = self._plane.store.get(_CLAIMS, Key(taker.get("namespace", ""), taker.get("name", "")))
+        is_taken = claim is not None and claim["metadata"]["uid"] == taker.get("uid")
+        if is_terminating(volume):
+            if not is_taken:
+                self._let_go(key)
+        elif not taker.get("uid"):
+            self._set_phase(volume, "Available")
+        elif is_taken:
+            self._set_phase(volume, "Bound")
+        elif volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete":
+            self._plane.delete(_VOLUMES, volume)
+        else:
+            self._set_phase(volume, "Released")
+
+    def _let_go(self, key: Key) -> None:
+        def release(obj: Obj) -> None:
+            finalizers = obj["metadata"].get("finalizers") or []
+            obj["metadata"]["finalizers"] = [f for f in finalizers if f != _VOLUME_PROTECTION]
+
+        self._plane.registry.change(_VOLUMES, key, release)
+
+    def _set_phase(self, volume: Obj, phase: str) -> None:
+        if at(volume, "status", "phase") != phase:
+            self._plane.registry.set_status(_VOLUMES, key_of(volume), {"phase": phase})
+
+
+def _claims_of(pod: Obj) -> set[str]:
+    """Return the names of the claims that a pod uses."""
+    volumes = at(pod, "spec", "volumes") or []
+    names = {at(volume, "persistentVolumeClaim", "claimName") for volume in volumes}
+    return {name for name in names if name}
