@@ -42,6 +42,12 @@ class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm
     subscription_id: str
 
 
+class NotificationsDelivered(Event, kind="lcm.notifications.delivered"):
+    """A subscription's queue is empty."""
+
+    subscription_id: str
+
+
 class Problem(Facts):
     """ProblemDetails (RFC 7807, SOL013)."""
 

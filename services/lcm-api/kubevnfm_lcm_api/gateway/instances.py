@@ -1,0 +1,97 @@
+"""``/vnflcm/{v1,v2}/vnf_instances`` and their tasks (SOL003 clauses 5.4.2 to 5.4.9)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest, TerminateVnfRequest
+
+from kubevnfm_lcm_api.domain import instance as instances
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
+from kubevnfm_lcm_api.gateway.listing import INSTANCES, list_page
+from kubevnfm_lcm_api.gateway.render import INSTANTIATE_FORM, base_url, instance_view, long_types
+
+
+async def create(request: web.Request) -> web.Response:
+    """POST vnf_instances: 201 with the instance."""
+    check_query(request)
+    check_accept(request, "application/json")
+    wanted = parse(CreateVnfRequest, await read_json(request))
+    document = await gateway(request).lifecycle.create(wanted)
+    view = instance_view(document, api_version(request), api_root(request))
+    return web.json_response(view, status=201, headers={"Location": view["_links"]["self"]["href"]})
+
+
+async def list_all(request: web.Request) -> web.StreamResponse:
+    """GET vnf_instances: a page, filtered."""
+    check_accept(request, "application/json")
+    version, root = api_version(request), api_root(request)
+
+    def view(document: Mapping[str, Any]) -> dict[str, Any]:
+        return instance_view(document, version, root)
+
+    return await list_page(request, instances.COLLECTION, INSTANCES[version], view)
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET vnf_instances/{id}: 200 with ETag, or 304."""
+    check_query(request)
+    check_accept(request, "application/json")
+    version = api_version(request)
+    stored = await gateway(request).lifecycle.get(request.match_info["id"])
+    etag = f'"{hashlib.sha256(f"{version}:{stored.id}:{stored.revision}".encode()).hexdigest()[:32]}"'
+    if request.headers.get("If-None-Match") in {etag, "*"}:
+        return web.Response(status=304, headers={"ETag": etag})
+    return web.json_response(instance_view(stored.body, version, api_root(request)), headers={"ETag": etag})
+
+
+async def delete(request: web.Request) -> web.Response:
+    """DELETE vnf_instances/{id}: 204."""
+    check_query(request)
+    await gateway(request).lifecycle.delete(request.match_info["id"])
+    return web.Response(status=204)
+
+
+async def instantiate(request: web.Request) -> web.Response:
+    """POST .../instantiate: 202 with the occurrence's Location."""
+    check_query(request)
+    version = api_version(request)
+    original = await read_json(request)
+    document = INSTANTIATE_FORM[version](original) if isinstance(original, Mapping) else original
+    if isinstance(document, dict) and isinstance(document.get("vimConnectionInfo"), dict):
+        document["vimConnectionInfo"] = long_types(document["vimConnectionInfo"])
+    wanted = parse(InstantiateVnfRequest, document)
+    occurrence = await gateway(request).lifecycle.instantiate(request.match_info["id"], wanted, original, version)
+    return _accepted(request, occurrence)
+
+
+async def terminate(request: web.Request) -> web.Response:
+    """POST .../terminate: 202 with the occurrence's Location."""
+    check_query(request)
+    original = await read_json(request)
+    wanted = parse(TerminateVnfRequest, original)
+    occurrence = await gateway(request).lifecycle.terminate(
+        request.match_info["id"], wanted, original, api_version(request)
+    )
+    return _accepted(request, occurrence)
+
+
+def _accepted(request: web.Request, occurrence_id: str) -> web.Response:
+    return accepted(f"{base_url(api_version(request), api_root(request))}/vnf_lcm_op_occs/{occurrence_id}")
+
+
+def routes(version: str) -> list[web.RouteDef]:
+    """Return the routes of one API version."""
+    base = f"/vnflcm/{version}/vnf_instances"
+    return [
+        web.post(base, create),
+        web.get(base, list_all),
+        web.get(f"{base}/{{id}}", show),
+        web.delete(f"{base}/{{id}}", delete),
+        web.post(f"{base}/{{id}}/instantiate", instantiate),
+        web.post(f"{base}/{{id}}/terminate", terminate),
+    ]

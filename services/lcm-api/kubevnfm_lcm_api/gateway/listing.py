@@ -1,0 +1,126 @@
+"""Lists: SOL013 filter, selectors and paging, turned into one query; the database filters, sorts and cuts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import KeyRing, UnknownKey
+from kubevnfm_store.query import AllOf, Compare, Filter, Op, Query, Sort
+
+from kubevnfm_lcm_api.domain.selectors import Selectors, project, read_selectors
+from kubevnfm_lcm_api.domain.shapes import Shape
+from kubevnfm_lcm_api.domain.sol013 import parse_filter
+from kubevnfm_lcm_api.gateway.bodies import check_query
+from kubevnfm_lcm_api.gateway.context import api_root, gateway
+from kubevnfm_lcm_api.gateway.shapes import (
+    INSTANCE_V1,
+    INSTANCE_V2,
+    OCCURRENCE_V1,
+    OCCURRENCE_V2,
+    PACKAGE,
+    SUBSCRIPTION,
+)
+
+_EVERYTHING: Final = AllOf()
+View = Callable[[Mapping[str, Any]], dict[str, Any] | Awaitable[dict[str, Any]]]
+
+_MARKER: Final = "nextpage_opaque_marker"
+_SELECTORS: Final = ("all_fields", "fields", "exclude_fields", "exclude-fields", "exclude_default")
+_KNOWN: Final = ("filter", *_SELECTORS, _MARKER, "all_records")
+_ALL_RECORDS: Final = 10_000
+"""The most that ``all_records`` answers at once (api.md 5.3: bounded)."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A kind of resource that can be listed."""
+
+    name: str
+    shape: Shape
+    sort: str
+    public: Filter = _EVERYTHING
+    """Which documents are public at all."""
+
+
+INSTANCES: Final = {
+    "v1": Listed("instances-v1", INSTANCE_V1, "createdAt"),
+    "v2": Listed("instances-v2", INSTANCE_V2, "createdAt"),
+}
+_PUBLIC_OCCURRENCES: Final = Compare("internal/isInternal", Op.EQ, [False])
+OCCURRENCES: Final = {
+    "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES),
+    "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES),
+}
+PACKAGES: Final = Listed("packages", PACKAGE, "createdAt")
+SUBSCRIPTIONS: Final = {
+    "v1": Listed("subscriptions-v1", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v1"])),
+    "v2": Listed("subscriptions-v2", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v2"])),
+}
+
+
+@dataclass(frozen=True)
+class _Page:
+    query: Query
+    selectors: Selectors
+    raw: Mapping[str, str]
+    """What a marker must carry on: filter and selectors as they were given."""
+
+
+async def list_page(request: web.Request, collection: str, listed: Listed, view: View) -> web.Response:
+    """Answer a list request with one page; ``Link`` names the next one (SOL013 5.4)."""
+    check_query(request, _KNOWN)
+    services = gateway(request)
+    raw, after = _asked(request, listed, services.ring)
+    limit = _ALL_RECORDS if request.query.get("all_records") == "yes" else services.page_size
+    page = _page(listed, raw, after, limit)
+    found = list(await services.store.find(collection, page.query))
+    more = len(found) > limit
+    answers = []
+    for stored in found[:limit]:
+        shown = view(stored.body)
+        answers.append(project(await shown if isawaitable(shown) else shown, listed.shape, page.selectors))
+    headers = {}
+    if more:
+        last = found[limit - 1]
+        marker = _marker(listed, raw, (last.body[listed.sort], last.id), services.ring)
+        headers["Link"] = f'<{api_root(request)}{request.path}?{urlencode({_MARKER: marker})}>; rel="next"'
+    return web.json_response(answers, headers=headers)
+
+
+def _asked(request: web.Request, listed: Listed, ring: KeyRing) -> tuple[dict[str, str], tuple[str, str] | None]:
+    """Return filter and selectors as given, or as the marker carries them, and where the page starts."""
+    given = {name: request.query[name] for name in ("filter", *_SELECTORS) if name in request.query}
+    if _MARKER not in request.query:
+        return given, None
+    try:
+        marker = json.loads(ring.open(request.query[_MARKER], bound_to=f"marker:{listed.name}"))
+    except (UnknownKey, ValueError) as error:
+        raise InvalidInput(_MARKER, "not a marker of this resource") from error
+    carried = marker["q"]
+    if any(carried.get(name) != value for name, value in given.items()):
+        raise InvalidInput(_MARKER, "the other parameters differ from those of the page before")
+    return carried, (marker["a"][0], marker["a"][1])
+
+
+def _marker(listed: Listed, raw: Mapping[str, str], after: tuple[str, str], ring: KeyRing) -> str:
+    return ring.seal(json.dumps({"q": dict(raw), "a": after}), bound_to=f"marker:{listed.name}")
+
+
+def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None, limit: int) -> _Page:
+    selectors = read_selectors({name: value for name, value in raw.items() if name != "filter"}, listed.shape)
+    wanted = parse_filter(raw["filter"], listed.shape) if "filter" in raw else AllOf()
+    query = Query(
+        filter=AllOf([listed.public, wanted]),
+        sort=Sort(listed.sort),
+        after=after,
+        limit=limit + 1,
+        exclude=(),
+    )
+    return _Page(query, selectors, raw)

@@ -1,0 +1,75 @@
+"""``/vnflcm/{v1,v2}/vnf_lcm_op_occs`` and their tasks (SOL003 clauses 5.4.12 to 5.4.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+from kubevnfm_kit.errors import NotFound
+
+from kubevnfm_lcm_api.domain import occurrence as occurrences
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
+from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
+from kubevnfm_lcm_api.gateway.listing import OCCURRENCES, list_page
+from kubevnfm_lcm_api.gateway.render import base_url, occurrence_view
+
+
+async def list_all(request: web.Request) -> web.StreamResponse:
+    """GET vnf_lcm_op_occs: a page, filtered."""
+    check_accept(request, "application/json")
+    version, root = api_version(request), api_root(request)
+
+    def view(document: Mapping[str, Any]) -> dict[str, Any]:
+        return occurrence_view(document, version, root)
+
+    return await list_page(request, occurrences.COLLECTION, OCCURRENCES[version], view)
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET vnf_lcm_op_occs/{id}: 200."""
+    check_query(request)
+    check_accept(request, "application/json")
+    occurrence_id = request.match_info["id"]
+    stored = await gateway(request).store.get(occurrences.COLLECTION, occurrence_id)
+    if stored is None or stored.body["internal"]["isInternal"]:
+        raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
+    return web.json_response(occurrence_view(stored.body, api_version(request), api_root(request)))
+
+
+async def retry(request: web.Request) -> web.Response:
+    """POST .../retry: 202."""
+    check_query(request)
+    await gateway(request).engine.retry(request.match_info["id"])
+    return accepted(_me(request))
+
+
+async def rollback(request: web.Request) -> web.Response:
+    """POST .../rollback: 202."""
+    check_query(request)
+    await gateway(request).engine.rollback(request.match_info["id"])
+    return accepted(_me(request))
+
+
+async def fail(request: web.Request) -> web.Response:
+    """POST .../fail: 200 with the FAILED occurrence."""
+    check_query(request)
+    record = await gateway(request).engine.fail(request.match_info["id"])
+    document = record.document(gateway(request).ring)
+    return web.json_response(occurrence_view(document, api_version(request), api_root(request)))
+
+
+def _me(request: web.Request) -> str:
+    return f"{base_url(api_version(request), api_root(request))}/vnf_lcm_op_occs/{request.match_info['id']}"
+
+
+def routes(version: str) -> list[web.RouteDef]:
+    """Return the routes of one API version."""
+    base = f"/vnflcm/{version}/vnf_lcm_op_occs"
+    return [
+        web.get(base, list_all),
+        web.get(f"{base}/{{id}}", show),
+        web.post(f"{base}/{{id}}/retry", retry),
+        web.post(f"{base}/{{id}}/rollback", rollback),
+        web.post(f"{base}/{{id}}/fail", fail),
+    ]

@@ -1,0 +1,130 @@
+"""``/kubevnfm/v1``: our own views of operations: steps, nodes, times, logs, and the live stream of events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+from aiohttp import web
+from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.errors import NotFound
+
+from kubevnfm_lcm_api.domain import occurrence as occurrences
+from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.domain.saga import step_views
+from kubevnfm_lcm_api.gateway.bodies import check_query
+from kubevnfm_lcm_api.gateway.context import api_root, gateway
+
+_HEARTBEAT_S: Final = 15.0
+_QUEUE: Final = 1000
+"""Events that a slow watcher may be behind before it is cut off."""
+PATTERNS: Final = ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#")
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET operations/{id}: the operation with its steps, its nodes and their tasks, and times."""
+    check_query(request)
+    record = await _record(request)
+    occ = record.occ
+    tasks = await gateway(request).progress.of_operation(occ.id)
+    nodes: dict[str, list[dict[str, Any]]] = {}
+    for task in tasks:
+        nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
+    root = api_root(request)
+    return web.json_response(
+        {
+            "id": occ.id,
+            "vnfInstanceId": occ.vnf_instance_id,
+            "operation": occ.operation,
+            "state": occ.operation_state,
+            "startTime": occ.start_time,
+            "stateEnteredTime": occ.state_entered_time,
+            **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
+            "steps": step_views(record),
+            "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],
+            "tasks": nodes.get("", []),
+            "_links": {
+                "self": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}"},
+                "log": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}/log"},
+                "vnfLcmOpOcc": {"href": f"{root}/vnflcm/v2/vnf_lcm_op_occs/{occ.id}"},
+            },
+        }
+    )
+
+
+async def log(request: web.Request) -> web.StreamResponse:
+    """GET operations/{id}/log[?node=]: what the machines printed, as text, secrets masked."""
+    check_query(request, ("node",))
+    record = await _record(request)
+    response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
+    chunks = gateway(request).node_logs.log(record.occ.id, node=request.query.get("node"))
+    first = await anext(chunks, b"")
+    await response.prepare(request)
+    await response.write(first)
+    async for chunk in chunks:
+        await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """GET events[?instance=][&operation=]: server-sent events as they happen (WHATWG HTML, 9.2), with heartbeats."""
+    check_query(request, ("instance", "operation"))
+    instance, operation = request.query.get("instance"), request.query.get("operation")
+    queue: asyncio.Queue[Envelope[Message]] = asyncio.Queue(_QUEUE)
+    overflowed = asyncio.Event()
+
+    async def take(envelope: Envelope[Message]) -> None:
+        if (instance and envelope.subject != instance) or (operation and envelope.operationid != operation):
+            return
+        try:
+            queue.put_nowait(envelope)
+        except asyncio.QueueFull:
+            overflowed.set()
+
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    async with gateway(request).bus.watch_events(PATTERNS, take):
+        await response.prepare(request)
+        await response.write(b": connected\n\n")
+        while not overflowed.is_set():
+            try:
+                envelope = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
+            except TimeoutError:
+                await response.write(b": alive\n\n")
+                continue
+            await response.write(_server_sent(envelope))
+    return response
+
+
+def _server_sent(envelope: Envelope[Message]) -> bytes:
+    body = {
+        "id": envelope.id,
+        "type": envelope.type,
+        "time": rfc3339(envelope.time),
+        "subject": envelope.subject,
+        "operationid": envelope.operationid,
+        "stepid": envelope.stepid,
+        "attempt": envelope.attempt,
+        "data": envelope.data.model_dump(mode="json", exclude_none=True),
+    }
+    name = type(envelope.data).routing_key()
+    return f"id: {envelope.id}\nevent: {name}\ndata: {json.dumps(body, separators=(',', ':'))}\n\n".encode()
+
+
+async def _record(request: web.Request) -> OccurrenceRecord:
+    occurrence_id = request.match_info["id"]
+    stored = await gateway(request).store.get(occurrences.COLLECTION, occurrence_id)
+    if stored is None:
+        raise NotFound(f"operation {occurrence_id} does not exist")
+    return OccurrenceRecord.from_document(stored.body)
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the routes of our own views."""
+    return [
+        web.get("/kubevnfm/v1/operations/{id}", show),
+        web.get("/kubevnfm/v1/operations/{id}/log", log),
+        web.get("/kubevnfm/v1/events", events),
+    ]

@@ -1,0 +1,65 @@
+"""The shapes of what can be listed: SOL types plus what each API version shows beside them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_sol.lcm import VnfInstance, VnfLcmOpOcc
+
+from kubevnfm_lcm_api.domain.shapes import Attribute, Shape, attributes_of
+
+_INSTANCE: Final = attributes_of(VnfInstance)
+_INSTANCE_EXCLUDED: Final = frozenset(
+    {"vnfConfigurableProperties", "vimConnectionInfo", "instantiatedVnfInfo", "metadata", "extensions"}
+)
+INSTANCE_V2: Final = Shape(
+    {name: attribute for name, attribute in _INSTANCE.items() if name != "vnfPkgId"}, _INSTANCE_EXCLUDED
+)
+INSTANCE_V1: Final = Shape(_INSTANCE, _INSTANCE_EXCLUDED)
+
+_OCCURRENCE: Final = attributes_of(VnfLcmOpOcc)
+OCCURRENCE_V2: Final = Shape(
+    _OCCURRENCE, frozenset({"operationParams", "error", "resourceChanges", "changedInfo", "changedExtConnectivity"})
+)
+OCCURRENCE_V1: Final = Shape(
+    {**_OCCURRENCE, "operationParams": Attribute("free", is_required=True)},
+    frozenset({"error", "resourceChanges", "changedInfo", "changedExtConnectivity"}),
+)
+
+_TEXT: Final = Attribute("string")
+_CHECKSUM: Final = Attribute("object", {"algorithm": _TEXT, "hash": _TEXT})
+PACKAGE: Final = Shape(
+    {
+        **dict.fromkeys(("vnfdId", "vnfProvider", "vnfProductName", "vnfSoftwareVersion", "vnfdVersion"), _TEXT),
+        **{
+            name: Attribute("string", is_required=True)
+            for name in ("id", "onboardingState", "operationalState", "usageState")
+        },
+        "checksum": _CHECKSUM,
+        "softwareImages": Attribute(
+            "array",
+            {
+                **dict.fromkeys(
+                    ("id", "name", "provider", "version", "containerFormat", "diskFormat", "imagePath"), _TEXT
+                ),
+                **{name: Attribute("number") for name in ("minDisk", "minRam", "size")},
+                "checksum": _CHECKSUM,
+            },
+            "object",
+        ),
+        "additionalArtifacts": Attribute("array", {"artifactPath": _TEXT, "checksum": _CHECKSUM}, "object"),
+        "userDefinedData": Attribute("free"),
+        "onboardingFailureDetails": Attribute(
+            "object", {"type": _TEXT, "title": _TEXT, "detail": _TEXT, "status": Attribute("number")}
+        ),
+    },
+    frozenset({"softwareImages", "additionalArtifacts", "userDefinedData", "checksum"}),
+)
+SUBSCRIPTION: Final = Shape(
+    {
+        "id": Attribute("string", is_required=True),
+        "callbackUri": Attribute("string", is_required=True),
+        "verbosity": Attribute("string", is_required=True),
+        "filter": Attribute("free"),
+    }
+)

@@ -1,0 +1,97 @@
+"""``/v1.0/vims``, with and without ``.json``: the VIM API in the form of existing clients (api.md chapter 8).
+
+lcm-api owns no VIM: it asks vim-registry and passes the answer on. Errors have TackerError's form here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput, VnfmError
+
+from kubevnfm_lcm_api.gateway.bodies import check_accept, read_json
+from kubevnfm_lcm_api.gateway.context import gateway
+from kubevnfm_lcm_api.gateway.errors import Handler
+
+_FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
+
+
+def in_tacker_form(handler: Handler) -> Handler:
+    """Return the handler with its errors as ``{"TackerError": ...}`` (api.md 1.5)."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            check_accept(request, "application/json")
+            return await handler(request)
+        except VnfmError as error:
+            problem = {"type": error.code, "message": str(error), "detail": ""}
+            return web.json_response({"TackerError": problem}, status=error.status)
+
+    return handle
+
+
+async def create(request: web.Request) -> web.Response:
+    """POST vims: 201 once the VIM has answered."""
+    return web.json_response({"vim": await gateway(request).vims.create(await _body(request))}, status=201)
+
+
+async def list_all(request: web.Request) -> web.Response:
+    """GET vims: those that equal the query's values; ``fields`` cuts them."""
+    filters: dict[str, list[str]] = {}
+    for name in request.query:
+        if name not in {*_FILTERS, "fields"}:
+            raise InvalidInput(name, "unknown query parameter")
+        if name != "fields":
+            filters[name] = request.query.getall(name)
+    found = await gateway(request).vims.list(filters)
+    return web.json_response({"vims": [_cut(request, vim) for vim in found]})
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET vims/{id}: 200."""
+    return web.json_response({"vim": _cut(request, await gateway(request).vims.get(_id(request)))})
+
+
+async def update(request: web.Request) -> web.Response:
+    """PUT vims/{id}: 200 with the changed record."""
+    return web.json_response({"vim": await gateway(request).vims.update(_id(request), await _body(request))})
+
+
+async def delete(request: web.Request) -> web.Response:
+    """DELETE vims/{id}: 204."""
+    await gateway(request).vims.delete(_id(request))
+    return web.Response(status=204)
+
+
+async def _body(request: web.Request) -> Mapping[str, Any]:
+    body = await read_json(request)
+    vim = body.get("vim") if isinstance(body, Mapping) else None
+    if not isinstance(vim, Mapping):
+        raise InvalidInput("vim", "an object expected")
+    return vim
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"].removesuffix(".json")
+
+
+def _cut(request: web.Request, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+    wanted = request.query.getall("fields", [])
+    return {name: value for name, value in vim.items() if name in wanted} if wanted else vim
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the routes of the VIM API."""
+    both = [
+        *(web.post(path, in_tacker_form(create)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
+        *(web.get(path, in_tacker_form(list_all)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
+    ]
+    one = "/v1.0/vims/{id}"
+    return [
+        *both,
+        web.get(one, in_tacker_form(show)),
+        web.put(one, in_tacker_form(update)),
+        web.delete(one, in_tacker_form(delete)),
+    ]

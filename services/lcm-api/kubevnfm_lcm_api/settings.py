@@ -1,0 +1,42 @@
+"""Everything that an operator can set for lcm-api."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubevnfm_kit.settings import ServiceSettings
+from pydantic import SecretStr
+from pydantic_settings import SettingsConfigDict
+
+
+class Settings(ServiceSettings):
+    """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
+
+    host: str = "127.0.0.1"
+    """Where the gateway listens. Loopback unless told otherwise: there is no authentication yet."""
+    port: int = 9890
+    """As Tacker's API, which existing clients and scripts point at."""
+    public_url: str | None = None
+    """What links begin with; None: as each caller reached us (notifications then use host and port)."""
+    amqp_url: str = "amqp://guest:guest@127.0.0.1:5672/"
+    mongo_url: str = "mongodb://127.0.0.1:27017"
+    mongo_database: str = "kubevnfm"
+    vim_registry_url: str = "http://127.0.0.1:9891"
+    mgmt_executor_url: str = "http://127.0.0.1:9892"
+    internal_token: SecretStr
+    """What the services show one another; the same in all of them."""
+    keys: SecretStr
+    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts."""
+    data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")
+    """Where uploaded packages lie."""
+    package_limit_gib: float = 16.0
+    """The largest package that is taken: VM images are of some GiB."""
+    page_size: int = 100
+    """Documents a list answers at once (SOL013 5.4)."""
+    test_callbacks: bool = True
+    """Whether a subscription's callback URI must answer its test."""
+    lease_s: float = 15.0
+    """How long a command is another worker's after that died; short for tests, long for slow databases."""
+    log_level: str = "INFO"

@@ -1,0 +1,148 @@
+"""Which class stands behind which port; alone in importing adapters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_clients.ports import NodeLogs, Vims
+from kubevnfm_events.lcm import AdvanceOperation, DeliverNotification, OnboardPackage, RemoveRemains
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.http import serving
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Index
+from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
+
+from kubevnfm_lcm_api import packages, progress, subscriptions
+from kubevnfm_lcm_api.adapters.callbacks import HttpSubscriber
+from kubevnfm_lcm_api.adapters.package_files import DiskPackageFiles
+from kubevnfm_lcm_api.domain import instance, occurrence, subscription
+from kubevnfm_lcm_api.engine import Engine
+from kubevnfm_lcm_api.gateway.app import make_app
+from kubevnfm_lcm_api.gateway.context import Gateway
+from kubevnfm_lcm_api.lifecycle import LifeCycle
+from kubevnfm_lcm_api.packages import Packages
+from kubevnfm_lcm_api.progress import Progress
+from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.subscriptions import Subscriptions
+
+SERVICE = "lcm-api"
+REPLIES = (
+    "infra.resources.*",
+    "mgmt.phase.done",
+    "mgmt.instance.forgotten",
+    "vim.registered",
+    "vim.deregistered",
+    "service.command.failed",
+    "lcm.remains.removed",
+)
+"""The events that answer steps."""
+_COLLECTIONS = (
+    instance.COLLECTION,
+    occurrence.COLLECTION,
+    packages.COLLECTION,
+    subscriptions.NOTIFICATIONS,
+)
+_INDEXES = {
+    instance.COLLECTION: [
+        Index(["createdAt"]),
+        Index(["vnfdId"]),
+        Index(["vnfInstanceName"]),
+        Index(["internal/vimIds"]),
+    ],
+    occurrence.COLLECTION: [Index(["startTime"]), Index(["vnfInstanceId"]), Index(["operationState"])],
+    packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"])],
+    subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
+    subscriptions.NOTIFICATIONS: [Index(["subscriptionId", "order"])],
+    progress.COLLECTION: [Index(["operationId"])],
+}
+
+
+@dataclass(frozen=True)
+class LcmApi:
+    """The running service."""
+
+    port: int
+    """Where the gateway listens."""
+
+
+@asynccontextmanager
+async def lcm_api(
+    settings: Settings, *, bus: MessageBus, store: DocumentStore, key_ring: KeyRing, vims: Vims, node_logs: NodeLogs
+) -> AsyncIterator[LcmApi]:
+    """Yield the service, consuming and serving; leaving the block drains and closes it."""
+    clock = SystemClock()
+    for collection, indexes in _INDEXES.items():
+        await store.ensure_indexes(collection, indexes)
+    async with (
+        aiohttp.ClientSession() as session,
+        OutboxRelay(store, bus, collections=_COLLECTIONS) as relay,
+        CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s) as worker,
+    ):
+        outbox = Outbox(store, relay, key_ring)
+        files = DiskPackageFiles(settings.data_dir)
+        engine = Engine(store=store, outbox=outbox, ring=key_ring, clock=clock)
+        package_service = Packages(
+            store=store,
+            outbox=outbox,
+            files=files,
+            clock=clock,
+            limit_bytes=int(settings.package_limit_gib * 2**30),
+        )
+        await package_service.recover()
+        subscription_service = Subscriptions(
+            store=store,
+            outbox=outbox,
+            subscriber=HttpSubscriber(session),
+            ring=key_ring,
+            clock=clock,
+            root=settings.public_url or f"http://{settings.host}:{settings.port}",
+            tests_callbacks=settings.test_callbacks,
+        )
+        kept = Progress(store)
+        services = Gateway(
+            store=store,
+            bus=bus,
+            engine=engine,
+            lifecycle=LifeCycle(
+                store=store,
+                outbox=outbox,
+                engine=engine,
+                packages=package_service,
+                files=files,
+                vims=vims,
+                ring=key_ring,
+                clock=clock,
+            ),
+            packages=package_service,
+            files=files,
+            subscriptions=subscription_service,
+            progress=kept,
+            vims=vims,
+            node_logs=node_logs,
+            ring=key_ring,
+            clock=clock,
+            public_url=settings.public_url,
+            internal_token=settings.internal_token.get_secret_value(),
+            page_size=settings.page_size,
+        )
+
+        async def ready() -> bool:
+            return await store.is_ready() and await bus.is_ready()
+
+        worker.handle_direct(AdvanceOperation, engine.advance_operation)
+        worker.handle(RemoveRemains, engine.remove_remains)
+        worker.handle(OnboardPackage, package_service.onboard_package)
+        worker.handle(DeliverNotification, subscription_service.deliver_notification)
+        await worker.start()
+        await bus.consume_events("lcm-api.replies", REPLIES, engine.resume_operation)
+        await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], kept.keep)
+        await bus.consume_events(
+            "lcm-api.notifications", ["lcm.operation.changed", "lcm.instance.*"], subscription_service.announce
+        )
+        async with serving(make_app(services, ready), host=settings.host, port=settings.port) as port:
+            yield LcmApi(port)
