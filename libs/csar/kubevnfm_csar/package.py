@@ -73,6 +73,11 @@ class Package(BaseModel):
         return next((one for one in self.artifacts if one.path == path), None)
 
 
+def content_type_of(name: str) -> str:
+    """Return a file's media type by its extension."""
+    return _TYPES.get(posixpath.splitext(name)[1].lower(), "application/octet-stream")
+
+
 def read_package(path: Path, *, limits: Limits | None = None) -> Package:
     """Check the archive at ``path`` in full and return what it holds.
 
@@ -121,6 +126,6 @@ def _artifact(csar: Csar, name: str) -> Artifact:
     return Artifact(
         path=name,
         size_bytes=csar.size(name),
-        content_type=content_type or _TYPES.get(posixpath.splitext(name)[1].lower(), "application/octet-stream"),
+        content_type=content_type or content_type_of(name),
         checksum=Checksum(algorithm=listed.algorithm, hash=listed.hash) if listed is not None and listed.hash else None,
     )
