@@ -1,0 +1,74 @@
+"""Run the lab as a process: one JSON line with its endpoints when it is ready; SIGTERM or SIGINT ends it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from kubevnfm_lab.lab import Lab, LabSettings
+from kubevnfm_lab.machines import MachineSettings
+from kubevnfm_lab.openstack.settings import CloudSettings, Credentials, Durations
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m kubevnfm_lab", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address of the HTTP server (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="its port; 0: a free one (default: %(default)s)")
+    parser.add_argument("--ssh-port", type=int, default=0, help="port of the machines' sshd; 0: a free one")
+    parser.add_argument("--ready-file", type=Path, help="write the line with the endpoints here too")
+    parser.add_argument("--state-dir", type=Path, help="keep the machines' files here")
+    parser.add_argument("--node-seconds", type=float, default=0.0, help="how long each kubeadm run takes on a machine")
+    parser.add_argument("--server-seconds", type=float, default=0.0, help="how long Nova takes to make a server")
+    parser.add_argument("--username", default="nfv")
+    parser.add_argument("--password", default="nfv")
+    parser.add_argument("--project", default="nfv")
+    return parser.parse_args()
+
+
+def _settings(arguments: argparse.Namespace) -> LabSettings:
+    credentials = Credentials(username=arguments.username, password=arguments.password, project=arguments.project)
+    return LabSettings(
+        host=arguments.host,
+        port=arguments.port,
+        state_dir=arguments.state_dir,
+        cloud=CloudSettings(credentials=(credentials,), durations=Durations(server_create_s=arguments.server_seconds)),
+        machines=MachineSettings(
+            ssh_port=arguments.ssh_port,
+            seconds_by_program={"kubeadm *": arguments.node_seconds} if arguments.node_seconds else {},
+        ),
+    )
+
+
+async def run(settings: LabSettings, ready_file: Path | None) -> None:
+    """Run a lab until a signal ends it."""
+    end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end.set)
+    async with Lab.start(settings) as lab:
+        line = json.dumps(lab.endpoints())
+        if ready_file is not None:
+            # Whole or not at all: whoever waits for the file reads it at once.
+            unfinished = ready_file.with_name(f"{ready_file.name}.tmp")
+            await asyncio.to_thread(unfinished.write_text, f"{line}\n")
+            unfinished.rename(ready_file)
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+        await end.wait()
+
+
+def main() -> None:
+    """Start the lab from the command line."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    arguments = _arguments()
+    asyncio.run(run(_settings(arguments), arguments.ready_file))
+
+
+if __name__ == "__main__":
+    main()

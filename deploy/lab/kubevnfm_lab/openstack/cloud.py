@@ -1,0 +1,188 @@
+"""The cloud as a whole: its services, put together behind one aiohttp application."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable
+from typing import Any
+
+from aiohttp import web
+
+from kubevnfm_lab.openstack.compute.api import ComputeApi
+from kubevnfm_lab.openstack.compute.nova import Nova
+from kubevnfm_lab.openstack.compute.views import ServerViews
+from kubevnfm_lab.openstack.identity.api import IdentityApi
+from kubevnfm_lab.openstack.identity.tokens import Identity
+from kubevnfm_lab.openstack.image.api import ImageApi
+from kubevnfm_lab.openstack.image.glance import Glance
+from kubevnfm_lab.openstack.network.addresses import AddressRange
+from kubevnfm_lab.openstack.network.api import NetworkApi
+from kubevnfm_lab.openstack.network.neutron import Neutron
+from kubevnfm_lab.openstack.orchestration.api import OrchestrationApi
+from kubevnfm_lab.openstack.orchestration.engine import Engine
+from kubevnfm_lab.openstack.orchestration.types.base import Services
+from kubevnfm_lab.openstack.quotas import Quotas
+from kubevnfm_lab.openstack.settings import CloudSettings
+from kubevnfm_lab.openstack.volume.api import VolumeApi
+from kubevnfm_lab.openstack.volume.cinder import Cinder
+from kubevnfm_lab.openstack.wire import Gate, Wire
+from kubevnfm_lab.ports import Faults, Ledger, Machines
+
+log = logging.getLogger(__name__)
+
+
+class Cloud:
+    """Keystone, Heat, Nova, Neutron, Glance and Cinder of one lab."""
+
+    def __init__(self, settings: CloudSettings, *, machines: Machines, faults: Faults, ledger: Ledger) -> None:
+        self.settings, self.durations = settings, settings.durations
+        self._machines = machines
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.addresses = AddressRange()
+        self.quotas = Quotas(settings.quotas)
+        gate = Gate(faults, ledger)
+        self.identity = Identity(settings.credentials, token_lifetime_s=settings.token_lifetime_s)
+        self.neutron = Neutron(self.quotas, self.addresses)
+        self.cinder = Cinder(self.quotas, self.durations)
+        self.glance = Glance()
+        self.nova = Nova(
+            machines=machines,
+            neutron=self.neutron,
+            cinder=self.cinder,
+            quotas=self.quotas,
+            gate=gate,
+            durations=self.durations,
+            flavors=settings.flavors,
+            hosts=settings.compute_hosts,
+        )
+        self._views = ServerViews(self.nova, self.neutron)
+        self._services = Services(
+            nova=self.nova,
+            server_views=self._views,
+            neutron=self.neutron,
+            cinder=self.cinder,
+            glance=self.glance,
+            gate=gate,
+            durations=self.durations,
+            signal_key=secrets.token_bytes(32),
+        )
+        self.engine = Engine(
+            self._services, create_retries=settings.create_retries, deleted_kept=settings.deleted_stacks_kept
+        )
+        self._furnish()
+        self._gate = gate
+
+    def _furnish(self) -> None:
+        """Put there what a fresh cloud has: networks of the first project, public images."""
+        projects = list(self.identity.projects)
+        self.neutron.make_lab_networks(projects[0], shared=len(projects) > 1)
+        for name in self.settings.images:
+            self.glance.make_builtin(name, projects[0])
+
+    def serve_on(self, app: web.Application) -> None:
+        """Add the routes of all services to an application."""
+
+        def wire(part: str, prefix: str) -> Wire:
+            return Wire(part, prefix, app, gate=self._gate, identity=self.identity)
+
+        IdentityApi(self.identity, wire("keystone", "/identity"), region=self.settings.region)
+        OrchestrationApi(
+            self.engine,
+            wire("heat", "/orchestration"),
+            wire("heat", "/cloudformation"),
+            signal_key=self._services.signal_key,
+        )
+        ComputeApi(
+            self.nova,
+            wire("nova", "/compute"),
+            views=self._views,
+            neutron=self.neutron,
+            glance=self.glance,
+            quotas=self.quotas,
+            console_log=self._console_log,
+            spawn=self._spawn,
+        )
+        NetworkApi(self.neutron, wire("neutron", "/network"), quotas=self.quotas)
+        VolumeApi(self.cinder, wire("cinder", "/volume"), quotas=self.quotas, spawn=self._spawn)
+        ImageApi(self.glance, wire("glance", "/image"))
+
+    def reached_at(self, base_url: str) -> None:
+        """Tell the cloud its own address, for the addresses that resources tell."""
+        self._services.base_url = base_url
+
+    async def close(self) -> None:
+        """End what runs and give the address range back."""
+        await self.engine.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.addresses.give_back()
+
+    def inventory(self) -> dict[str, Any]:
+        """Return what users made and did not delete, as the control interface shows it."""
+        return {
+            "stacks": [
+                {"id": s.stack_id, "name": s.name, "status": s.state, "tags": s.tags}
+                for s in self.engine.stacks.values()
+                if s.parent is None
+            ],
+            "servers": [
+                {
+                    "id": s.server_id,
+                    "name": s.name,
+                    "status": s.status,
+                    "host": s.host,
+                    "addresses": [ip.address for port in self.nova.ports_of(s) for ip in port.fixed_ips],
+                }
+                for s in self.nova.servers.values()
+            ],
+            "ports": [
+                {
+                    "id": p.record_id,
+                    "name": p.name,
+                    "network": self.neutron.networks[p.network_id].name,
+                    "device_id": p.device_id,
+                    "addresses": [ip.address for ip in p.fixed_ips],
+                }
+                for p in self.neutron.ports.values()
+            ],
+            "volumes": [
+                {"id": v.volume_id, "name": v.name, "status": v.status, "size": v.size_gib}
+                for v in self.cinder.volumes.values()
+            ],
+            "networks": [{"id": n.record_id, "name": n.name} for n in self.neutron.networks.values() if not n.builtin],
+            "images": [
+                {"id": i.image_id, "name": i.name, "status": i.status, "size": i.size}
+                for i in self.glance.images.values()
+                if not i.builtin
+            ],
+            "floating_ips": [
+                {"id": f.record_id, "address": f.address, "port_id": f.port_id}
+                for f in self.neutron.floating_ips.values()
+            ],
+        }
+
+    def _console_log(self, machine_id: str) -> str:
+        """Return what a machine printed while it booted, where the machines part keeps that."""
+        read = getattr(self._machines, "console_log", None)
+        server = self.nova.servers.get(machine_id)
+        booted = server is not None and server.launched_at is not None
+        return str(read(machine_id)) if read is not None and booted else ""
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        """Go on with a call's work after its answer."""
+        task = asyncio.ensure_future(_run(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_log_bug)
+
+
+async def _run(work: Awaitable[None]) -> None:
+    await work
+
+
+def _log_bug(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("work after an answer ended by %r", error, exc_info=error)

@@ -1,0 +1,198 @@
+"""Who may come in: users, projects, tokens, application credentials."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kubevnfm_lab.openstack.errors import ServiceError
+from kubevnfm_lab.openstack.ids import new_hex, new_uuid
+from kubevnfm_lab.openstack.settings import Credentials
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A name space of users and projects."""
+
+    domain_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """What owns stacks, servers and networks."""
+
+    project_id: str
+    name: str
+    domain: Domain
+
+
+@dataclass
+class User:
+    """Someone with a password and roles in projects."""
+
+    user_id: str
+    name: str
+    domain: Domain
+    password: str = field(repr=False)
+    roles_by_project: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class ApplicationCredential:
+    """A second way in for a user, bound to one project."""
+
+    credential_id: str
+    name: str
+    secret: str = field(repr=False)
+    user: User
+    project: Project
+
+
+@dataclass
+class Token:
+    """Proof of having come in; valid until ``expires_at``."""
+
+    token_id: str = field(repr=False)
+    user: User
+    project: Project
+    roles: tuple[str, ...]
+    issued_at: float
+    expires_at: float
+    """Seconds since the epoch."""
+    methods: tuple[str, ...]
+    scoped: bool = True
+
+    @classmethod
+    def nobody(cls) -> Token:
+        """Return the token of calls that need none."""
+        domain = Domain("", "")
+        return cls("", User("", "", domain, ""), Project("", "", domain), (), 0.0, 0.0, ())
+
+
+class Identity:
+    """All users, projects and tokens of the cloud."""
+
+    def __init__(self, credentials: Iterable[Credentials], *, token_lifetime_s: float) -> None:
+        self.token_lifetime_s = token_lifetime_s
+        self.domains: dict[str, Domain] = {"default": Domain("default", "Default")}
+        self.projects: dict[str, Project] = {}
+        self.users: dict[str, User] = {}
+        self.application_credentials: dict[str, ApplicationCredential] = {}
+        self._tokens: dict[str, Token] = {}
+        for one in credentials:
+            self.admit(one)
+
+    def admit(self, credentials: Credentials) -> User:
+        """Make the domain, the project and the user where they are missing, and give the user its roles."""
+        domain = self.find_domain(credentials.domain)
+        if domain is None:
+            domain = Domain(new_hex(), credentials.domain)
+            self.domains[domain.domain_id] = domain
+        project = self.find_project(credentials.project, domain)
+        if project is None:
+            project = Project(new_hex(), credentials.project, domain)
+            self.projects[project.project_id] = project
+        user = self._find_user(credentials.username, domain)
+        if user is None:
+            user = User(new_hex(), credentials.username, domain, credentials.password)
+            self.users[user.user_id] = user
+        user.roles_by_project[project.project_id] = credentials.roles
+        return user
+
+    def find_domain(self, name_or_id: str) -> Domain | None:
+        """Return a domain by its id or, as Keystone's default one is often given, by its name in any case."""
+        found = self.domains.get(name_or_id)
+        if found is not None:
+            return found
+        return next((d for d in self.domains.values() if d.name.lower() == name_or_id.lower()), None)
+
+    def find_project(self, name_or_id: str, domain: Domain | None = None) -> Project | None:
+        """Return a project by its id, or by its name in a domain."""
+        found = self.projects.get(name_or_id)
+        if found is not None:
+            return found
+        return next(
+            (p for p in self.projects.values() if p.name == name_or_id and (domain is None or p.domain is domain)), None
+        )
+
+    def find(self, token_id: str) -> Token | None:
+        """Return the valid token of that id."""
+        token = self._tokens.get(token_id)
+        if token is not None and token.expires_at <= time.time():
+            del self._tokens[token_id]
+            return None
+        return token
+
+    def by_password(self, *, name: str, user_id: str, domain: str, password: str) -> User:
+        """Return the user whose password this is; raise Keystone's 401 otherwise."""
+        found_domain = self.find_domain(domain)
+        user = self.users.get(user_id) or (self._find_user(name, found_domain) if found_domain else None)
+        if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
+            raise unauthorized()
+        return user
+
+    def by_application_credential(self, *, credential_id: str, name: str, secret: str) -> ApplicationCredential:
+        """Return the application credential whose secret this is; raise Keystone's 401 otherwise."""
+        found = self.application_credentials.get(credential_id) or next(
+            (c for c in self.application_credentials.values() if c.name == name), None
+        )
+        if found is None or not hmac.compare_digest(found.secret.encode(), secret.encode()):
+            raise unauthorized()
+        return found
+
+    def issue(self, user: User, project: Project | None, *, methods: tuple[str, ...]) -> Token:
+        """Return a new token of the user for the project; raise Keystone's 401 when it has no role there."""
+        scope = project or next(
+            (self.projects[p] for p in user.roles_by_project), Project("", "", Domain("default", "Default"))
+        )
+        roles = user.roles_by_project.get(scope.project_id, ())
+        if project is not None and not roles:
+            raise unauthorized()
+        now = time.time()
+        if len(self._tokens) > 10_000:
+            self._tokens = {key: token for key, token in self._tokens.items() if token.expires_at > now}
+        token = Token(
+            token_id=f"lab-{new_hex()}{new_hex()}",
+            user=user,
+            project=scope,
+            roles=roles,
+            issued_at=now,
+            expires_at=now + self.token_lifetime_s,
+            methods=methods,
+            scoped=project is not None,
+        )
+        self._tokens[token.token_id] = token
+        return token
+
+    def revoke(self, token_id: str) -> None:
+        """End a token."""
+        self._tokens.pop(token_id, None)
+
+    def revoke_all(self) -> int:
+        """End all tokens, as a Keystone that lost its keys does; return how many there were."""
+        count = len(self._tokens)
+        self._tokens.clear()
+        return count
+
+    def add_application_credential(self, token: Token, *, name: str, secret: str) -> ApplicationCredential:
+        """Make an application credential for the token's user and project."""
+        made = ApplicationCredential(new_hex(), name, secret or new_uuid(), token.user, token.project)
+        self.application_credentials[made.credential_id] = made
+        return made
+
+    def _find_user(self, name: str, domain: Domain) -> User | None:
+        return next((u for u in self.users.values() if u.name == name and u.domain is domain), None)
+
+
+def unauthorized() -> ServiceError:
+    """Return Keystone's answer to wrong credentials."""
+    return ServiceError("keystone", 401, "Unauthorized", "The request you have made requires authentication.")
+
+
+def keystone_time(seconds: float) -> str:
+    """Return a point in time as Keystone writes it: ``2026-11-20T11:51:26.000000Z``."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")

@@ -1,0 +1,471 @@
+"""Neutron's rules: which address a port gets, what may be deleted, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, ip_address, ip_network
+from typing import Any, Final, TypeVar
+
+from kubevnfm_lab.openstack.errors import ServiceError, bad_request, conflict, not_found
+from kubevnfm_lab.openstack.ids import new_uuid, now_z
+from kubevnfm_lab.openstack.network.addresses import AddressRange
+from kubevnfm_lab.openstack.network.records import (
+    AnyNetwork,
+    FixedIp,
+    FloatingIp,
+    Json,
+    Network,
+    Port,
+    Record,
+    Router,
+    SecurityGroup,
+    Subnet,
+)
+from kubevnfm_lab.openstack.quotas import Quotas
+
+_FIRST_ADDRESS: Final = 10
+"""Below it: the gateway (.1), DHCP (.2), and what a person binds by hand."""
+LAB_NETWORKS: Final = (
+    ("net0", "subnet0", 0, 24),
+    ("net1", "subnet1", 1, 24),
+    ("net_mgmt", "subnet_mgmt", 2, 24),
+    ("net_large", "subnet_large", 128, 18),
+)
+"""Name, subnet, third octet and prefix; net_large holds what does not fit into a /24: some 16,000 ports."""
+
+R = TypeVar("R", bound=Record)
+
+
+class Neutron:
+    """All networks of the cloud."""
+
+    def __init__(self, quotas: Quotas, addresses: AddressRange) -> None:
+        self._quotas = quotas
+        self.networks: dict[str, Network] = {}
+        self.subnets: dict[str, Subnet] = {}
+        self.ports: dict[str, Port] = {}
+        self.routers: dict[str, Router] = {}
+        self.security_groups: dict[str, SecurityGroup] = {}
+        self.floating_ips: dict[str, FloatingIp] = {}
+        self._ports_by_network: dict[str, dict[str, Port]] = {}
+        self._default_groups: dict[str, SecurityGroup] = {}
+        self._addresses = addresses
+
+    def make_lab_networks(self, project_id: str, *, shared: bool = False) -> None:
+        """Make the networks that are there from the start: of the project, and the external ``public``."""
+        for name, subnet, third, prefix in LAB_NETWORKS:
+            made = self.create_network(project_id, name=name, shared=shared, builtin=True)
+            self.create_subnet(project_id, made, name=subnet, cidr=str(self._addresses.network(third, prefix)))
+        public = self.create_network(project_id, name="public", external=True, builtin=True)
+        outside = str(self._addresses.network(254))
+        self.create_subnet(project_id, public, name="public-subnet", cidr=outside, enable_dhcp=False)
+        # They were there before the project: its quota is for what it makes itself.
+        self._quotas.give_back(project_id, network=len(LAB_NETWORKS) + 1, subnet=len(LAB_NETWORKS) + 1)
+
+    # -- networks and subnets
+
+    def create_network(self, project_id: str, *, name: str = "", **facts: Any) -> Network:
+        """Make a network."""
+        self._claim(project_id, "network")
+        made = Network(project_id=project_id, name=name, **facts)
+        self.networks[made.record_id] = made
+        self._ports_by_network[made.record_id] = {}
+        return made
+
+    def delete_network(self, network: Network) -> None:
+        """Delete a network and its subnets; raise NetworkInUse while ports of servers or users are on it."""
+        if ports := self._ports_by_network[network.record_id]:
+            raise conflict(
+                "neutron",
+                "NetworkInUse",
+                f"Unable to complete operation on network {network.record_id}. There are one or more ports still in use"
+                f" on the network, id for these ports is: {','.join(ports)}.",
+            )
+        for subnet_id in list(network.subnet_ids):
+            self.delete_subnet(self.subnets[subnet_id])
+        del self.networks[network.record_id], self._ports_by_network[network.record_id]
+        self._quotas.give_back(network.project_id, network=1)
+
+    def create_subnet(
+        self,
+        project_id: str,
+        network: Network,
+        *,
+        cidr: str,
+        name: str = "",
+        gateway: str | None = "auto",
+        pools: Sequence[Mapping[str, str]] = (),
+        **facts: Any,
+    ) -> Subnet:
+        """Make a subnet; raise BadRequest for a bad or overlapping range. ``gateway``: "auto" is the first address."""
+        try:
+            net: AnyNetwork = ip_network(cidr)
+        except ValueError as error:
+            message = f"Invalid input for cidr. Reason: '{cidr}' is not a valid IP subnet."
+            raise bad_request("neutron", message, "HTTPBadRequest") from error
+        for other_id in network.subnet_ids:
+            if net.version == self.subnets[other_id].cidr.version and net.overlaps(self.subnets[other_id].cidr):
+                raise bad_request(
+                    "neutron",
+                    f"Invalid input for operation: Requested subnet with cidr: {cidr} for network: {network.record_id}"
+                    f" overlaps with another subnet.",
+                    "InvalidInput",
+                )
+        self._claim(project_id, "subnet")
+        base = int(net.network_address)
+        last = base + net.num_addresses - 2 if net.num_addresses > 2 else base + net.num_addresses - 1
+        lab_range = net.is_loopback and net.num_addresses > 2 * _FIRST_ADDRESS
+        ranges = [(int(ip_address(p["start"])), int(ip_address(p["end"]))) for p in pools] or [
+            (base + (_FIRST_ADDRESS if lab_range else 1), last)
+        ]
+        if gateway == "auto":
+            gateway = str(net.network_address + 1) if net.num_addresses > 2 else None
+        made = Subnet(
+            project_id=project_id,
+            name=name,
+            network_id=network.record_id,
+            cidr=net,
+            gateway=gateway,
+            pools=ranges,
+            **facts,
+        )
+        if gateway:
+            made.used.add(int(ip_address(gateway)))
+        self.subnets[made.record_id] = made
+        network.subnet_ids.append(made.record_id)
+        return made
+
+    def delete_subnet(self, subnet: Subnet) -> None:
+        """Delete a subnet; raise SubnetInUse while a port has an address of it."""
+        for port in self._ports_by_network[subnet.network_id].values():
+            if any(ip.subnet_id == subnet.record_id for ip in port.fixed_ips):
+                raise conflict(
+                    "neutron",
+                    "SubnetInUse",
+                    f"Unable to complete operation on subnet {subnet.record_id}: One or more ports have an IP"
+                    f" allocation from this subnet.",
+                )
+        self.networks[subnet.network_id].subnet_ids.remove(subnet.record_id)
+        del self.subnets[subnet.record_id]
+        self._quotas.give_back(subnet.project_id, subnet=1)
+
+    # -- ports
+
+    def create_port(
+        self,
+        project_id: str,
+        network: Network,
+        *,
+        fixed_ips: Sequence[Mapping[str, Any]] | None = None,
+        security_groups: Sequence[str] | None = None,
+        **facts: Any,
+    ) -> Port:
+        """Make a port with the asked addresses (``{ip_address, subnet_id}``, either), else one of each IP version."""
+        self._claim(project_id, "port")
+        try:
+            addresses = self._allocate(network, fixed_ips)
+        except ServiceError:
+            self._quotas.give_back(project_id, port=1)
+            raise
+        groups = list(security_groups) if security_groups is not None else [self.default_group(project_id).record_id]
+        made = Port(
+            project_id=project_id, network_id=network.record_id, fixed_ips=addresses, security_groups=groups, **facts
+        )
+        self.ports[made.record_id] = made
+        self._ports_by_network[network.record_id][made.record_id] = made
+        return made
+
+    def readdress_port(self, port: Port, fixed_ips: Sequence[Mapping[str, Any]]) -> None:
+        """Give a port other addresses; it keeps its own when the asked ones are taken."""
+        before = port.fixed_ips
+        self._free(before)
+        try:
+            port.fixed_ips = self._allocate(self.networks[port.network_id], fixed_ips)
+        except ServiceError:
+            for ip in before:
+                self.subnets[ip.subnet_id].used.add(int(ip_address(ip.address)))
+            raise
+        port.touched()
+
+    def delete_port(self, port: Port) -> None:
+        """Delete a port, give its addresses back, and let go of the floating IPs that lead to it."""
+        if port.record_id not in self.ports:
+            return
+        if port.device_owner == "network:router_interface":
+            raise conflict(
+                "neutron",
+                "ServicePortInUse",
+                f"Port {port.record_id} cannot be deleted directly via the port API: has device owner"
+                f" network:router_interface.",
+            )
+        self.drop_port(port)
+
+    def drop_port(self, port: Port) -> None:
+        """Delete a port whoever owns it."""
+        del self.ports[port.record_id], self._ports_by_network[port.network_id][port.record_id]
+        self._free(port.fixed_ips)
+        self._quotas.give_back(port.project_id, port=1)
+        if self.floating_ips:
+            for floating in self.floating_ips.values():
+                if floating.port_id == port.record_id:
+                    floating.port_id = floating.fixed_address = floating.router_id = None
+
+    def bind(self, port: Port, *, device_id: str, owner: str) -> None:
+        """Give a port to a device; raise PortInUse when another has it."""
+        if port.device_id and port.device_id != device_id:
+            raise conflict("neutron", "PortInUse", f"Port {port.record_id} is still in use.")
+        port.device_id, port.device_owner = device_id, owner
+        port.touched()
+
+    def unbind(self, port: Port) -> None:
+        """Take a port from its device."""
+        port.device_id = port.device_owner = ""
+        port.touched()
+
+    def ports_of_network(self, network_id: str) -> Iterable[Port]:
+        """Return the ports on a network."""
+        return self._ports_by_network.get(network_id, {}).values()
+
+    # -- routers
+
+    def create_router(self, project_id: str, *, name: str = "", external_network_id: str | None = None) -> Router:
+        """Make a router."""
+        self._claim(project_id, "router")
+        made = Router(project_id=project_id, name=name, external_network_id=external_network_id)
+        self.routers[made.record_id] = made
+        return made
+
+    def delete_router(self, router: Router) -> None:
+        """Delete a router; raise RouterInUse while it has interfaces."""
+        if router.interfaces:
+            raise conflict("neutron", "RouterInUse", f"Router {router.record_id} still has ports")
+        del self.routers[router.record_id]
+        self._quotas.give_back(router.project_id, router=1)
+
+    def add_router_interface(self, router: Router, subnet: Subnet) -> Port:
+        """Connect a router with a subnet, at the subnet's gateway address."""
+        if subnet.record_id in router.interfaces:
+            raise bad_request("neutron", f"Router already has a port on subnet {subnet.record_id}", "BadRequest")
+        gateway = subnet.gateway
+        if gateway:
+            subnet.used.discard(int(ip_address(gateway)))
+        asked: Json = {"subnet_id": subnet.record_id, **({"ip_address": gateway} if gateway else {})}
+        port = self.create_port(
+            router.project_id,
+            self.networks[subnet.network_id],
+            fixed_ips=[asked],
+            security_groups=[],
+            device_id=router.record_id,
+            device_owner="network:router_interface",
+        )
+        router.interfaces[subnet.record_id] = port.record_id
+        return port
+
+    def remove_router_interface(self, router: Router, subnet_id: str) -> Port:
+        """Disconnect a router from a subnet."""
+        port_id = router.interfaces.get(subnet_id)
+        if port_id is None:
+            message = f"Router {router.record_id} has no interface on subnet {subnet_id}"
+            raise not_found("neutron", "RouterInterfaceNotFoundForSubnet", message)
+        port = self.ports[port_id]
+        self.drop_port(port)
+        del router.interfaces[subnet_id]
+        subnet = self.subnets.get(subnet_id)
+        if subnet is not None and subnet.gateway:
+            subnet.used.add(int(ip_address(subnet.gateway)))
+        return port
+
+    # -- security groups
+
+    def default_group(self, project_id: str) -> SecurityGroup:
+        """Return the group that a project's ports get unless told otherwise."""
+        group = self._default_groups.get(project_id)
+        if group is None:
+            group = SecurityGroup(project_id=project_id, name="default", description="Default security group")
+            self._default_groups[project_id] = self.security_groups[group.record_id] = group
+            self.add_rule(group, direction="egress")
+            self.add_rule(group, direction="ingress")
+        return group
+
+    def create_security_group(self, project_id: str, *, name: str = "", description: str = "") -> SecurityGroup:
+        """Make a security group; it lets everything out, as Neutron's do."""
+        self._claim(project_id, "security_group")
+        made = SecurityGroup(project_id=project_id, name=name, description=description)
+        self.security_groups[made.record_id] = made
+        self.add_rule(made, direction="egress")
+        return made
+
+    def delete_security_group(self, group: SecurityGroup) -> None:
+        """Delete a security group; raise SecurityGroupInUse while a port has it."""
+        if any(group.record_id in port.security_groups for port in self.ports.values()):
+            raise conflict("neutron", "SecurityGroupInUse", f"Security Group {group.record_id} in use.")
+        if self._default_groups.get(group.project_id) is group:
+            message = "Insufficient rights for removing default security group."
+            raise conflict("neutron", "SecurityGroupCannotRemoveDefault", message)
+        del self.security_groups[group.record_id]
+        self._quotas.give_back(group.project_id, security_group=1)
+
+    def add_rule(self, group: SecurityGroup, *, direction: str, **facts: Any) -> Json:
+        """Add a rule to a group and return it as the API shows it."""
+        rule: Json = {
+            "id": new_uuid(),
+            "tenant_id": group.project_id,
+            "project_id": group.project_id,
+            "security_group_id": group.record_id,
+            "ethertype": facts.get("ethertype") or "IPv4",
+            "direction": direction,
+            "protocol": facts.get("protocol"),
+            "port_range_min": facts.get("port_range_min"),
+            "port_range_max": facts.get("port_range_max"),
+            "remote_ip_prefix": facts.get("remote_ip_prefix"),
+            "remote_group_id": facts.get("remote_group_id"),
+            "remote_address_group_id": None,
+            "normalized_cidr": facts.get("remote_ip_prefix"),
+            "description": facts.get("description") or "",
+            "created_at": now_z(),
+            "updated_at": now_z(),
+            "revision_number": 0,
+            "tags": [],
+        }
+        group.rules[rule["id"]] = rule
+        return rule
+
+    # -- floating IPs
+
+    def create_floating_ip(
+        self,
+        project_id: str,
+        network: Network,
+        *,
+        port: Port | None = None,
+        fixed_address: str | None = None,
+        **facts: Any,
+    ) -> FloatingIp:
+        """Take an address of an external network, for a port if one is given."""
+        if not network.external:
+            message = f"Network {network.record_id} is not a valid external network"
+            raise bad_request("neutron", f"Bad floatingip request: {message}.", "BadRequest")
+        self._claim(project_id, "floatingip")
+        address = self._allocate(network, None)[0].address
+        made = FloatingIp(project_id=project_id, network_id=network.record_id, address=address, **facts)
+        self.floating_ips[made.record_id] = made
+        if port is not None:
+            self.associate(made, port, fixed_address)
+        return made
+
+    def associate(self, floating: FloatingIp, port: Port | None, fixed_address: str | None = None) -> None:
+        """Let a floating IP lead to a port, or to none."""
+        floating.port_id = port.record_id if port else None
+        floating.fixed_address = None
+        if port is not None:
+            floating.fixed_address = fixed_address or (port.fixed_ips[0].address if port.fixed_ips else None)
+        floating.touched()
+
+    def delete_floating_ip(self, floating: FloatingIp) -> None:
+        """Give a floating IP back."""
+        del self.floating_ips[floating.record_id]
+        for subnet_id in self.networks[floating.network_id].subnet_ids:
+            self.subnets[subnet_id].used.discard(int(ip_address(floating.address)))
+        self._quotas.give_back(floating.project_id, floatingip=1)
+
+    # -- finding
+
+    def find_network(self, name_or_id: str, project_id: str) -> Network | None:
+        """Return a network by its id or, among those the project can use, by its name."""
+        found = self.networks.get(name_or_id)
+        if found is not None:
+            return found
+        usable = (n for n in self.networks.values() if n.project_id == project_id or n.shared or n.external)
+        return next((n for n in usable if n.name == name_or_id), None)
+
+    def find(self, table: Mapping[str, R], name_or_id: str, project_id: str) -> R | None:
+        """Return a thing of the project by its id or name."""
+        found = table.get(name_or_id)
+        if found is not None:
+            return found
+        return next((r for r in table.values() if r.name == name_or_id and r.project_id == project_id), None)
+
+    # -- the inside
+
+    def _claim(self, project_id: str, name: str) -> None:
+        if self._quotas.exceeded(project_id, **{name: 1}):
+            raise conflict("neutron", "OverQuota", f"Quota exceeded for resources: ['{name}'].")
+        self._quotas.take(project_id, **{name: 1})
+
+    def _allocate(self, network: Network, asked: Sequence[Mapping[str, Any]] | None) -> list[FixedIp]:
+        if asked is None:
+            return self._any_address(network)
+        allocated: list[FixedIp] = []
+        try:
+            for one in asked:
+                allocated += [self._asked_address(network, one)]  # one by one: what was taken is given back below
+        except ServiceError:
+            self._free(allocated)
+            raise
+        return allocated
+
+    def _any_address(self, network: Network) -> list[FixedIp]:
+        subnets = [self.subnets[subnet_id] for subnet_id in network.subnet_ids]
+        if not subnets:
+            return []
+        for subnet in subnets:
+            number = subnet.next_free()
+            if number is not None:
+                return [_take(subnet, number)]
+        message = f"No more IP addresses available on network {network.record_id}."
+        raise conflict("neutron", "IpAddressGenerationFailure", message)
+
+    def _asked_address(self, network: Network, asked: Mapping[str, Any]) -> FixedIp:
+        subnet_id = asked.get("subnet_id")
+        text = asked.get("ip_address")
+        if subnet_id and subnet_id not in network.subnet_ids:
+            raise bad_request(
+                "neutron",
+                f"Invalid input for operation: Failed to create port on network {network.record_id}, because fixed_ips"
+                f" included invalid subnet {subnet_id}.",
+                "InvalidInput",
+            )
+        subnets = [self.subnets[subnet_id]] if subnet_id else [self.subnets[one] for one in network.subnet_ids]
+        if not text:
+            for subnet in subnets:
+                number = subnet.next_free()
+                if number is not None:
+                    return _take(subnet, number)
+            message = f"No more IP addresses available on network {network.record_id}."
+            raise conflict("neutron", "IpAddressGenerationFailure", message)
+        try:
+            address = ip_address(str(text))
+        except ValueError as error:
+            message = f"Invalid input for fixed_ips. Reason: '{text}' is not a valid IP address."
+            raise bad_request("neutron", message, "HTTPBadRequest") from error
+        for subnet in subnets:
+            if address in subnet.cidr:
+                if int(address) in subnet.used:
+                    raise conflict(
+                        "neutron",
+                        "IpAddressAlreadyAllocated",
+                        f"IP address {address} already allocated in subnet {subnet.record_id}",
+                    )
+                return _take(subnet, int(address))
+        raise bad_request(
+            "neutron",
+            f"IP address {address} is not a valid IP for any of the subnets on the specified network.",
+            "InvalidIpForNetwork",
+        )
+
+    def _free(self, addresses: Iterable[FixedIp]) -> None:
+        for ip in addresses:
+            subnet = self.subnets.get(ip.subnet_id)
+            if subnet is not None:
+                subnet.used.discard(int(ip_address(ip.address)))
+
+
+def _take(subnet: Subnet, number: int) -> FixedIp:
+    subnet.used.add(number)
+    kind = type(subnet.cidr.network_address)
+    return FixedIp(subnet.record_id, str(kind(number)))
+
+
+def ipv4_addresses(port: Port) -> list[IPv4Address]:
+    """Return the port's IPv4 addresses."""
+    return [IPv4Address(ip.address) for ip in port.fixed_ips if ":" not in ip.address]

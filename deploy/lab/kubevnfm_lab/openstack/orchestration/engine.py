@@ -1,0 +1,534 @@
+"""Heat's engine: creates, changes and removes stacks by bringing each resource to what its template asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from kubevnfm_lab.openstack.errors import ServiceError
+from kubevnfm_lab.openstack.ids import now_z, short_id
+from kubevnfm_lab.openstack.orchestration import graph
+from kubevnfm_lab.openstack.orchestration.failures import (
+    ResourceFailure,
+    ResourceInError,
+    resource_not_found,
+    stack_not_found,
+    validation_failed,
+)
+from kubevnfm_lab.openstack.orchestration.functions import resolve
+from kubevnfm_lab.openstack.orchestration.graph import ActionFailed
+from kubevnfm_lab.openstack.orchestration.parameters import Environment, parameter_values
+from kubevnfm_lab.openstack.orchestration.stack import Resource, Stack
+from kubevnfm_lab.openstack.orchestration.template import Json, ResourceDefinition, Template
+from kubevnfm_lab.openstack.orchestration.types.base import Invalid, ResourceType, Services, UpdateReplace
+from kubevnfm_lab.openstack.orchestration.types.nested import ScalingPolicyType
+from kubevnfm_lab.openstack.orchestration.types.registry import Types
+from kubevnfm_lab.openstack.orchestration.validation import checked_properties, validate
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """All stacks of the cloud, and what is being done to them."""
+
+    def __init__(self, services: Services, *, create_retries: int, deleted_kept: int) -> None:
+        self._services = services
+        self._create_retries, self._deleted_kept = create_retries, deleted_kept
+        self.types = Types(services, self)
+        self.stacks: dict[str, Stack] = {}
+        """Live stacks, nested ones too, by id."""
+        self.deleted: OrderedDict[str, Stack] = OrderedDict()
+        self._by_name: dict[tuple[str, str], Stack] = {}
+        self._deleted_by_name: dict[tuple[str, str], Stack] = {}
+
+    # -- finding
+
+    def by_id(self, project_id: str, stack_id: str) -> Stack:
+        """Return a stack, deleted or not; raise Heat's 404."""
+        found = self.stacks.get(stack_id) or self.deleted.get(stack_id)
+        if found is None or found.project_id != project_id:
+            raise stack_not_found(stack_id)
+        return found
+
+    def by_name(self, project_id: str, name_or_id: str) -> Stack:
+        """Return the stack of that name, else the last deleted one, else the one of that id; raise Heat's 404."""
+        key = (project_id, name_or_id)
+        found = self._by_name.get(key) or self.stacks.get(name_or_id)
+        found = found or self._deleted_by_name.get(key) or self.deleted.get(name_or_id)
+        if found is None or found.project_id != project_id:
+            raise stack_not_found(name_or_id)
+        return found
+
+    def resource(self, stack: Stack, name: str) -> Resource:
+        """Return a resource of a stack; raise Heat's 404."""
+        found = stack.resources.get(name)
+        if found is None:
+            raise resource_not_found(name, stack.name)
+        return found
+
+    def newest_first(self, project_id: str) -> Iterable[Stack]:
+        """Yield the project's live stacks, nested ones too."""
+        return (stack for stack in reversed(self.stacks.values()) if stack.project_id == project_id)
+
+    # -- what the API asks for
+
+    def create(self, stack: Stack) -> None:
+        """Check a new stack and begin to make it; raise what the API refuses."""
+        key = (stack.project_id, stack.name)
+        if key in self._by_name:
+            raise ServiceError("heat", 409, "StackExists", f"The Stack ({stack.name}) already exists.")
+        self._prepare(stack)
+        self._add(stack)
+        stack.became("CREATE", "IN_PROGRESS", "Stack CREATE started")
+        self._begin(stack, partial(self._create, stack))
+
+    def preview(self, stack: Stack) -> None:
+        """Check a stack without making it."""
+        self._prepare(stack)
+
+    def update(self, stack: Stack, draft: Stack) -> None:
+        """Check what a stack shall become and begin to change it; raise what the API refuses.
+
+        ``draft``: an unsaved stack with the new template, environment, files and settings.
+        """
+        if stack.gone:
+            raise stack_not_found(stack.name)
+        if stack.action in ("SUSPEND", "DELETE") and stack.status != "FAILED":
+            message = f"Updating a stack when it is {stack.state} is not supported."
+            raise ServiceError("heat", 400, "NotSupported", message)
+        self._prepare(draft)
+        before = (stack.template, stack.environment, stack.files, stack.parameters)
+        stack.use(draft.template, draft.environment, draft.files, draft.parameters)
+        stack.tags, stack.timeout_mins = draft.tags, draft.timeout_mins
+        stack.disable_rollback = draft.disable_rollback
+        stack.updated = now_z()
+        stack.became("UPDATE", "IN_PROGRESS", "Stack UPDATE started")
+        self._begin(stack, partial(self._update, stack, before))
+
+    def delete(self, stack: Stack) -> None:
+        """Begin to remove a stack, whatever is being done to it; raise Heat's 404 when it is gone."""
+        if stack.gone:
+            raise stack_not_found(stack.name)
+        if stack.action == "DELETE" and stack.status == "IN_PROGRESS":
+            return
+        stack.updated = now_z()
+        stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
+        self._begin(stack, partial(self._delete, stack), interrupt=True)
+
+    def check(self, stack: Stack) -> None:
+        """Look whether everything of a stack is still there."""
+        stack.updated = now_z()
+        stack.became("CHECK", "IN_PROGRESS", "Stack CHECK started")
+        broken = [name for name, resource in stack.resources.items() if not self._check_one(resource)]
+        if broken:
+            stack.became("CHECK", "FAILED", f"Resource CHECK failed: {sorted(broken)}")
+        else:
+            stack.became("CHECK", "COMPLETE", "Stack CHECK completed successfully")
+
+    def pause(self, stack: Stack, action: str) -> None:
+        """Note SUSPEND or RESUME; the machines are not touched."""
+        stack.updated = now_z()
+        stack.became(action, "COMPLETE", f"Stack {action} completed successfully")
+
+    def cancel_update(self, stack: Stack, *, rollback: bool) -> None:
+        """End a running update, and go back to what was before when asked."""
+        if stack.state != "UPDATE_IN_PROGRESS":
+            message = f"Cancelling update when stack is ('{stack.action}', '{stack.status}') is not supported."
+            raise ServiceError("heat", 400, "NotSupported", message)
+        stack.generation += 1
+        if not rollback:
+            stack.became("UPDATE", "FAILED", "Stack UPDATE cancelled")
+            return
+        stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
+        self._begin(stack, partial(self._rolled_back, stack))
+
+    def mark(self, resource: Resource, *, unhealthy: bool, reason: str) -> None:
+        """Say that a resource is broken, so that the next update replaces it, or that it is not."""
+        if resource.status == "IN_PROGRESS":
+            message = f"Resource {resource.name} is in progress of {resource.action} and cannot be marked."
+            raise ServiceError("heat", 409, "ActionNotComplete", message)
+        if unhealthy:
+            resource.became("CHECK", "FAILED", reason or "state changed by resource mark unhealthy")
+        elif resource.state == "CHECK_FAILED":
+            resource.became("CHECK", "COMPLETE", reason or "state changed by resource mark unhealthy")
+
+    def signal(self, resource: Resource) -> None:
+        """Signal a resource; raise what the API refuses."""
+        if not isinstance(resource.kind, ScalingPolicyType):
+            message = f"Resource {resource.name} of type {resource.resource_type} does not support signals."
+            raise ServiceError("heat", 400, "ResourceActionNotSupported", message)
+        nothing = resource.kind.signal(resource)
+        reason = "alarm state changed to alarm" if nothing is None else f"no action required: {nothing}"
+        resource.stack.tell(
+            resource.name, resource.physical_id or "", "SIGNAL_COMPLETE", reason, resource.resource_type
+        )
+
+    async def close(self) -> None:
+        """End everything that runs."""
+        tasks = [stack.task for stack in self.stacks.values() if stack.task is not None and not stack.task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- nested stacks, for their types
+
+    async def create_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
+        """Make the nested stack of a resource; raise ResourceFailure."""
+        outer = holder.stack
+        stack = Stack(
+            name=f"{outer.name}-{holder.name}-{short_id()}",
+            project_id=outer.project_id,
+            owner=outer.owner,
+            user_id=outer.user_id,
+            template=template,
+            environment=environment,
+            files=outer.files,
+            disable_rollback=True,
+            timeout_mins=outer.timeout_mins,
+            parent=holder,
+            user_project_id=outer.user_project_id,
+        )
+        self._prepare_nested(stack)
+        self._add(stack)
+        holder.nested, holder.physical_id = stack, stack.stack_id
+        stack.became("CREATE", "IN_PROGRESS", "Stack CREATE started")
+        self._tell_outer(holder, await self._settle(stack, stack.generation))
+
+    async def update_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
+        """Change the nested stack of a resource; raise ResourceFailure."""
+        stack = holder.nested
+        if stack is None:
+            await self.create_nested(holder, template, environment)
+            return
+        stack.use(template, environment, holder.stack.files, {})
+        self._prepare_nested(stack)
+        stack.updated = now_z()
+        stack.generation += 1
+        stack.became("UPDATE", "IN_PROGRESS", "Stack UPDATE started")
+        self._tell_outer(holder, await self._settle(stack, stack.generation))
+
+    async def delete_nested(self, holder: Resource) -> None:
+        """Remove the nested stack of a resource; raise ResourceFailure."""
+        stack = holder.nested
+        if stack is None:
+            return
+        await self._halt(stack)
+        stack.generation += 1
+        stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
+        self._tell_outer(holder, await self._remove_all(stack))
+        holder.nested = None
+
+    def begin_resize(self, holder: Resource, template: Template, environment: Environment) -> None:
+        """Change the nested stack of a group with nobody waiting."""
+        stack = holder.nested
+        if stack is None:
+            return
+        stack.use(template, environment, holder.stack.files, {})
+        self._prepare_nested(stack)
+        stack.updated = now_z()
+        stack.became("UPDATE", "IN_PROGRESS", "Stack UPDATE started")
+
+        async def resize(generation: int) -> None:
+            await self._settle(stack, generation)
+
+        self._begin(stack, resize)
+
+    def _prepare_nested(self, stack: Stack) -> None:
+        try:
+            self._prepare(stack)
+        except Invalid as error:
+            raise ResourceFailure("", error.inner) from error
+        except ServiceError as error:
+            raise ResourceFailure("", error.message) from error
+
+    def _tell_outer(self, holder: Resource, failure: ActionFailed | None) -> None:
+        if failure is None:
+            return
+        inner = failure.failure
+        if failure.action == holder.action and isinstance(inner, ResourceFailure):
+            raise inner
+        raise ResourceFailure("", str(failure))
+
+    # -- running
+
+    def _prepare(self, stack: Stack) -> None:
+        lookup = partial(self._services.wrong, project_id=stack.project_id, user_id=stack.user_id)
+        values = parameter_values(stack.template, stack.environment, strict=stack.parent is None, lookup=lookup)
+        stack.use(stack.template, stack.environment, stack.files, values)
+        validate(stack, self.types, self._services)
+
+    def _add(self, stack: Stack) -> None:
+        self.stacks[stack.stack_id] = stack
+        self._by_name[stack.project_id, stack.name] = stack
+
+    def _begin(self, stack: Stack, work: Callable[[int], Awaitable[None]], *, interrupt: bool = False) -> None:
+        """Run ``work`` after what runs now; ``interrupt`` cancels that, else it begins nothing new and finishes."""
+        stack.generation += 1
+        generation, before = stack.generation, stack.task
+
+        async def run() -> None:
+            if interrupt:
+                await self._halt(stack, before)
+            elif before is not None and not before.done():
+                await asyncio.wait([before])
+            if stack.generation == generation:
+                await work(generation)
+
+        stack.task = asyncio.create_task(run(), name=f"{stack.action} {stack.name}")
+        stack.task.add_done_callback(_log_bug)
+
+    async def _halt(self, stack: Stack, task: asyncio.Task[None] | None = None) -> None:
+        """Cancel what is being done to a stack and to those inside it."""
+        mine = asyncio.current_task()
+        tasks = {task, *(one.task for one in stack.walk())}
+        running = [one for one in tasks if one is not None and one is not mine and not one.done()]
+        for one in running:
+            one.cancel()
+        if running:
+            await asyncio.wait(running)
+
+    async def _create(self, stack: Stack, generation: int) -> None:
+        failure = await self._settle(stack, generation, limited=True)
+        if failure is not None and not stack.disable_rollback and stack.generation == generation:
+            stack.updated = now_z()
+            stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
+            undone = await self._remove(stack, stack.all_resources(), generation)
+            self._finish(stack, generation, undone)
+
+    async def _update(
+        self, stack: Stack, before: tuple[Template, Environment, dict[str, Any], Json], generation: int
+    ) -> None:
+        failure = await self._settle(stack, generation, limited=True)
+        if failure is not None and not stack.disable_rollback and stack.generation == generation:
+            stack.use(*before)
+            stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
+            await self._settle(stack, generation)
+
+    async def _rolled_back(self, stack: Stack, generation: int) -> None:
+        await self._settle(stack, generation)
+
+    async def _delete(self, stack: Stack, generation: int) -> None:
+        await self._remove_all(stack)
+
+    async def _settle(self, stack: Stack, generation: int, *, limited: bool = False) -> ActionFailed | None:
+        """Bring every resource to its definition, remove what is not wanted any more, and note how it ended."""
+        seconds = None
+        if limited and stack.timeout_mins:
+            seconds = stack.timeout_mins * self._services.durations.stack_minute_s
+        try:
+            async with asyncio.timeout(seconds):
+                failure = await self._converge(stack, generation)
+                if failure is None and stack.generation == generation:
+                    failure = await self._clean_up(stack, generation)
+        except TimeoutError:
+            failure = ActionFailed(stack.action, TimeoutError("Timed out"))
+            if stack.generation == generation:
+                stack.became(stack.action, "FAILED", "Timed out")
+            return failure
+        self._finish(stack, generation, failure)
+        return failure
+
+    def _finish(self, stack: Stack, generation: int, failure: ActionFailed | None) -> None:
+        if stack.generation != generation or stack.status != "IN_PROGRESS":
+            return
+        if failure is None:
+            stack.became(stack.action, "COMPLETE", f"Stack {stack.action} completed successfully")
+        else:
+            stack.became(stack.action, "FAILED", str(failure))
+
+    async def _converge(self, stack: Stack, generation: int) -> ActionFailed | None:
+        wanted = stack.wanted()
+        for name, definition in wanted.items():
+            if name not in stack.resources:
+                resource_type, kind = self.types.find(stack, definition.resource_type, name)
+                stack.resources[name] = Resource(
+                    stack=stack, definition=definition, kind=kind, resource_type=resource_type
+                )
+        return await graph.run(
+            {name: partial(self._converge_one, stack, definition) for name, definition in wanted.items()},
+            {name: definition.references for name, definition in wanted.items()},
+            superseded=lambda: stack.generation != generation,
+            failed=lambda failure: self._finish(stack, generation, failure),
+        )
+
+    async def _converge_one(self, stack: Stack, definition: ResourceDefinition) -> None:
+        resource = stack.resources[definition.name]
+        resource_type, kind = self.types.find(stack, definition.resource_type, definition.name)
+        if not resource.made:
+            resource.definition = definition
+            await self._create_one(resource)
+            return
+        if resource_type == resource.resource_type and self._can_stay(resource):
+            try:
+                await self._update_one(resource, definition)
+            except UpdateReplace:
+                pass
+            else:
+                return
+        await self._replace(resource, definition, resource_type, kind)
+
+    def _can_stay(self, resource: Resource) -> bool:
+        if resource.state == "CHECK_FAILED":
+            return False
+        return resource.status == "COMPLETE" or resource.kind.is_there(resource)
+
+    async def _replace(
+        self, old: Resource, definition: ResourceDefinition, resource_type: str, kind: ResourceType
+    ) -> None:
+        """Make a new resource in the place of one; the old one is removed once everything else is done."""
+        stack = old.stack
+        try:
+            await old.kind.before_replacement(old)
+        except ServiceError as error:
+            failure = ResourceFailure.of_service(error).under(old.name)
+            old.became("UPDATE", "FAILED", str(failure))
+            raise ActionFailed("UPDATE", failure) from error
+        stack.replaced.append(old)
+        new = Resource(stack=stack, definition=definition, kind=kind, resource_type=resource_type)
+        stack.resources[definition.name] = new
+        await self._create_one(new)
+
+    async def _create_one(self, resource: Resource) -> None:
+        tries_left = self._create_retries
+        while True:
+            try:
+                await self._act(resource, "CREATE", partial(self._make, resource))
+            except ActionFailed as failed:
+                if not isinstance(failed.__cause__, ResourceInError) or tries_left == 0:
+                    raise
+                tries_left -= 1
+                await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
+            else:
+                return
+
+    async def _make(self, resource: Resource) -> None:
+        resource.props = self._properties(resource, resource.definition)
+        resource.requires = resource.definition.references
+        await resource.kind.create(resource)
+
+    async def _update_one(self, resource: Resource, definition: ResourceDefinition) -> None:
+        """Change a resource in place if anything of it changed; raise UpdateReplace when that cannot be."""
+        try:
+            props = self._properties(resource, definition)
+        except ResourceFailure as error:
+            failure = error.under(resource.name)
+            resource.became("UPDATE", "FAILED", str(failure))
+            raise ActionFailed("UPDATE", failure) from error
+        before = resource.props
+        changed = {key for key in props.keys() | before.keys() if props.get(key) != before.get(key)}
+        resource.definition, resource.requires = definition, definition.references
+        if not changed and not resource.kind.always_updates:
+            if resource.status == "FAILED":
+                resource.became(resource.action, "COMPLETE")
+            return
+        schema = resource.kind.schema(resource.stack, resource.resource_type)
+        if any(key not in schema or not schema[key].updatable for key in changed):
+            raise UpdateReplace
+        resource.props = props
+        await self._act(resource, "UPDATE", partial(resource.kind.update, resource, before, changed))
+
+    def _properties(self, resource: Resource, definition: ResourceDefinition) -> Json:
+        stack = resource.stack
+        try:
+            given = {key: resolve(stack, snippet) for key, snippet in definition.properties.items()}
+            return checked_properties(stack, definition, given, resource.resource_type, resource.kind, self._services)
+        except Invalid as error:
+            raise ResourceFailure("StackValidationFailed", error.inner) from error
+        except ServiceError as error:
+            raise ResourceFailure("StackValidationFailed", error.message) from error
+        except (TypeError, ValueError, KeyError) as error:
+            raise ResourceFailure(type(error).__name__, str(error)) from error
+
+    async def _act(self, resource: Resource, action: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something to a resource and note how it ended; raise ActionFailed."""
+        resource.became(action, "IN_PROGRESS")
+        try:
+            await work()
+        except ResourceFailure as error:
+            failure = error.under(resource.name)
+            resource.became(action, "FAILED", str(failure))
+            raise ActionFailed(action, failure) from error
+        except ServiceError as error:
+            failure = ResourceFailure.of_service(error).under(resource.name)
+            resource.became(action, "FAILED", str(failure))
+            raise ActionFailed(action, failure) from error
+        except asyncio.CancelledError:
+            resource.became(action, "FAILED", f"{action} aborted")
+            raise
+        resource.became(action, "COMPLETE")
+
+    # -- removing
+
+    async def _clean_up(self, stack: Stack, generation: int) -> ActionFailed | None:
+        wanted = stack.wanted()
+        unwanted = [resource for name, resource in stack.resources.items() if name not in wanted]
+        if not unwanted and not stack.replaced:
+            return None
+        return await self._remove(stack, [*stack.replaced, *unwanted], generation)
+
+    async def _remove_all(self, stack: Stack) -> ActionFailed | None:
+        failure = await self._remove(stack, stack.all_resources(), stack.generation)
+        self._finish(stack, stack.generation, failure)
+        if failure is None:
+            self._bury(stack)
+        return failure
+
+    async def _remove(self, stack: Stack, resources: Sequence[Resource], generation: int) -> ActionFailed | None:
+        """Remove resources, each after those that need it."""
+        return await graph.run(
+            {resource: partial(self._remove_one, stack, resource) for resource in resources},
+            {resource: {other for other in resources if resource.name in other.requires} for resource in resources},
+            superseded=lambda: stack.generation != generation,
+            failed=lambda failure: self._finish(stack, generation, failure),
+        )
+
+    async def _remove_one(self, stack: Stack, resource: Resource) -> None:
+        if resource.made and resource.definition.deletion_policy != "retain":
+            await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
+        if resource in stack.replaced:
+            stack.replaced.remove(resource)
+        else:
+            stack.resources.pop(resource.name, None)
+
+    def _bury(self, stack: Stack) -> None:
+        """Keep of a deleted stack what the API still shows, for the latest ones."""
+        key = (stack.project_id, stack.name)
+        self.stacks.pop(stack.stack_id, None)
+        if self._by_name.get(key) is stack:
+            del self._by_name[key]
+        if stack.parent is not None:
+            return
+        self.deleted[stack.stack_id] = self._deleted_by_name[key] = stack
+        stack.resources, stack.replaced, stack.task = {}, [], None
+        while len(self.deleted) > self._deleted_kept:
+            _, oldest = self.deleted.popitem(last=False)
+            old_key = (oldest.project_id, oldest.name)
+            if self._deleted_by_name.get(old_key) is oldest:
+                del self._deleted_by_name[old_key]
+
+    def _check_one(self, resource: Resource) -> bool:
+        there = resource.kind.is_there(resource)
+        resource.became("CHECK", "COMPLETE" if there else "FAILED", "state changed" if there else "not found")
+        return there
+
+
+def _log_bug(task: asyncio.Task[None]) -> None:
+    """Say what no action foresaw; a failed resource never comes here."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a stack's task ended by %r", error, exc_info=error)
+
+
+def check_name(name: object) -> str:
+    """Return a stack's name; raise Heat's 400 unless it may be one."""
+    text = str(name)
+    plain = text.replace("_", "").replace("-", "").replace(".", "")
+    if not text[:1].isalpha() or not plain.isalnum() or not text.isascii() or len(text) > 255:
+        raise validation_failed(
+            f'Invalid stack name {text} must contain only alphanumeric or "_-." characters, must start with alpha and'
+            f" must be 255 characters or less."
+        )
+    return text

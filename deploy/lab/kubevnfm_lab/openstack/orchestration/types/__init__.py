@@ -1,0 +1,1 @@
+"""The resource types that templates may use."""

@@ -1,0 +1,383 @@
+"""Resources that are stacks: templates of the user's own, and groups of members."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from kubevnfm_lab.openstack.errors import ServiceError
+from kubevnfm_lab.openstack.ids import new_hex, short_id
+from kubevnfm_lab.openstack.orchestration.failures import validation_failed
+from kubevnfm_lab.openstack.orchestration.functions import is_unknown
+from kubevnfm_lab.openstack.orchestration.parameters import Environment
+from kubevnfm_lab.openstack.orchestration.signals import signal_url
+from kubevnfm_lab.openstack.orchestration.stack import Resource, Stack, follow
+from kubevnfm_lab.openstack.orchestration.template import Json, ResourceDefinition, Template, parse, references
+from kubevnfm_lab.openstack.orchestration.types.base import Property, ResourceType, Services, StackRunner
+
+_PARAMETER_KIND: Final = {
+    "string": "string",
+    "number": "number",
+    "boolean": "boolean",
+    "json": "any",
+    "comma_delimited_list": "list",
+}
+
+
+class NestedType(ResourceType):
+    """What all of them share: the nested stack is made, changed and removed with the resource."""
+
+    always_updates = True
+
+    def __init__(self, services: Services, runner: StackRunner) -> None:
+        super().__init__(services)
+        self.runner = runner
+
+    @abstractmethod
+    def child(self, resource: Resource) -> Template:
+        """Return the nested stack's template for the resource's present properties."""
+
+    def child_environment(self, resource: Resource) -> Environment:
+        """Return the nested stack's parameters and registry."""
+        return resource.stack.environment.for_nested({})
+
+    async def create(self, resource: Resource) -> None:
+        """Make the nested stack."""
+        await self.runner.create_nested(resource, self.child(resource), self.child_environment(resource))
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Change the nested stack; what in it needs no change stays."""
+        await self.runner.update_nested(resource, self.child(resource), self.child_environment(resource))
+
+    async def delete(self, resource: Resource) -> None:
+        """Remove the nested stack."""
+        await self.runner.delete_nested(resource)
+
+    def is_there(self, resource: Resource) -> bool:
+        """What failed inside is mended inside."""
+        return resource.nested is not None
+
+
+class TemplateType(NestedType):
+    """A template file as a type: its parameters are the properties, its outputs the attributes."""
+
+    name = ""
+    properties: ClassVar[Mapping[str, Property]] = {}
+
+    def template_of(self, stack: Stack, resource_type: str) -> Template:
+        """Return the template that the type names; raise Heat's 400 when the request did not bring it."""
+        text = stack.files.get(resource_type)
+        if text is None:
+            raise validation_failed(f'Could not fetch remote template "{resource_type}": Invalid URL scheme ')
+        return parse(text, name=resource_type)
+
+    def schema(self, stack: Stack, resource_type: str) -> Mapping[str, Property]:
+        """Return the template's parameters as properties."""
+        return {
+            name: Property(_PARAMETER_KIND[p.kind], required=not p.has_default, default=None, updatable=True)
+            for name, p in self.template_of(stack, resource_type).parameters.items()
+        }
+
+    def child(self, resource: Resource) -> Template:
+        """Return the template."""
+        return self.template_of(resource.stack, resource.resource_type)
+
+    def child_environment(self, resource: Resource) -> Environment:
+        """Return the properties as parameters."""
+        given = {name: value for name, value in resource.props.items() if value is not None}
+        return resource.stack.environment.for_nested(given)
+
+    def reference(self, resource: Resource) -> Any:
+        """Return the output ``OS::stack_id`` where the template has one, else the nested stack's ARN-like id."""
+        if resource.nested is not None:
+            own = resource.nested.output_value("OS::stack_id")
+            if own is not None:
+                return own
+            return f"arn:openstack:heat::{resource.stack.project_id}:stacks/{resource.nested.path}"
+        return resource.physical_id
+
+    def show(self, resource: Resource) -> Json:
+        """Return the nested stack's outputs."""
+        nested = resource.nested
+        return {name: nested.output_value(name) for name in nested.template.outputs} if nested else {}
+
+    def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
+        """Return an output, or ``resource.NAME(.ATTRIBUTE)`` of what is inside."""
+        if resource.nested is None:
+            return None
+        if name.startswith("resource."):
+            return _inside(resource.nested, name, path)
+        return follow(resource.nested.output_value(name), path)
+
+    def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
+        """Its outputs, what is inside, and nothing else."""
+        return (
+            attribute == "show"
+            or attribute.startswith("resource.")
+            or attribute in self.template_of(stack, resource_type).outputs
+        )
+
+
+class GroupType(NestedType):
+    """What groups share: members of one definition in a stack of their own."""
+
+    def members(self, resource: Resource) -> list[Resource]:
+        """Return the members that did not fail, oldest first."""
+        if resource.nested is None:
+            return []
+        members = [r for r in resource.nested.resources.values() if r.status != "FAILED"]
+        return sorted(members, key=lambda r: r.sequence)
+
+    def member_value(self, member: Resource, path: Sequence[Any]) -> Any:
+        """Return an attribute of a member."""
+        return member.kind.attribute(member, str(path[0]), path[1:]) if path else member.reference()
+
+    def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
+        """A group passes on what its members know."""
+        return True
+
+
+class AutoScalingGroupType(GroupType):
+    """OS::Heat::AutoScalingGroup: members with random names; the oldest go first."""
+
+    name = "OS::Heat::AutoScalingGroup"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "max_size": Property("integer", required=True, updatable=True, low=0),
+        "min_size": Property("integer", required=True, updatable=True, low=0),
+        "desired_capacity": Property("integer", updatable=True, low=0),
+        "cooldown": Property("integer", updatable=True),
+        "resource": Property("map", required=True, updatable=True),
+        "rolling_updates": Property("map", default=None, updatable=True),
+    }
+    attributes = frozenset({"outputs", "outputs_list", "current_size", "refs", "refs_map"})
+
+    def validate(self, resource_name: str, props: Json) -> None:
+        """Check the sizes against one another."""
+        low, high, wanted = props["min_size"], props["max_size"], props["desired_capacity"]
+        if is_unknown([low, high, wanted]):
+            return
+        if low > high:
+            raise validation_failed("MinSize can not be greater than MaxSize")
+        if wanted is not None and not low <= wanted <= high:
+            raise validation_failed("DesiredCapacity must be between MinSize and MaxSize")
+        member = props["resource"]
+        if not isinstance(member.get("type"), str):
+            raise validation_failed(f"Property error: : resources.{resource_name}.properties.resource: : type")
+
+    def child(self, resource: Resource) -> Template:
+        """Return the group's template for the capacity that its properties ask for."""
+        props = resource.props
+        capacity = props["desired_capacity"]
+        if capacity is None:
+            capacity = len(self.members(resource)) if resource.nested else props["min_size"]
+        return self.sized(resource, min(max(capacity, props["min_size"]), props["max_size"]))
+
+    def sized(self, resource: Resource, capacity: int) -> Template:
+        """Return the group's template for a capacity: failed members leave first, then the oldest."""
+        wanted = resource.props["resource"]
+        kept: list[str] = []
+        if resource.nested is not None:
+            ranked = sorted(resource.nested.resources.values(), key=lambda r: (r.status != "FAILED", r.sequence))
+            kept = [r.name for r in ranked][-capacity:] if capacity else []
+        names = kept + [short_id() for _ in range(capacity - len(kept))]
+        return group_template({name: (wanted["type"], wanted.get("properties") or {}) for name in names})
+
+    def adjust(self, resource: Resource, policy: Json) -> str | None:
+        """Do what a scaling policy asks; return why nothing is done, None when it is begun."""
+        if resource.nested is None or resource.status != "COMPLETE":
+            return "the group is not complete"
+        if resource.nested.status == "IN_PROGRESS":
+            return "due to scaling activity"
+        current = len(self.members(resource))
+        low, high = resource.props["min_size"], resource.props["max_size"]
+        wanted = min(max(_capacity(current, policy), low), high)
+        if wanted == current:
+            return "there is no change in capacity"
+        cooldown = policy["cooldown"] if policy["cooldown"] is not None else resource.props["cooldown"]
+        now = time.monotonic()
+        if now < resource.data.get("cooldown_end", 0.0):
+            return f"due to cooldown, cooldown {cooldown}"
+        resource.data["cooldown_end"] = now + (cooldown or 0)
+        self.runner.begin_resize(resource, self.sized(resource, wanted), self.child_environment(resource))
+        return None
+
+    def show(self, resource: Resource) -> Json:
+        """Return what Heat's API shows of a group: the names alone, for every group there is."""
+        return dict.fromkeys(("current_size", "refs", "outputs_list", "outputs", "refs_map"))
+
+    def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
+        """Return ``outputs_list``, ``outputs``, ``refs``, ``refs_map``, ``current_size`` or ``resource.N``."""
+        members = self.members(resource)
+        if name == "current_size":
+            return len(members)
+        if name == "refs":
+            return [member.reference() for member in members]
+        if name == "refs_map":
+            return {member.name: member.reference() for member in members}
+        if name == "outputs_list":
+            return [self.member_value(member, path) for member in members]
+        if name == "outputs":
+            return {member.name: self.member_value(member, path) for member in members}
+        if name.startswith("resource."):
+            index, *attribute = name.removeprefix("resource.").split(".", 1)
+            if index.isdigit() and int(index) < len(members):
+                return self.member_value(members[int(index)], [*attribute, *path])
+        return None
+
+    def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
+        """The names above."""
+        return attribute in self.attributes or attribute == "show" or attribute.startswith("resource.")
+
+
+class ResourceGroupType(GroupType):
+    """OS::Heat::ResourceGroup: members named 0, 1, 2 ..."""
+
+    name = "OS::Heat::ResourceGroup"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "count": Property("integer", default=1, updatable=True, low=0),
+        "index_var": Property(default="%index%"),
+        "resource_def": Property("map", required=True, updatable=True),
+        "removal_policies": Property("list", default=[], updatable=True),
+        "removal_policies_mode": Property(default="append", updatable=True),
+    }
+
+    def child(self, resource: Resource) -> Template:
+        """Return the group's template: the first free indexes that were not removed by hand."""
+        props = resource.props
+        removed = set(resource.data.get("removed", ())) if props["removal_policies_mode"] == "append" else set()
+        for policy in props["removal_policies"] or ():
+            removed |= {self._name_of(resource, str(one)) for one in policy.get("resource_list") or ()}
+        resource.data["removed"] = sorted(removed)
+        names: list[str] = []
+        index = 0
+        while len(names) < props["count"]:
+            if str(index) not in removed:
+                names.append(str(index))
+            index += 1
+        wanted, variable = props["resource_def"], str(props["index_var"])
+        given = wanted.get("properties") or {}
+        return group_template({name: (wanted["type"], _indexed(given, variable, name)) for name in names})
+
+    def show(self, resource: Resource) -> Json:
+        """Return its own attributes."""
+        members = self.members(resource)
+        return {
+            "refs": [member.reference() for member in members],
+            "refs_map": {member.name: member.reference() for member in members},
+            "attributes": None,
+            "removed_rsrc_list": list(resource.data.get("removed", ())),
+        }
+
+    def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
+        """Return its own attributes, ``resource.N``, or any attribute of all members as a list."""
+        members = self.members(resource)
+        if name == "refs":
+            return follow([member.reference() for member in members], path)
+        if name == "refs_map":
+            return {member.name: member.reference() for member in members}
+        if name == "removed_rsrc_list":
+            return list(resource.data.get("removed", ()))
+        if name == "attributes":
+            return {member.name: self.member_value(member, path) for member in members}
+        if name.startswith("resource."):
+            return _inside(resource.nested, name, path) if resource.nested else None
+        return [self.member_value(member, [name, *path]) for member in members]
+
+    def _name_of(self, resource: Resource, name_or_reference: str) -> str:
+        for member in self.members(resource):
+            if name_or_reference in (member.name, member.physical_id, member.reference()):
+                return member.name
+        return name_or_reference
+
+
+class ScalingPolicyType(ResourceType):
+    """OS::Heat::ScalingPolicy: changes a group when it is signalled."""
+
+    name = "OS::Heat::ScalingPolicy"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "auto_scaling_group_id": Property(required=True),
+        "scaling_adjustment": Property("number", required=True, updatable=True),
+        "adjustment_type": Property(
+            required=True,
+            updatable=True,
+            allowed=("change_in_capacity", "exact_capacity", "percent_change_in_capacity"),
+        ),
+        "cooldown": Property("number", updatable=True),
+        "min_adjustment_step": Property("integer", updatable=True),
+    }
+    attributes = frozenset({"alarm_url", "signal_url"})
+
+    async def create(self, resource: Resource) -> None:
+        """Be there; its id is the one of the user that may signal it."""
+        resource.physical_id = new_hex()
+
+    def show(self, resource: Resource) -> Json:
+        """Return the address that signals it without a token."""
+        url = signal_url(self.services.base_url, self.services.signal_key, resource)
+        return {"alarm_url": url, "signal_url": url}
+
+    def signal(self, resource: Resource) -> str | None:
+        """Change the group; return why nothing is done, None when it is begun."""
+        group_id = resource.props["auto_scaling_group_id"]
+        for group in resource.stack.resources.values():
+            if isinstance(group.kind, AutoScalingGroupType) and group.reference() == group_id:
+                return group.kind.adjust(group, resource.props)
+        message = f'Alarm {resource.name} could not find scaling group named "{group_id}"'
+        raise ServiceError("heat", 404, "NotFound", message)
+
+
+def group_template(members: Mapping[str, tuple[str, Json]]) -> Template:
+    """Return a template of members: type and resolved properties by name."""
+    resources = {
+        name: ResourceDefinition(name, resource_type, properties, references=frozenset(references(properties)))
+        for name, (resource_type, properties) in members.items()
+    }
+    raw: Json = {
+        "heat_template_version": "2015-04-30",
+        "resources": {
+            name: {"type": resource_type, "properties": properties}
+            for name, (resource_type, properties) in members.items()
+        },
+    }
+    return Template("2015-04-30", "No description", {}, resources, {}, {}, raw)
+
+
+def _capacity(current: int, policy: Json) -> int:
+    adjustment, kind = policy["scaling_adjustment"], policy["adjustment_type"]
+    if kind == "exact_capacity":
+        return int(adjustment)
+    if kind == "change_in_capacity":
+        return current + int(adjustment)
+    delta: float = current * adjustment / 100.0
+    outwards = math.ceil if delta > 0 else math.floor
+    inwards = math.floor if delta > 0 else math.ceil
+    # Less than one member counts as one; the rest is cut off.
+    change: int = outwards(delta) if abs(delta) < 1 else inwards(delta)
+    step = policy["min_adjustment_step"]
+    if step and step > abs(change):
+        change = int(step) if change > 0 else -int(step)
+    return current + change
+
+
+def _indexed(value: Any, variable: str, index: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(variable, index)
+    if isinstance(value, list):
+        return [_indexed(one, variable, index) for one in value]
+    if isinstance(value, dict):
+        return {_indexed(key, variable, index): _indexed(one, variable, index) for key, one in value.items()}
+    return value
+
+
+def _inside(nested: Stack, name: str, path: Sequence[Any]) -> Any:
+    member_name, *attribute = name.removeprefix("resource.").split(".", 1)
+    member = nested.resources.get(member_name)
+    if member is None:
+        return None
+    wanted = [*attribute, *path]
+    if not wanted:
+        return member.reference()
+    return member.kind.attribute(member, str(wanted[0]), wanted[1:])

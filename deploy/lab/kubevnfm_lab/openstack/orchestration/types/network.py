@@ -1,0 +1,634 @@
+"""OS::Neutron resources."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from kubevnfm_lab.openstack.errors import ServiceError, not_found
+from kubevnfm_lab.openstack.network.neutron import Neutron
+from kubevnfm_lab.openstack.network.records import Network, Port, Record, Router, SecurityGroup, Subnet
+from kubevnfm_lab.openstack.orchestration.stack import Resource, follow
+from kubevnfm_lab.openstack.orchestration.template import Json
+from kubevnfm_lab.openstack.orchestration.types.base import Property, ResourceType, UpdateReplace
+
+
+class NeutronType(ResourceType):
+    """What the Neutron types share: their attributes are what Neutron shows."""
+
+    @property
+    def neutron(self) -> Neutron:
+        """The networks of the cloud."""
+        return self.services.neutron
+
+    def record(self, resource: Resource) -> Record | None:
+        """Return what Neutron keeps of it."""
+        raise NotImplementedError
+
+    def is_there(self, resource: Resource) -> bool:
+        """Whether Neutron still has it."""
+        return self.record(resource) is not None
+
+    def show(self, resource: Resource) -> Json:
+        """Return what Neutron shows of it."""
+        record = self.record(resource)
+        return record.view() if record is not None else {}  # type: ignore[attr-defined]  # every kept record has a view
+
+    def network(self, name: Any, project_id: str) -> Network:
+        """Return a network by name or id; raise Neutron's 404."""
+        found = self.neutron.find_network(str(name), project_id)
+        if found is None:
+            raise not_found("neutron", "NetworkNotFound", f"Network {name} could not be found.")
+        return found
+
+    def subnet(self, name: Any, project_id: str) -> Subnet:
+        """Return a subnet by name or id; raise Neutron's 404."""
+        found = self.neutron.find(self.neutron.subnets, str(name), project_id)
+        if found is None:
+            raise not_found("neutron", "SubnetNotFound", f"Subnet {name} could not be found.")
+        return found
+
+
+class PortType(NeutronType):
+    """OS::Neutron::Port."""
+
+    name = "OS::Neutron::Port"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "network": Property(constraint="neutron.network"),
+        "network_id": Property(constraint="neutron.network"),
+        "name": Property(updatable=True),
+        "fixed_ips": Property("list", updatable=True),
+        "allowed_address_pairs": Property("list", default=[], updatable=True),
+        "security_groups": Property("list", updatable=True),
+        "admin_state_up": Property("boolean", default=True, updatable=True),
+        "device_id": Property(default="", updatable=True),
+        "device_owner": Property(default="", updatable=True),
+        "mac_address": Property(updatable=True),
+        "port_security_enabled": Property("boolean", updatable=True),
+        "binding:vnic_type": Property(default="normal", updatable=True),
+        "value_specs": Property("map", default={}, updatable=True),
+        "qos_policy": Property(updatable=True),
+        "dns_name": Property(updatable=True),
+        "tags": Property("list", updatable=True),
+        "replacement_policy": Property(default="AUTO", updatable=True),
+        "no_fixed_ips": Property("boolean", default=False, updatable=True),
+        "propagate_uplink_status": Property("boolean"),
+    }
+    attributes = frozenset(
+        {
+            "admin_state_up",
+            "device_id",
+            "device_owner",
+            "fixed_ips",
+            "mac_address",
+            "name",
+            "network_id",
+            "security_groups",
+            "status",
+            "tenant_id",
+            "allowed_address_pairs",
+            "subnets",
+            "port_security_enabled",
+            "qos_policy_id",
+            "dns_assignment",
+            "network",
+            "propagate_uplink_status",
+        }
+    )
+
+    def validate(self, resource_name: str, props: Json) -> None:
+        """A port is on a network."""
+        if props["network"] is None and props["network_id"] is None:
+            from kubevnfm_lab.openstack.orchestration.types.base import Invalid
+
+            raise Invalid("Property error", f"resources.{resource_name}.properties", "Property network not assigned")
+
+    async def create(self, resource: Resource) -> None:
+        """Make the port."""
+        props, project_id = resource.props, resource.stack.project_id
+        await self.services.enter("neutron", "port_create")
+        if self.services.durations.port_create_s:
+            await asyncio.sleep(self.services.durations.port_create_s)
+        network = self.network(props["network"] or props["network_id"], project_id)
+        port = self.neutron.create_port(
+            project_id,
+            network,
+            fixed_ips=self._fixed_ips(props, project_id),
+            security_groups=self._groups(props, project_id),
+            name=props["name"] or resource.physical_name,
+            address_pairs=list(props["allowed_address_pairs"] or ()),
+            admin_state_up=props["admin_state_up"],
+            vnic_type=props["binding:vnic_type"],
+            port_security=props["port_security_enabled"] is not False,
+            device_owner=props["device_owner"] or "",
+            device_id=props["device_id"] or "",
+        )
+        if props["mac_address"]:
+            port.mac = props["mac_address"]
+        resource.physical_id = port.record_id
+        self._fill_pairs(port)
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Change the port."""
+        port = self.record(resource)
+        if port is None:
+            raise UpdateReplace
+        props, project_id = resource.props, resource.stack.project_id
+        await self.services.enter("neutron", "port_update")
+        if "fixed_ips" in changed:
+            self.neutron.readdress_port(port, self._fixed_ips(props, project_id) or [{}])
+        if "name" in changed:
+            port.name = props["name"] or resource.physical_name
+        if "allowed_address_pairs" in changed:
+            port.address_pairs = list(props["allowed_address_pairs"] or ())
+            self._fill_pairs(port)
+        if "security_groups" in changed:
+            groups = self._groups(props, project_id)
+            port.security_groups = groups if groups is not None else [self.neutron.default_group(project_id).record_id]
+        if "admin_state_up" in changed:
+            port.admin_state_up = props["admin_state_up"]
+        port.touched()
+
+    async def delete(self, resource: Resource) -> None:
+        """Delete the port."""
+        port = self.record(resource)
+        if port is not None:
+            await self.services.enter("neutron", "port_delete")
+            self.neutron.delete_port(port)
+
+    def record(self, resource: Resource) -> Port | None:
+        """Return the port."""
+        return self.neutron.ports.get(resource.physical_id or "")
+
+    def show(self, resource: Resource) -> Json:
+        """Return the port with its subnets."""
+        shown = super().show(resource)
+        if shown:
+            subnets = self.neutron.subnets
+            shown["subnets"] = [
+                subnets[ip["subnet_id"]].view() for ip in shown["fixed_ips"] if ip["subnet_id"] in subnets
+            ]
+        return shown
+
+    def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
+        """Return an attribute; the addresses, asked for most, without looking at the rest."""
+        port = self.record(resource)
+        if port is None:
+            return None
+        if name == "fixed_ips":
+            return follow([{"subnet_id": ip.subnet_id, "ip_address": ip.address} for ip in port.fixed_ips], path)
+        if name == "network":
+            network = self.neutron.networks.get(port.network_id)
+            return follow(network.view(), path) if network else None
+        return super().attribute(resource, name, path)
+
+    def _fixed_ips(self, props: Json, project_id: str) -> list[Json] | None:
+        if props["no_fixed_ips"]:
+            return []
+        if not props["fixed_ips"]:
+            return None
+        asked: list[Json] = []
+        for one in props["fixed_ips"]:
+            wanted: Json = {}
+            if one.get("ip_address"):
+                wanted["ip_address"] = one["ip_address"]
+            subnet = one.get("subnet") or one.get("subnet_id")
+            if subnet:
+                wanted["subnet_id"] = self.subnet(subnet, project_id).record_id
+            asked.append(wanted)
+        return asked
+
+    def _groups(self, props: Json, project_id: str) -> list[str] | None:
+        if props["security_groups"] is None:
+            return None
+        ids: list[str] = []
+        for name in props["security_groups"]:
+            found = self.neutron.find(self.neutron.security_groups, str(name), project_id)
+            if found is None:
+                raise not_found("neutron", "SecurityGroupNotFound", f"Security group {name} does not exist")
+            ids.append(found.record_id)
+        return ids
+
+    def _fill_pairs(self, port: Port) -> None:
+        for pair in port.address_pairs:
+            if not pair.get("mac_address"):
+                pair["mac_address"] = port.mac
+
+
+class NetType(NeutronType):
+    """OS::Neutron::Net."""
+
+    name = "OS::Neutron::Net"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "name": Property(updatable=True),
+        "admin_state_up": Property("boolean", default=True, updatable=True),
+        "shared": Property("boolean", default=False, updatable=True),
+        "tenant_id": Property(),
+        "port_security_enabled": Property("boolean", updatable=True),
+        "value_specs": Property("map", default={}, updatable=True),
+        "dhcp_agent_ids": Property("list", updatable=True),
+        "qos_policy": Property(updatable=True),
+        "dns_domain": Property(updatable=True),
+        "availability_zone_hints": Property("list"),
+        "tags": Property("list", updatable=True),
+    }
+    attributes = frozenset(
+        {
+            "status",
+            "name",
+            "subnets",
+            "admin_state_up",
+            "tenant_id",
+            "port_security_enabled",
+            "mtu",
+            "qos_policy_id",
+            "l2_adjacency",
+            "segments",
+        }
+    )
+
+    async def create(self, resource: Resource) -> None:
+        """Make the network."""
+        props = resource.props
+        await self.services.enter("neutron", "network_create")
+        made = self.neutron.create_network(
+            resource.stack.project_id,
+            name=props["name"] or resource.physical_name,
+            admin_state_up=props["admin_state_up"],
+            shared=props["shared"],
+            port_security=props["port_security_enabled"] is not False,
+        )
+        resource.physical_id = made.record_id
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Rename it."""
+        network = self.record(resource)
+        if network is None:
+            raise UpdateReplace
+        await self.services.enter("neutron", "network_update")
+        network.name = resource.props["name"] or resource.physical_name
+        network.admin_state_up = resource.props["admin_state_up"]
+        network.touched()
+
+    async def delete(self, resource: Resource) -> None:
+        """Delete it."""
+        network = self.record(resource)
+        if network is not None:
+            await self.services.enter("neutron", "network_delete")
+            self.neutron.delete_network(network)
+
+    def record(self, resource: Resource) -> Network | None:
+        """Return the network."""
+        return self.neutron.networks.get(resource.physical_id or "")
+
+
+class SubnetType(NeutronType):
+    """OS::Neutron::Subnet."""
+
+    name = "OS::Neutron::Subnet"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "network": Property(required=True, constraint="neutron.network"),
+        "cidr": Property(),
+        "name": Property(updatable=True),
+        "ip_version": Property("integer", default=4),
+        "gateway_ip": Property("any", default="auto", updatable=True),
+        "enable_dhcp": Property("boolean", default=True, updatable=True),
+        "allocation_pools": Property("list", updatable=True),
+        "dns_nameservers": Property("list", default=[], updatable=True),
+        "host_routes": Property("list", updatable=True),
+        "subnetpool": Property(),
+        "prefixlen": Property("integer"),
+        "tenant_id": Property(),
+        "ipv6_ra_mode": Property(),
+        "ipv6_address_mode": Property(),
+        "segment": Property(updatable=True),
+        "value_specs": Property("map", default={}, updatable=True),
+        "tags": Property("list", updatable=True),
+    }
+    attributes = frozenset(
+        {
+            "name",
+            "network_id",
+            "tenant_id",
+            "allocation_pools",
+            "gateway_ip",
+            "host_routes",
+            "ip_version",
+            "cidr",
+            "dns_nameservers",
+            "enable_dhcp",
+        }
+    )
+
+    async def create(self, resource: Resource) -> None:
+        """Make the subnet."""
+        props, project_id = resource.props, resource.stack.project_id
+        await self.services.enter("neutron", "subnet_create")
+        # An explicit null means no gateway; schema defaults cannot tell it from nothing given.
+        gateway = props["gateway_ip"] or "auto"
+        given = resource.definition.properties
+        if "gateway_ip" in given and given["gateway_ip"] is None:
+            gateway = None
+        made = self.neutron.create_subnet(
+            project_id,
+            self.network(props["network"], project_id),
+            cidr=str(props["cidr"] or ""),
+            name=props["name"] or resource.physical_name,
+            gateway=gateway or None,
+            pools=props["allocation_pools"] or (),
+            enable_dhcp=props["enable_dhcp"],
+            dns=list(props["dns_nameservers"] or ()),
+            host_routes=list(props["host_routes"] or ()),
+        )
+        resource.physical_id = made.record_id
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Rename it, or change what its machines are told."""
+        subnet = self.record(resource)
+        if subnet is None:
+            raise UpdateReplace
+        await self.services.enter("neutron", "subnet_update")
+        subnet.name = resource.props["name"] or resource.physical_name
+        subnet.enable_dhcp = resource.props["enable_dhcp"]
+        subnet.dns = list(resource.props["dns_nameservers"] or ())
+        subnet.touched()
+
+    async def delete(self, resource: Resource) -> None:
+        """Delete it."""
+        subnet = self.record(resource)
+        if subnet is not None:
+            await self.services.enter("neutron", "subnet_delete")
+            self.neutron.delete_subnet(subnet)
+
+    def record(self, resource: Resource) -> Subnet | None:
+        """Return the subnet."""
+        return self.neutron.subnets.get(resource.physical_id or "")
+
+
+class RouterType(NeutronType):
+    """OS::Neutron::Router."""
+
+    name = "OS::Neutron::Router"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "name": Property(updatable=True),
+        "external_gateway_info": Property("map", updatable=True),
+        "admin_state_up": Property("boolean", default=True, updatable=True),
+        "distributed": Property("boolean"),
+        "ha": Property("boolean"),
+        "l3_agent_ids": Property("list", updatable=True),
+        "value_specs": Property("map", default={}, updatable=True),
+        "availability_zone_hints": Property("list"),
+        "tags": Property("list", updatable=True),
+    }
+    attributes = frozenset({"status", "external_gateway_info", "name", "admin_state_up", "tenant_id"})
+
+    async def create(self, resource: Resource) -> None:
+        """Make the router."""
+        await self.services.enter("neutron", "router_create")
+        made = self.neutron.create_router(
+            resource.stack.project_id,
+            name=resource.props["name"] or resource.physical_name,
+            external_network_id=self._gateway(resource),
+        )
+        resource.physical_id = made.record_id
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Rename it or change its gateway."""
+        router = self.record(resource)
+        if router is None:
+            raise UpdateReplace
+        await self.services.enter("neutron", "router_update")
+        router.name = resource.props["name"] or resource.physical_name
+        router.external_network_id = self._gateway(resource)
+        router.touched()
+
+    async def delete(self, resource: Resource) -> None:
+        """Delete it."""
+        router = self.record(resource)
+        if router is not None:
+            await self.services.enter("neutron", "router_delete")
+            self.neutron.delete_router(router)
+
+    def record(self, resource: Resource) -> Router | None:
+        """Return the router."""
+        return self.neutron.routers.get(resource.physical_id or "")
+
+    def _gateway(self, resource: Resource) -> str | None:
+        gateway = resource.props["external_gateway_info"] or {}
+        name = gateway.get("network")
+        return self.network(name, resource.stack.project_id).record_id if name else None
+
+
+class RouterInterfaceType(NeutronType):
+    """OS::Neutron::RouterInterface."""
+
+    name = "OS::Neutron::RouterInterface"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "router": Property(required=True, constraint="neutron.router"),
+        "subnet": Property(constraint="neutron.subnet"),
+        "port": Property(constraint="neutron.port"),
+    }
+
+    async def create(self, resource: Resource) -> None:
+        """Connect the router."""
+        props, project_id = resource.props, resource.stack.project_id
+        await self.services.enter("neutron", "router_interface_create")
+        router = self.neutron.find(self.neutron.routers, str(props["router"]), project_id)
+        if router is None:
+            raise not_found("neutron", "RouterNotFound", f"Router {props['router']} could not be found")
+        if props["subnet"]:
+            subnet = self.subnet(props["subnet"], project_id)
+            self.neutron.add_router_interface(router, subnet)
+            resource.physical_id = f"{router.record_id}:subnet_id={subnet.record_id}"
+            return
+        port = self.neutron.find(self.neutron.ports, str(props["port"] or ""), project_id)
+        if port is None:
+            raise not_found("neutron", "PortNotFound", f"Port {props['port']} could not be found.")
+        self.neutron.bind(port, device_id=router.record_id, owner="network:router_interface")
+        router.interfaces[port.fixed_ips[0].subnet_id] = port.record_id
+        resource.physical_id = f"{router.record_id}:port_id={port.record_id}"
+
+    async def delete(self, resource: Resource) -> None:
+        """Disconnect the router."""
+        router_id, _, what = (resource.physical_id or "").partition(":")
+        kind, _, record_id = what.partition("=")
+        router = self.neutron.routers.get(router_id)
+        if router is None:
+            return
+        await self.services.enter("neutron", "router_interface_delete")
+        if kind == "subnet_id" and record_id in router.interfaces:
+            self.neutron.remove_router_interface(router, record_id)
+        elif kind == "port_id" and (port := self.neutron.ports.get(record_id)):
+            router.interfaces = {s: p for s, p in router.interfaces.items() if p != record_id}
+            self.neutron.unbind(port)
+
+    def record(self, resource: Resource) -> Record | None:
+        """Return its router."""
+        return self.neutron.routers.get((resource.physical_id or "").partition(":")[0])
+
+    def show(self, resource: Resource) -> Json:
+        """It has no attributes of its own."""
+        return {}
+
+
+class SecurityGroupType(NeutronType):
+    """OS::Neutron::SecurityGroup."""
+
+    name = "OS::Neutron::SecurityGroup"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "name": Property(updatable=True),
+        "description": Property(default="", updatable=True),
+        "rules": Property("list", default=[], updatable=True),
+    }
+
+    async def create(self, resource: Resource) -> None:
+        """Make the group and its rules."""
+        await self.services.enter("neutron", "security_group_create")
+        made = self.neutron.create_security_group(
+            resource.stack.project_id,
+            name=resource.props["name"] or resource.physical_name,
+            description=resource.props["description"] or "",
+        )
+        resource.physical_id = made.record_id
+        self._rules(resource, made)
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Make the rules anew."""
+        group = self.record(resource)
+        if group is None:
+            raise UpdateReplace
+        await self.services.enter("neutron", "security_group_update")
+        group.name = resource.props["name"] or resource.physical_name
+        group.description = resource.props["description"] or ""
+        group.rules.clear()
+        self.neutron.add_rule(group, direction="egress")
+        self._rules(resource, group)
+        group.touched()
+
+    async def delete(self, resource: Resource) -> None:
+        """Delete it."""
+        group = self.record(resource)
+        if group is not None:
+            await self.services.enter("neutron", "security_group_delete")
+            self.neutron.delete_security_group(group)
+
+    def record(self, resource: Resource) -> SecurityGroup | None:
+        """Return the group."""
+        return self.neutron.security_groups.get(resource.physical_id or "")
+
+    def _rules(self, resource: Resource, group: SecurityGroup) -> None:
+        for rule in resource.props["rules"] or ():
+            facts = {**rule, "direction": rule.get("direction") or "ingress"}
+            if facts.pop("remote_mode", None) == "remote_group_id" and not facts.get("remote_group_id"):
+                facts["remote_group_id"] = group.record_id
+            self.neutron.add_rule(group, **facts)
+
+
+class FloatingIpType(NeutronType):
+    """OS::Neutron::FloatingIP."""
+
+    name = "OS::Neutron::FloatingIP"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "floating_network": Property(required=True, constraint="neutron.network"),
+        "floating_subnet": Property(constraint="neutron.subnet"),
+        "port_id": Property(updatable=True, constraint="neutron.port"),
+        "fixed_ip_address": Property(updatable=True),
+        "floating_ip_address": Property(),
+        "value_specs": Property("map", default={}),
+        "dns_name": Property(updatable=True),
+        "dns_domain": Property(updatable=True),
+    }
+    attributes = frozenset(
+        {"router_id", "tenant_id", "floating_network_id", "fixed_ip_address", "floating_ip_address", "port_id"}
+    )
+
+    async def create(self, resource: Resource) -> None:
+        """Take an address of the external network."""
+        props, project_id = resource.props, resource.stack.project_id
+        await self.services.enter("neutron", "floatingip_create")
+        made = self.neutron.create_floating_ip(
+            project_id,
+            self.network(props["floating_network"], project_id),
+            port=self._port(resource),
+            fixed_address=props["fixed_ip_address"],
+        )
+        resource.physical_id = made.record_id
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Let it lead to another port."""
+        floating = self.neutron.floating_ips.get(resource.physical_id or "")
+        if floating is None:
+            raise UpdateReplace
+        await self.services.enter("neutron", "floatingip_update")
+        self.neutron.associate(floating, self._port(resource), resource.props["fixed_ip_address"])
+
+    async def delete(self, resource: Resource) -> None:
+        """Give it back."""
+        floating = self.neutron.floating_ips.get(resource.physical_id or "")
+        if floating is not None:
+            await self.services.enter("neutron", "floatingip_delete")
+            self.neutron.delete_floating_ip(floating)
+
+    def record(self, resource: Resource) -> Record | None:
+        """Return the floating IP."""
+        return self.neutron.floating_ips.get(resource.physical_id or "")
+
+    def _port(self, resource: Resource) -> Port | None:
+        wanted = resource.props["port_id"]
+        if not wanted:
+            return None
+        port = self.neutron.find(self.neutron.ports, str(wanted), resource.stack.project_id)
+        if port is None:
+            raise ServiceError("neutron", 404, "PortNotFound", f"Port {wanted} could not be found.")
+        return port
+
+
+class FloatingIpAssociationType(NeutronType):
+    """OS::Neutron::FloatingIPAssociation."""
+
+    name = "OS::Neutron::FloatingIPAssociation"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "floatingip_id": Property(required=True, updatable=True),
+        "port_id": Property(required=True, updatable=True, constraint="neutron.port"),
+        "fixed_ip_address": Property(updatable=True),
+    }
+
+    async def create(self, resource: Resource) -> None:
+        """Let the floating IP lead to the port."""
+        props = resource.props
+        await self.services.enter("neutron", "floatingip_update")
+        floating = self.neutron.floating_ips.get(str(props["floatingip_id"]))
+        port = self.neutron.find(self.neutron.ports, str(props["port_id"]), resource.stack.project_id)
+        if floating is None or port is None:
+            message = f"Floating IP {props['floatingip_id']} could not be found"
+            raise not_found("neutron", "FloatingIPNotFound", message)
+        self.neutron.associate(floating, port, props["fixed_ip_address"])
+        resource.physical_id = floating.record_id
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Let it lead elsewhere."""
+        await self.create(resource)
+
+    async def delete(self, resource: Resource) -> None:
+        """Let it lead nowhere."""
+        floating = self.neutron.floating_ips.get(resource.physical_id or "")
+        if floating is not None:
+            await self.services.enter("neutron", "floatingip_update")
+            self.neutron.associate(floating, None)
+
+    def record(self, resource: Resource) -> Record | None:
+        """Return the floating IP."""
+        return self.neutron.floating_ips.get(resource.physical_id or "")
+
+
+NETWORK_TYPES: Final[Sequence[type[ResourceType]]] = (
+    PortType,
+    NetType,
+    SubnetType,
+    RouterType,
+    RouterInterfaceType,
+    SecurityGroupType,
+    FloatingIpType,
+    FloatingIpAssociationType,
+)

@@ -1,0 +1,74 @@
+"""How much a project may hold, and how much it holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_lab.openstack.settings import UNLIMITED
+
+QUOTA_NAMES: Final = (
+    "instances",
+    "cores",
+    "ram",
+    "key_pairs",
+    "server_groups",
+    "network",
+    "subnet",
+    "port",
+    "router",
+    "floatingip",
+    "security_group",
+    "volumes",
+    "gigabytes",
+    "snapshots",
+)
+"""Names as Nova (ram in MiB), Neutron and Cinder (gigabytes) have them; they do not overlap."""
+
+
+class Quotas:
+    """The limits of every project and its use, counted as things come and go."""
+
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        self.limits: dict[str, int] = dict.fromkeys(QUOTA_NAMES, UNLIMITED)
+        self.change(limits)
+        self._used: dict[str, Counter[str]] = {}
+
+    def change(self, limits: Mapping[str, Any]) -> None:
+        """Set the named limits (-1: none); raise ValueError naming the first that does not fit, changing nothing."""
+        for name, value in limits.items():
+            if name not in QUOTA_NAMES:
+                raise ValueError(f"{name}: no such quota; there are {', '.join(QUOTA_NAMES)}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < UNLIMITED:
+                raise ValueError(f"{name}: a whole number, -1 or more, expected, got {value!r}")
+        self.limits.update(limits)
+
+    def used(self, project_id: str, name: str) -> int:
+        """Return how much of a thing the project holds."""
+        return self._of(project_id)[name]
+
+    def exceeded(self, project_id: str, **wanted: int) -> list[str]:
+        """Return the names whose limit would not hold what is wanted on top."""
+        used = self._of(project_id)
+        return [
+            name
+            for name, count in wanted.items()
+            if (limit := self.limits[name]) != UNLIMITED and used[name] + count > limit
+        ]
+
+    def take(self, project_id: str, **amounts: int) -> None:
+        """Count what the project now holds on top."""
+        used = self._of(project_id)
+        for name, amount in amounts.items():
+            used[name] += amount
+
+    def give_back(self, project_id: str, **amounts: int) -> None:
+        """Count what the project holds no longer."""
+        self._of(project_id).subtract(amounts)
+
+    def _of(self, project_id: str) -> Counter[str]:
+        counter = self._used.get(project_id)
+        if counter is None:
+            counter = self._used[project_id] = Counter()
+        return counter

@@ -1,0 +1,91 @@
+"""What can be set about the stand-in cloud: who may come in, how much fits, and how long things take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+UNLIMITED: Final = -1
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """One user and the project it works in."""
+
+    username: str = "nfv"
+    password: str = field(default="nfv", repr=False)
+    project: str = "nfv"
+    domain: str = "Default"
+    roles: tuple[str, ...] = ("member", "reader", "heat_stack_owner")
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """A size of server."""
+
+    flavor_id: str
+    name: str
+    vcpus: int
+    ram_mib: int
+    disk_gib: int
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    fits: bool = True
+    """Whether any host has that much; if not, a server of it ends as "No valid host was found"."""
+
+
+FLAVORS: Final = (
+    Flavor("1", "m1.tiny", 1, 512, 1),
+    Flavor("2", "m1.small", 1, 2048, 20),
+    Flavor("3", "m1.medium", 2, 4096, 40),
+    Flavor("4", "m1.large", 4, 8192, 80),
+    Flavor("5", "m1.impossible", 1, 9_000_000, 1, fits=False),
+)
+
+
+@dataclass
+class Durations:
+    """How long the cloud takes for things, in seconds; by default nothing takes time.
+
+    Changed while the lab runs by ``PUT /lab/v1/settings``.
+    """
+
+    server_create_s: float = 0.0
+    server_delete_s: float = 0.0
+    server_action_s: float = 0.0
+    port_create_s: float = 0.0
+    volume_create_s: float = 0.0
+    volume_attach_s: float = 0.0
+    stack_minute_s: float = 60.0
+    """The length of one of a stack's ``timeout_mins``; a test makes it short."""
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Set the named durations; raise ValueError naming the first field that does not fit, changing nothing."""
+        known = {spec.name for spec in fields(self)}
+        for name, value in values.items():
+            if name not in known:
+                raise ValueError(f"{name}: no such setting; there are {', '.join(sorted(known))}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise ValueError(f"{name}: a number of seconds, 0 or more, expected, got {value!r}")
+        for name, value in values.items():
+            setattr(self, name, float(value))
+
+
+@dataclass(frozen=True)
+class CloudSettings:
+    """Everything an operator of the lab can set about its cloud before it starts."""
+
+    credentials: tuple[Credentials, ...] = (Credentials(),)
+    region: str = "RegionOne"
+    token_lifetime_s: float = 3600.0
+    flavors: tuple[Flavor, ...] = FLAVORS
+    images: tuple[str, ...] = ("dummy", "ubuntu")
+    compute_hosts: int = 8
+    """Hosts compute1, compute2, ...; anti-affinity groups hold at most that many servers."""
+    create_retries: int = 5
+    """How often Heat tries again to create a server that went to ERROR (its action_retry_limit)."""
+    deleted_stacks_kept: int = 2000
+    """How many deleted stacks can still be shown by id."""
+    durations: Durations = field(default_factory=Durations)
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    """Limits by name (see ``quotas.QUOTA_NAMES``); what is not named has none."""

@@ -1,0 +1,195 @@
+"""Cinder: volumes that only exist as records, and what is attached to what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubevnfm_lab.openstack.errors import ServiceError, bad_request, not_found
+from kubevnfm_lab.openstack.ids import new_uuid, now_micro
+from kubevnfm_lab.openstack.quotas import Quotas
+from kubevnfm_lab.openstack.settings import Durations
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A volume in a server."""
+
+    attachment_id: str
+    server_id: str
+    device: str
+    attached_at: str
+
+
+@dataclass(kw_only=True, slots=True)
+class Volume:
+    """A virtual disk."""
+
+    volume_id: str = field(default_factory=new_uuid)
+    project_id: str
+    user_id: str
+    size_gib: int
+    name: str = ""
+    description: str | None = None
+    image_id: str | None = None
+    snapshot_id: str | None = None
+    volume_type: str = "__DEFAULT__"
+    availability_zone: str = "nova"
+    metadata: dict[str, str] = field(default_factory=dict)
+    status: str = "creating"
+    created_at: str = field(default_factory=now_micro)
+    updated_at: str = field(default_factory=now_micro)
+    attachments: list[Attachment] = field(default_factory=list)
+
+    def view(self, base: str) -> dict[str, Any]:
+        """Return it as the API shows it in detail; ``base`` starts its links."""
+        shown: dict[str, Any] = {
+            "id": self.volume_id,
+            "status": self.status,
+            "size": self.size_gib,
+            "availability_zone": self.availability_zone,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "name": self.name,
+            "description": self.description,
+            "volume_type": self.volume_type,
+            "snapshot_id": self.snapshot_id,
+            "source_volid": None,
+            "metadata": self.metadata,
+            "links": self.links(base),
+            "user_id": self.user_id,
+            "bootable": "true" if self.image_id else "false",
+            "encrypted": False,
+            "replication_status": None,
+            "consistencygroup_id": None,
+            "multiattach": False,
+            "attachments": [
+                {
+                    "id": self.volume_id,
+                    "attachment_id": one.attachment_id,
+                    "volume_id": self.volume_id,
+                    "server_id": one.server_id,
+                    "host_name": None,
+                    "device": one.device,
+                    "attached_at": one.attached_at,
+                }
+                for one in self.attachments
+            ],
+            "os-vol-tenant-attr:tenant_id": self.project_id,
+        }
+        if self.image_id:
+            shown["volume_image_metadata"] = {"image_id": self.image_id}
+        return shown
+
+    def links(self, base: str) -> list[dict[str, str]]:
+        """Return the links that every answer about it has."""
+        return [
+            {"rel": "self", "href": f"{base}/v3/{self.project_id}/volumes/{self.volume_id}"},
+            {"rel": "bookmark", "href": f"{base}/{self.project_id}/volumes/{self.volume_id}"},
+        ]
+
+
+class Cinder:
+    """All volumes of the cloud."""
+
+    def __init__(self, quotas: Quotas, durations: Durations) -> None:
+        self._quotas, self._durations = quotas, durations
+        self.volumes: dict[str, Volume] = {}
+
+    def begin(self, project_id: str, user_id: str, body: Mapping[str, Any]) -> Volume:
+        """Take a volume into the books, in status creating; raise what the API refuses."""
+        size = body.get("size")
+        if isinstance(size, str) and size.isdigit():
+            size = int(size)
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise bad_request(
+                "cinder", f"Invalid input received: Invalid input for field/attribute size. Value: {size}."
+            )
+        if self._quotas.exceeded(project_id, volumes=1):
+            message = f"VolumeLimitExceeded: Maximum number of volumes allowed ({self._quotas.limits['volumes']}) exceeded for quota 'volumes'."
+            raise ServiceError("cinder", 413, "VolumeLimitExceeded", message)
+        if self._quotas.exceeded(project_id, gigabytes=size):
+            used = self._quotas.used(project_id, "gigabytes")
+            limit = self._quotas.limits["gigabytes"]
+            message = (
+                f"VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota."
+                f" Requested {size}G, quota is {limit}G and {used}G has been consumed."
+            )
+            raise ServiceError("cinder", 413, "VolumeSizeExceedsAvailableQuota", message)
+        self._quotas.take(project_id, volumes=1, gigabytes=size)
+        made = Volume(
+            project_id=project_id,
+            user_id=user_id,
+            size_gib=size,
+            name=str(body.get("name") or ""),
+            description=body.get("description"),
+            image_id=body.get("imageRef"),
+            snapshot_id=body.get("snapshot_id"),
+            volume_type=str(body.get("volume_type") or "__DEFAULT__"),
+            availability_zone=str(body.get("availability_zone") or "nova"),
+            metadata=dict(body.get("metadata") or {}),
+        )
+        self.volumes[made.volume_id] = made
+        return made
+
+    async def make(self, volume: Volume) -> None:
+        """Make a volume available."""
+        if self._durations.volume_create_s:
+            await asyncio.sleep(self._durations.volume_create_s)
+        if volume.status == "creating":
+            self._now(volume, "available")
+
+    def attach(self, volume: Volume, server_id: str, device: str = "") -> Attachment:
+        """Put a volume into a server; raise BadRequest unless it is available."""
+        if volume.status not in ("available", "reserved"):
+            raise bad_request(
+                "cinder",
+                f"Invalid volume: Volume {volume.volume_id} status must be available or downloading to reserve, but"
+                f" the current status is {volume.status}.",
+            )
+        made = Attachment(new_uuid(), server_id, device or "/dev/vdb", now_micro())
+        volume.attachments.append(made)
+        self._now(volume, "in-use")
+        return made
+
+    def detach(self, volume: Volume, server_id: str) -> None:
+        """Take a volume out of a server."""
+        volume.attachments = [one for one in volume.attachments if one.server_id != server_id]
+        if not volume.attachments and volume.status == "in-use":
+            self._now(volume, "available")
+
+    def extend(self, volume: Volume, size_gib: int) -> None:
+        """Make a volume larger."""
+        if size_gib <= volume.size_gib:
+            message = f"New size for extend must be greater than current size. (current: {volume.size_gib}, extended: {size_gib})."
+            raise bad_request("cinder", f"Invalid input received: {message}")
+        self._quotas.take(volume.project_id, gigabytes=size_gib - volume.size_gib)
+        volume.size_gib = size_gib
+        self._now(volume, volume.status)
+
+    def delete(self, volume: Volume) -> None:
+        """Delete a volume; raise BadRequest while it is attached."""
+        if volume.volume_id not in self.volumes:
+            return
+        if volume.attachments:
+            raise bad_request(
+                "cinder",
+                "Invalid volume: Volume status must be available or error or error_restoring or error_extending or"
+                " error_managing and must not be migrating, attached, belong to a group, have snapshots, awaiting a"
+                " transfer, or be disassociated from snapshots after volume transfer.",
+            )
+        del self.volumes[volume.volume_id]
+        self._quotas.give_back(volume.project_id, volumes=1, gigabytes=volume.size_gib)
+
+    def get(self, volume_id: str) -> Volume:
+        """Return a volume; raise Cinder's 404."""
+        found = self.volumes.get(volume_id)
+        if found is None:
+            raise not_found("cinder", "VolumeNotFound", f"Volume {volume_id} could not be found.")
+        return found
+
+    def _now(self, volume: Volume, status: str) -> None:
+        volume.status = status
+        volume.updated_at = now_micro()

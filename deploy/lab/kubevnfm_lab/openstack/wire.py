@@ -1,0 +1,170 @@
+"""One HTTP call to one service: faults and count first, then the token, then the handler, then the service's errors."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from kubevnfm_lab.openstack.errors import ServiceError, bad_request
+from kubevnfm_lab.openstack.identity.tokens import Identity, Token
+from kubevnfm_lab.openstack.ids import new_request_id
+from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Gate:
+    """What every call passes, over HTTP or from Heat to its neighbours: it is counted, then faults may meet it."""
+
+    def __init__(self, faults: Faults, ledger: Ledger) -> None:
+        self._faults, self._ledger = faults, ledger
+
+    async def enter(self, part: str, verb: str, node: str = "") -> None:
+        """Return when the call may go on; raise what the faults say."""
+        self._ledger.count(part, verb, node=node)
+        await self._faults.check(part, verb, node=node)
+
+
+class Call:
+    """A call on its way through a handler."""
+
+    __slots__ = ("body", "request", "token")
+
+    def __init__(self, request: web.Request, token: Token, body: Json) -> None:
+        self.request, self.token, self.body = request, token, body
+
+    @property
+    def project_id(self) -> str:
+        """The project of the caller's token."""
+        return self.token.project.project_id
+
+    def path(self, name: str) -> str:
+        """Return a variable of the route."""
+        return self.request.match_info[name]
+
+    def query(self, name: str) -> str | None:
+        """Return the first value of a query parameter."""
+        return self.request.query.get(name)
+
+    def queries(self, name: str) -> list[str]:
+        """Return all values of a query parameter."""
+        return list(self.request.query.getall(name, ()))
+
+    def part_of_body(self, part: str, key: str) -> Json:
+        """Return the object under ``key`` in the body; raise the service's 400 naming it if there is none."""
+        value = self.body.get(key)
+        if not isinstance(value, dict):
+            raise bad_request(part, f"Invalid input for field/attribute {key}: an object is expected.")
+        return value
+
+
+Handler = Callable[[Call], Awaitable[web.StreamResponse]]
+NodeOf = Callable[[Call], str]
+
+
+class Wire:
+    """The routes of one service under its prefix."""
+
+    def __init__(self, part: str, prefix: str, app: web.Application, *, gate: Gate, identity: Identity) -> None:
+        self.part, self.prefix = part, prefix
+        self._app, self._gate, self._identity = app, gate, identity
+
+    def route(
+        self,
+        method: str,
+        path: str,
+        verb: str,
+        handler: Handler,
+        *,
+        open_to_all: bool = False,
+        raw_body: bool = False,
+        node: NodeOf | None = None,
+    ) -> None:
+        """Serve ``method prefix+path``; ``verb`` is its name for faults and counts, ``node`` finds the machine's."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            request_id = new_request_id()
+            try:
+                body = {} if raw_body or method not in _WITH_BODY else await self._json(request)
+                call = Call(request, NOBODY, body)
+                await self._gate.enter(self.part, verb, node(call) if node else "")
+                if not open_to_all:
+                    call.token = self._token(request)
+                response = await handler(call)
+            except ServiceError as error:
+                response = self.refusal(error)
+            except FaultInjected as fault:
+                kind = "HTTPInternalServerError" if fault.status == 500 else "FaultInjected"
+                response = self.refusal(ServiceError(self.part, fault.status, kind, fault.message))
+            except ConnectionDropped:
+                return drop(request)
+            if not response.prepared:
+                response.headers["X-OpenStack-Request-ID"] = request_id
+            return response
+
+        self._app.router.add_route(method, self.prefix + path, answer)
+
+    def refusal(self, error: ServiceError) -> web.Response:
+        """Return the answer to a refused call, in the service's own form."""
+        body = error.body()
+        if isinstance(body, str):
+            return web.Response(text=body, status=error.status, content_type="text/html")
+        response = json_answer(body, error.status)
+        if error.status == 401:
+            response.headers["WWW-Authenticate"] = 'Keystone uri="/identity"'
+        return response
+
+    def _token(self, request: web.Request) -> Token:
+        token = self._identity.find(request.headers.get("X-Auth-Token", ""))
+        if token is None:
+            message = "The request you have made requires authentication."
+            raise ServiceError("keystone", 401, "Unauthorized", message)
+        return token
+
+    async def _json(self, request: web.Request) -> Json:
+        if not request.can_read_body:
+            return {}
+        raw = await request.read()
+        if not raw:
+            return {}
+        try:
+            body = json.loads(raw)
+        except ValueError as error:
+            raise bad_request(self.part, f"Malformed request body: {error}", "HTTPBadRequest") from error
+        if body is None:
+            return {}
+        if not isinstance(body, dict):
+            return {"": body}
+        return body
+
+
+def drop(request: web.Request) -> web.Response:
+    """Close the connection without an answer; the returned one is never sent."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=499)
+
+
+def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """Return a JSON answer."""
+    return web.Response(body=json.dumps(body).encode(), status=status, headers=headers, content_type="application/json")
+
+
+def no_content(status: int = 204) -> web.Response:
+    """Return an answer without a body."""
+    return web.Response(status=status)
+
+
+def base_url(request: web.Request) -> str:
+    """Return the scheme and address by which the client reached the lab, for links."""
+    return f"{request.scheme}://{request.host}"
+
+
+NOBODY: Final = Token.nobody()
