@@ -1,0 +1,90 @@
+"""TenantCapacity: flavors, and what the tenant's quotas leave free, from Nova, Neutron and Cinder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_infra_openstack.adapters.tenants import Tenant
+from kubevnfm_infra_openstack.adapters.together import together
+from kubevnfm_infra_openstack.domain.quota import (
+    CORES,
+    FLOATING_IPS,
+    PORTS,
+    RAM,
+    SERVERS,
+    VOLUME_GIB,
+    VOLUMES,
+    Flavor,
+)
+
+_FLAVORS_KEPT_S: Final = 60.0
+_NOVA: Final = {
+    SERVERS: ("maxTotalInstances", "totalInstancesUsed"),
+    CORES: ("maxTotalCores", "totalCoresUsed"),
+    RAM: ("maxTotalRAMSize", "totalRAMUsed"),
+}
+_CINDER: Final = {
+    VOLUMES: ("maxTotalVolumes", "totalVolumesUsed"),
+    VOLUME_GIB: ("maxTotalVolumeGigabytes", "totalGigabytesUsed"),
+}
+_NEUTRON: Final = {PORTS: "port", FLOATING_IPS: "floatingip"}
+_UNTOLD: Final = frozenset({400, 403, 404, 405, 501})
+"""The tenant may not see its quotas, or the cloud has no such extension: then nothing is known to be limited."""
+
+
+class TenantCapacity:
+    """What one tenant may still use."""
+
+    def __init__(self, tenant: Tenant, *, now: Callable[[], float]) -> None:
+        self._tenant, self._now = tenant, now
+        self._flavors: Mapping[str, Flavor] = {}
+        self._flavors_until = 0.0
+
+    async def flavors(self) -> Mapping[str, Flavor]:
+        """See CapacityPort; kept for a minute, for operators add flavors seldom and nothing depends on the last."""
+        if self._now() >= self._flavors_until:
+            response = await self._tenant.call("compute", "GET", "/flavors/detail", query={"limit": "1000"})
+            flavors: dict[str, Flavor] = {}
+            for document in response.json()["flavors"]:
+                flavor = Flavor(vcpus=int(document["vcpus"]), ram_mib=int(document["ram"]))
+                flavors[document["id"]] = flavors[document["name"]] = flavor
+            self._flavors, self._flavors_until = flavors, self._now() + _FLAVORS_KEPT_S
+        return self._flavors
+
+    async def free(self, resources: Sequence[str]) -> Mapping[str, int]:
+        """See CapacityPort; asks only the services that are concerned, side by side."""
+        asked = frozenset(resources)
+        told = await together(
+            ask(asked & names.keys())
+            for names, ask in ((_NOVA, self._nova), (_NEUTRON, self._neutron), (_CINDER, self._cinder))
+            if asked & names.keys()
+        )
+        return {name: amount for part in told for name, amount in part.items()}
+
+    async def _nova(self, names: frozenset[str]) -> Mapping[str, int]:
+        return await self._limits("compute", {name: _NOVA[name] for name in names})
+
+    async def _cinder(self, names: frozenset[str]) -> Mapping[str, int]:
+        return await self._limits("block_storage", {name: _CINDER[name] for name in names})
+
+    async def _limits(self, service: str, pairs: Mapping[str, tuple[str, str]]) -> Mapping[str, int]:
+        response = await self._tenant.call(service, "GET", "/limits", fine=_UNTOLD)
+        if not response.ok:
+            return {}
+        absolute = response.json()["limits"]["absolute"]
+        told = {name: (absolute.get(limit, -1), absolute.get(used, 0)) for name, (limit, used) in pairs.items()}
+        return {name: limit - used for name, (limit, used) in told.items() if limit >= 0}
+
+    async def _neutron(self, names: frozenset[str]) -> Mapping[str, int]:
+        project = await self._tenant.project_id()
+        response = await self._tenant.call("network", "GET", f"/quotas/{project}/details.json", fine=_UNTOLD)
+        if not response.ok:
+            return {}
+        quota: Mapping[str, Any] = response.json()["quota"]
+        told = {name: quota.get(_NEUTRON[name]) for name in names}
+        return {
+            name: detail["limit"] - detail.get("used", 0) - detail.get("reserved", 0)
+            for name, detail in told.items()
+            if isinstance(detail, Mapping) and detail.get("limit", -1) >= 0
+        }

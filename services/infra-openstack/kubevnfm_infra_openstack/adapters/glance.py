@@ -1,0 +1,88 @@
+"""GlanceImages: the images of a VNF, found again by name and tag (Image API v2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Final
+
+from kubevnfm_infra_openstack.adapters.tenants import Tenant
+from kubevnfm_infra_openstack.adapters.together import together
+
+_WAIT_FOR_CHUNK_S: Final = 120.0
+_UPLOAD_S: Final = 3600.0
+
+
+class GlanceImages:
+    """Images of one tenant that carry an instance's tag."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
+
+    async def ensure(
+        self,
+        name: str,
+        *,
+        tag: str,
+        disk_format: str,
+        container_format: str,
+        content: Callable[[], AsyncIterator[bytes]],
+    ) -> str:
+        """See ImagePort. An image whose upload an earlier delivery did not finish is deleted and made anew."""
+        for document in await self._tagged(tag):
+            if document["name"] == name and document["status"] == "active":
+                return str(document["id"])
+            if document["name"] == name:
+                await self._delete(document["id"])
+        chunks = content()
+        first = await anext(chunks, b"")  # a file that is missing is told before an image is made for it
+        response = await self._tenant.call(
+            "image",
+            "POST",
+            "/images",
+            body={
+                "name": name,
+                "disk_format": disk_format,
+                "container_format": container_format,
+                "visibility": "private",
+                "tags": [tag],
+            },
+        )
+        image_id = str(response.json()["id"])
+        await self._tenant.call(
+            "image",
+            "PUT",
+            f"/images/{image_id}/file",
+            content=_blocking(first, chunks, asyncio.get_running_loop()),
+            headers={"Content-Type": "application/octet-stream"},
+            timeout_s=_UPLOAD_S,
+        )
+        return image_id
+
+    async def tagged(self, tag: str) -> Mapping[str, str]:
+        """See ImagePort."""
+        return {str(d["name"]): str(d["id"]) for d in await self._tagged(tag) if d["status"] == "active"}
+
+    async def delete_tagged(self, tag: str) -> int:
+        """See ImagePort."""
+        documents = await self._tagged(tag)
+        await together(self._delete(document["id"]) for document in documents)
+        return len(documents)
+
+    async def _tagged(self, tag: str) -> list[Mapping[str, Any]]:
+        response = await self._tenant.call("image", "GET", "/images", query={"tag": tag, "limit": "100"})
+        return [d for d in response.json()["images"] if tag in d.get("tags", ())]
+
+    async def _delete(self, id: str) -> None:
+        await self._tenant.call("image", "DELETE", f"/images/{id}", fine=frozenset({404}))
+
+
+def _blocking(first: bytes, chunks: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+    """Yield the chunks in the uploading thread while the loop goes on; no more than one is in memory."""
+
+    async def following() -> bytes | None:
+        return await anext(chunks, None)
+
+    yield first
+    while (chunk := asyncio.run_coroutine_threadsafe(following(), loop).result(_WAIT_FOR_CHUNK_S)) is not None:
+        yield chunk

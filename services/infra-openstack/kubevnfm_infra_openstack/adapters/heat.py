@@ -1,0 +1,253 @@
+"""HeatStacks: the StackPort over the Orchestration API v1, with Nova and Neutron for what Heat does not tell."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import requests
+
+from kubevnfm_infra_openstack.adapters.tenants import Tenant, said
+from kubevnfm_infra_openstack.adapters.together import together
+from kubevnfm_infra_openstack.domain.errors import QuotaExceeded, StackNameTaken, StackRefused, VimRefused
+from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER
+from kubevnfm_infra_openstack.domain.stack import (
+    FloatingIp,
+    HeatResource,
+    NeutronPort,
+    NovaServer,
+    Stack,
+    StackContents,
+    StackOrder,
+    StackState,
+    state_of,
+)
+from kubevnfm_infra_openstack.domain.watch import StackWatch
+
+_IDS_PER_CALL: Final = 80
+"""Ids in one query string: 80 UUIDs are 3.2 kB, below every proxy's limit for a URL."""
+_SINGLE_SERVERS: Final = 3
+"""Up to here one GET per server, side by side; above, the tenant's list of what changed since the stack was made."""
+_PAGE: Final = 500
+_CLOCK_SLACK: Final = timedelta(minutes=5)
+_DEEPEST: Final = 6
+_SUBNETS_KEPT: Final = 5_000
+
+
+class HeatStacks:
+    """The stacks of one tenant."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
+        self._watch = StackWatch(self._list_by_id)
+        self._cidr_by_subnet_id: dict[str, str] = {}
+        """A subnet's CIDR never changes (Neutron refuses it), so it is asked for once."""
+
+    async def find(self, name: str, *, tag: str) -> Stack | None:
+        """See StackPort."""
+        response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
+        for document in response.json()["stacks"]:
+            stack = _stack(document)
+            if stack.name != name or stack.state is StackState.GONE:
+                continue
+            if tag not in stack.tags:
+                raise StackNameTaken(name)
+            return stack
+        return None
+
+    async def create(self, order: StackOrder) -> Stack:
+        """See StackPort."""
+        response = await self._tenant.call(
+            "orchestration",
+            "POST",
+            "/stacks",
+            body={
+                "stack_name": order.name,
+                "template": order.template,
+                "files": dict(order.files),
+                "parameters": dict(order.parameters),
+                "tags": ",".join(order.tags),
+                "disable_rollback": True,
+                "timeout_mins": max(1, math.ceil(order.timeout_s / 60)),
+            },
+            fine=frozenset({400, 403, 409, 413}),
+        )
+        if response.status_code == 409:
+            raise StackNameTaken(order.name)
+        if not response.ok:
+            raise _refusal(response)
+        return Stack(id=response.json()["stack"]["id"], name=order.name, state=StackState.MAKING, tags=order.tags)
+
+    async def delete(self, stack: Stack) -> None:
+        """See StackPort."""
+        await self._tenant.call("orchestration", "DELETE", f"/stacks/{stack.name}/{stack.id}", fine=frozenset({404}))
+
+    async def settle(self, stack: Stack, *, until: frozenset[StackState], within_s: float) -> Stack | None:
+        """See StackPort."""
+        return await self._watch.settle(stack, until=until, within_s=within_s)
+
+    async def resources(self, stack: Stack) -> Sequence[HeatResource]:
+        """See StackPort."""
+        response = await self._tenant.call(
+            "orchestration",
+            "GET",
+            f"/stacks/{stack.name}/{stack.id}/resources",
+            query={"nested_depth": _DEEPEST},
+            fine=frozenset({404}),
+        )
+        return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
+
+    async def contents(self, stack: Stack) -> StackContents:
+        """See StackPort."""
+        resources = await self.resources(stack)
+        ids = {kind: [r.physical_id for r in resources if r.type == kind and r.physical_id] for kind in _DETAILED}
+        servers, (ports, floating_documents) = await asyncio.gather(
+            self._servers(ids[SERVER], stack.created_at),
+            together([self._neutron("ports", ids[PORT]), self._neutron("floatingips", ids[FLOATING_IP])]),
+        )
+        floating = [_floating_ip(document) for document in floating_documents]
+        address_by_port = {f.port_id: f.address for f in floating if f.port_id}
+        found = {p["id"]: _port(p, address_by_port.get(p["id"])) for p in ports}
+        return StackContents(
+            resources=resources,
+            server_by_id={s.id: s for s in servers},
+            port_by_id=found,
+            floating_by_id={f.id: f for f in floating},
+            cidr_by_subnet_id=await self._cidrs({subnet_id for p in found.values() for subnet_id in p.subnet_ids}),
+        )
+
+    async def close(self) -> None:
+        """End the watch."""
+        await self._watch.close()
+
+    async def _list_by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
+        pages = await together(
+            self._tenant.call("orchestration", "GET", "/stacks", query=[("id", one) for one in chunk])
+            for chunk in _chunks(ids)
+        )
+        found = [_stack(document) for page in pages for document in page.json()["stacks"]]
+        wanted = frozenset(ids)
+        return {stack.id: stack for stack in found if stack.id in wanted}
+
+    async def _servers(self, ids: Sequence[str], since: datetime | None) -> Sequence[NovaServer]:
+        if len(ids) <= _SINGLE_SERVERS or since is None:
+            answers = await together(
+                self._tenant.call("compute", "GET", f"/servers/{one}", fine=frozenset({404})) for one in ids
+            )
+            return [_server(answer.json()["server"]) for answer in answers if answer.ok]
+        wanted, found = set(ids), []
+        # Nova filters by id for administrators only, but by time for everybody
+        query = {"limit": str(_PAGE), "changes-since": (since - _CLOCK_SLACK).astimezone(UTC).isoformat()}
+        while wanted:
+            page = (await self._tenant.call("compute", "GET", "/servers/detail", query=query)).json()["servers"]
+            for document in page:
+                if document["id"] in wanted:
+                    wanted.discard(document["id"])
+                    found.append(_server(document))
+            if len(page) < _PAGE:
+                break
+            query["marker"] = page[-1]["id"]
+        return found
+
+    async def _cidrs(self, subnet_ids: set[str]) -> Mapping[str, str]:
+        if len(self._cidr_by_subnet_id) > _SUBNETS_KEPT:
+            self._cidr_by_subnet_id.clear()
+        for document in await self._neutron("subnets", sorted(subnet_ids - self._cidr_by_subnet_id.keys())):
+            self._cidr_by_subnet_id[document["id"]] = document["cidr"]
+        return {one: self._cidr_by_subnet_id[one] for one in subnet_ids if one in self._cidr_by_subnet_id}
+
+    async def _neutron(self, collection: str, ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        pages = await together(
+            self._tenant.call("network", "GET", f"/{collection}", query=[("id", one) for one in chunk])
+            for chunk in _chunks(ids)
+        )
+        wanted = frozenset(ids)
+        return [d for page in pages for d in page.json()[collection] if d["id"] in wanted]
+
+
+_DETAILED: Final = (SERVER, PORT, FLOATING_IP)
+
+
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), _IDS_PER_CALL):
+        yield ids[start : start + _IDS_PER_CALL]
+
+
+def _refusal(response: requests.Response) -> Exception:
+    reason = said(response)
+    if response.status_code == 400:
+        return StackRefused(reason)
+    if response.status_code == 403 and "maximum" in reason.lower():  # RequestLimitExceeded: Heat's own stack quota
+        return QuotaExceeded("stacks", wanted=1, free=0)
+    return VimRefused("Heat", f"{response.status_code} {reason}")
+
+
+def _stack(document: Mapping[str, Any]) -> Stack:
+    return Stack(
+        id=document["id"],
+        name=document["stack_name"],
+        state=state_of(document["stack_status"]),
+        reason=document.get("stack_status_reason") or "",
+        tags=tuple(document.get("tags") or ()),
+        created_at=_moment(document.get("creation_time")),
+    )
+
+
+def _resource(document: Mapping[str, Any]) -> HeatResource:
+    links = {link["rel"]: str(link["href"]) for link in document.get("links", ())}
+    holder = links.get("stack", "").rstrip("/").split("/")
+    return HeatResource(
+        name=document["resource_name"],
+        type=document["resource_type"],
+        physical_id=document.get("physical_resource_id") or "",
+        status=document["resource_status"],
+        reason=document.get("resource_status_reason") or "",
+        stack_id=holder[-1],
+        stack_name=holder[-2] if len(holder) > 1 else "",
+        nested_id=links.get("nested", "").rstrip("/").split("/")[-1],
+    )
+
+
+def _server(document: Mapping[str, Any]) -> NovaServer:
+    image, flavor = document.get("image") or {}, document.get("flavor") or {}
+    return NovaServer(
+        id=document["id"],
+        name=document["name"],
+        host=document.get("OS-EXT-SRV-ATTR:host") or document.get("hostId") or None,
+        zone=document.get("OS-EXT-AZ:availability_zone") or None,
+        image_id=image.get("id") if isinstance(image, Mapping) else None,
+        flavor=flavor.get("original_name") or flavor.get("id"),
+        created_at=_moment(document.get("created")),
+        volume_ids=tuple(volume["id"] for volume in document.get("os-extended-volumes:volumes_attached") or ()),
+    )
+
+
+def _port(document: Mapping[str, Any], floating_address: str | None) -> NeutronPort:
+    fixed = document.get("fixed_ips") or ()
+    return NeutronPort(
+        id=document["id"],
+        addresses=tuple(ip["ip_address"] for ip in fixed),
+        subnet_ids=tuple(ip["subnet_id"] for ip in fixed),
+        mac=document.get("mac_address"),
+        network_id=document.get("network_id"),
+        floating_address=floating_address,
+    )
+
+
+def _floating_ip(document: Mapping[str, Any]) -> FloatingIp:
+    return FloatingIp(
+        id=document["id"],
+        address=document["floating_ip_address"],
+        port_id=document.get("port_id"),
+        network_id=document.get("floating_network_id"),
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

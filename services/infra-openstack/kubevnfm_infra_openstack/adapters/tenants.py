@@ -1,0 +1,248 @@
+"""One authenticated connection per tenant of a VIM, used by all: openstacksdk in a bounded thread pool.
+
+openstacksdk blocks, so each call runs in a thread; its proxies are used as plain HTTP adapters (``conn.compute.get``),
+because resource classes cost more time than the requests. Tokens and the catalogue are kept by the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import requests
+from keystoneauth1 import exceptions as keystone
+from keystoneauth1 import session as keystone_session
+from keystoneauth1.identity import v3
+from kubevnfm_events import VimConnection
+from kubevnfm_secrets import KeyRing, revealed
+from openstack import exceptions as sdk
+from openstack.connection import Connection
+
+from kubevnfm_infra_openstack.domain.errors import VimAccessDataMissing, VimRefused, VimUnavailable
+
+T = TypeVar("T")
+
+_TITLES: Final[Mapping[str, str]] = {
+    "orchestration": "Heat",
+    "compute": "Nova",
+    "network": "Neutron",
+    "block_storage": "Cinder",
+    "image": "Glance",
+}
+_TEXT_SHOWN = 500
+_SOCKETS = 32
+"""Kept open to one service; more calls at a time open and close theirs."""
+
+
+@dataclass(frozen=True)
+class AccessData:
+    """What Keystone wants, and how its certificate is checked."""
+
+    auth_url: str
+    username: str
+    password: str
+    project: str
+    project_domain: str
+    user_domain: str
+    region: str | None = None
+    check_certificate: bool = True
+    check_host_name: bool = True
+    certificates: str = ""
+    """PEM."""
+
+    def fingerprint(self) -> str:
+        """Return a key for caches that holds no secret in clear."""
+        return hashlib.sha256(repr(tuple(vars(self).values())).encode()).hexdigest()
+
+
+_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "username": ("username", "user_name"),
+    "password": ("password",),
+    "project": ("project", "project_name", "projectName", "tenant_name"),
+    "project_domain": ("projectDomain", "project_domain", "project_domain_name", "projectDomainName"),
+    "user_domain": ("userDomain", "user_domain", "user_domain_name", "userDomainName"),
+}
+"""SOL003's registered names first, then those of VIM files that people have."""
+
+
+def access_data(vim: VimConnection, ring: KeyRing) -> AccessData:
+    """Read a VimConnectionInfo (api.md 3.2). Raises VimAccessDataMissing naming what is absent."""
+    access, interface = revealed(vim.access_info, ring), vim.interface_info
+    found: dict[str, str] = {}
+    for name, aliases in _ALIASES.items():
+        value = next((access[alias] for alias in aliases if access.get(alias)), None)
+        if value is None and name.endswith("_domain"):
+            value = "Default"
+        if value is None:
+            raise VimAccessDataMissing(f"vimConnectionInfo.accessInfo.{aliases[0]}", "required for an OpenStack VIM")
+        found[name] = str(value)
+    endpoint = interface.get("endpoint") or access.get("auth_url") or access.get("authUrl")
+    if not endpoint:
+        raise VimAccessDataMissing("vimConnectionInfo.interfaceInfo.endpoint", "Keystone's URL expected")
+    certificates = interface.get("trustedCertificates") or ""
+    return AccessData(
+        auth_url=_identity_v3(str(endpoint)),
+        region=access.get("region") or None,
+        check_certificate=not _is_true(interface.get("skipCertificateVerification")),
+        check_host_name=not _is_true(interface.get("skipCertificateHostnameCheck")),
+        certificates="\n".join(map(str, certificates)) if isinstance(certificates, list) else str(certificates),
+        **found,
+    )
+
+
+def _is_true(value: object) -> bool:
+    return value is True or str(value).lower() == "true"
+
+
+def _identity_v3(endpoint: str) -> str:
+    bare = endpoint.rstrip("/")
+    return bare if bare.endswith("/v3") else f"{bare.removesuffix('/v2.0')}/v3"
+
+
+class _AnyHostName(requests.adapters.HTTPAdapter):
+    """Checks the certificate, but not for whom it was made out (skipCertificateHostnameCheck)."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, assert_hostname=False, **kwargs)
+
+
+class Tenant:
+    """HTTP calls to the services of one tenant."""
+
+    def __init__(
+        self, access: AccessData, *, calls: ThreadPoolExecutor, uploads: ThreadPoolExecutor, timeout_s: float
+    ) -> None:
+        self._access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
+        self._connection: Connection | None = None
+        self._opening = asyncio.Lock()
+        self._certificates: Any = None
+
+    async def project_id(self) -> str:
+        """Return the tenant's id. Raises VimRefused, VimUnavailable."""
+        connection = await self._open()
+        return str(await self._run("Keystone", lambda: connection.current_project_id))
+
+    async def call(
+        self,
+        service: str,
+        method: str,
+        path: str,
+        *,
+        query: object = None,
+        body: object = None,
+        content: object = None,
+        headers: Mapping[str, str] | None = None,
+        fine: frozenset[int] = frozenset(),
+        timeout_s: float | None = None,
+    ) -> requests.Response:
+        """Return the answer if it is 2xx or one of ``fine``.
+
+        Raises VimUnavailable (no answer, 5xx, 429), VimRefused (any other) with the service's own words.
+        """
+        connection = await self._open()
+
+        def send() -> requests.Response:
+            response: requests.Response = getattr(connection, service).request(
+                path,
+                method,
+                params=query,
+                json=body,
+                data=content,
+                headers=dict(headers or {}),
+                timeout=timeout_s or self._timeout_s,
+                raise_exc=False,
+            )
+            return response
+
+        # an upload may take an hour: it never holds a thread that short calls wait for
+        response = await self._run(_TITLES[service], send, self._calls if content is None else self._uploads)
+        if response.ok or response.status_code in fine:
+            return response
+        reason = f"{response.status_code} {said(response)}"
+        if response.status_code >= 500 or response.status_code == 429:
+            raise VimUnavailable(_TITLES[service], reason)
+        raise VimRefused(_TITLES[service], f"{method} {path.split('?')[0]}: {reason}")
+
+    async def _open(self) -> Connection:
+        if self._connection is None:
+            async with self._opening:
+                if self._connection is None:
+                    self._connection = await self._run("Keystone", self._connect)
+        return self._connection
+
+    def _connect(self) -> Connection:
+        access, http = self._access, requests.Session()
+        adapter = requests.adapters.HTTPAdapter if access.check_host_name else _AnyHostName
+        for scheme in ("http://", "https://"):
+            http.mount(scheme, adapter(pool_connections=8, pool_maxsize=_SOCKETS))
+        auth = v3.Password(
+            auth_url=access.auth_url,
+            username=access.username,
+            password=access.password,
+            project_name=access.project,
+            user_domain_name=access.user_domain,
+            project_domain_name=access.project_domain,
+        )
+        session = keystone_session.Session(auth=auth, session=http, verify=self._verify(), timeout=self._timeout_s)
+        session.get_token()  # wrong access data and a VIM that is away are told here, once, not by the first service
+        return Connection(session=session, region_name=access.region)
+
+    def _verify(self) -> bool | str:
+        if not self._access.check_certificate:
+            return False
+        if not self._access.certificates:
+            return True
+        self._certificates = tempfile.NamedTemporaryFile("w", suffix=".pem")  # noqa: SIM115 - lives as long as we do
+        self._certificates.write(self._access.certificates)
+        self._certificates.flush()
+        return str(Path(self._certificates.name))
+
+    async def _run(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool or self._calls, work)
+        except keystone.Unauthorized as error:
+            self._connection = None
+            raise VimRefused("Keystone", f"the access data are refused ({error.message})") from error
+        except (keystone.EndpointNotFound, keystone.CatalogException, sdk.NotSupported) as error:
+            raise VimRefused(service, f"the VIM has no such service in its catalogue ({error})") from error
+        except keystone.HttpError as error:
+            kind = VimUnavailable if error.http_status >= 500 else VimRefused
+            raise kind(service, str(error)) from error
+        except (keystone.ClientException, sdk.SDKException, requests.RequestException) as error:
+            raise VimUnavailable(service, _without_noise(str(error))) from error
+
+    def close(self) -> None:
+        """Close the connections and forget the certificates."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._certificates is not None:
+            self._certificates.close()
+
+
+def said(response: requests.Response) -> str:
+    """Return the reason that an OpenStack service gives in its answer, in one line."""
+    try:
+        document = response.json()
+    except ValueError:
+        return " ".join(response.text.split())[:_TEXT_SHOWN] or response.reason
+    return _reason(document)[:_TEXT_SHOWN] or response.reason
+
+
+def _reason(document: Any) -> str:
+    """Heat: error.message; Nova: badRequest.message; Neutron: NeutronError.message; Keystone: error.message."""
+    if isinstance(document, Mapping):
+        if isinstance(document.get("message"), str):
+            return " ".join(document["message"].split())
+        return next((text for text in map(_reason, document.values()) if text), "")
+    return ""
+
+
+def _without_noise(text: str) -> str:
+    """Keep the sentence, drop requests' nested object reprs."""
+    return text.split("(Caused by")[0].strip()[:_TEXT_SHOWN]

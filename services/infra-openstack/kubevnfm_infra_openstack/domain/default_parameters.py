@@ -1,0 +1,118 @@
+"""The built-in user data: Heat's parameters from request, grant and VNFD, for packages that bring no class.
+
+It fills exactly the paths that the top template reads (``get_param: [nfv, VDU, masterNode, flavor]``), under the names
+of both generations: ``flavor`` and ``computeFlavourId``, ``image`` and ``vcImageId`` and so on (sequences.md 6.3).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_csar import Flavour
+
+from kubevnfm_infra_openstack.domain.grant import (
+    Granted,
+    aspect_capacity,
+    capacity_of,
+    fixed_ips,
+    flavor_of,
+    image_of,
+    managed_links,
+    network_of,
+    zone_of,
+)
+from kubevnfm_infra_openstack.domain.hot import SUBNET, declared, parameter_paths, properties_of, resources_of
+from kubevnfm_infra_openstack.domain.merge import merge_patch
+
+
+def heat_parameters(template: Mapping[str, Any], vnfd: Flavour, given: Granted) -> dict[str, Any]:
+    """Return the parameters of the stack; only such as the top template declares.
+
+    ``additionalParams`` of the request, then of the grant: ``nfv`` is merged (RFC 7396); a value named like a
+    parameter of the template becomes that parameter.
+    """
+    names = declared(template)
+    parameters: dict[str, Any] = {}
+    nfv: Any = nfv_tree(template, vnfd, given) if "nfv" in names else None
+    for additional in (given.request_params, given.grant_params):
+        parameters.update({name: additional[name] for name in names if name in additional and name != "nfv"})
+        if nfv is not None and isinstance(additional.get("nfv"), Mapping):
+            nfv = merge_patch(nfv, additional["nfv"])
+    if nfv is not None:
+        parameters["nfv"] = nfv
+    return parameters
+
+
+def nfv_tree(template: Mapping[str, Any], vnfd: Flavour, given: Granted) -> dict[str, Any]:
+    """Return the ``nfv`` object with a value at every path that the template's resources read.
+
+    A value that nobody gave is None: Heat then names the property that lacks it.
+    """
+    nfv: dict[str, Any] = {}
+    for resource in resources_of(template).values():
+        for path in parameter_paths(resource.get("properties")):
+            if len(path) >= 3 and path[0] == "nfv":
+                _fill(nfv, path, vnfd, given)
+    return nfv
+
+
+def _fill(nfv: dict[str, Any], path: Sequence[Any], vnfd: Flavour, given: Granted) -> None:
+    kind, name = str(path[1]), str(path[2])
+    if kind == "desired_capacity":
+        nfv.setdefault(kind, {})[name] = aspect_capacity(name, vnfd, given)
+    elif len(path) > 3 and kind in _VALUES:
+        attribute = str(path[3])
+        tell = _VALUES[kind].get(attribute)
+        nfv.setdefault(kind, {}).setdefault(name, {})[attribute] = tell(name, vnfd, given) if tell else None
+
+
+_Tell = Callable[[str, Flavour, Granted], Any]
+_VALUES: Final[Mapping[str, Mapping[str, _Tell]]] = {
+    "VDU": {
+        "flavor": flavor_of,
+        "computeFlavourId": flavor_of,
+        "image": image_of,
+        "vcImageId": image_of,
+        "zone": zone_of,
+        "locationConstraints": zone_of,
+        "desired_capacity": capacity_of,
+    },
+    "CP": {"network": network_of, "fixed_ips": fixed_ips},
+}
+
+
+def with_managed_links(template: Mapping[str, Any], given: Granted) -> Mapping[str, Any] | None:
+    """Return the template with externally managed networks in place of its own, or None when there are none of them.
+
+    A managed link's network and its subnets leave the template; what referred to it names the given network.
+    """
+    networks = {name: network for name, network in managed_links(given).items() if name in resources_of(template)}
+    if not networks:
+        return None
+    changed: dict[str, Any] = copy.deepcopy(dict(template))
+    gone = set(networks)
+    for name, resource in resources_of(template).items():
+        network = properties_of(resource).get("network")
+        if resource.get("type") == SUBNET and isinstance(network, Mapping) and network.get("get_resource") in networks:
+            gone.add(name)
+    kept = {name: resource for name, resource in resources_of(changed).items() if name not in gone}
+    changed["resources"] = {name: _put_networks(resource, networks, gone) for name, resource in kept.items()}
+    return changed
+
+
+def _put_networks(node: Any, networks: Mapping[str, str], gone: set[str]) -> Any:
+    if isinstance(node, Mapping):
+        if set(node) == {"get_resource"} and node["get_resource"] in networks:
+            return networks[node["get_resource"]]
+        return {
+            key: [d for d in value if d not in gone]
+            if key == "depends_on" and isinstance(value, list)
+            else _put_networks(value, networks, gone)
+            for key, value in node.items()
+            if not (key == "depends_on" and isinstance(value, str) and value in gone)
+        }
+    if isinstance(node, list):
+        return [_put_networks(value, networks, gone) for value in node]
+    return node

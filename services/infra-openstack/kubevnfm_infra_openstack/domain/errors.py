@@ -1,0 +1,126 @@
+"""What can go wrong with a VNF's stack, one class per thing a caller can act on (titles: api.md 4.6)."""
+
+from __future__ import annotations
+
+from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+
+CREATION = "Stack creation failed"
+DELETION = "Stack deletion failed"
+
+
+class VimUnavailable(OutsideUnavailable):
+    """The VIM does not answer now, or answers with a fault of its own; later the same request may work."""
+
+    code = "vim-unavailable"
+    title = "VIM unavailable"
+
+    def __init__(self, service: str, reason: str) -> None:
+        super().__init__(f"{service}: {reason}")
+        self.service = service
+
+
+class VimRefused(VnfmError):
+    """The VIM answers and says no: wrong access data, a missing right, a request that it does not take."""
+
+    code = "vim-refused"
+    title = "VIM refused the request"
+    status = 422
+
+    def __init__(self, service: str, reason: str) -> None:
+        super().__init__(f"{service}: {reason}")
+        self.service = service
+
+
+class VimAccessDataMissing(Unprocessable):
+    """The VIM connection lacks what Keystone wants."""
+
+    code = "vim-access-data-missing"
+    title = "VIM refused the request"
+
+
+class QuotaExceeded(VnfmError):
+    """The tenant cannot hold what was asked for; only an operator can change that."""
+
+    code = "quota-exceeded"
+    title = CREATION
+    status = 422
+
+    def __init__(self, resource: str, *, wanted: int, free: int) -> None:
+        super().__init__(f"quota of {resource} exceeded: {wanted} wanted, {free} free")
+        self.resource, self.wanted, self.free = resource, wanted, free
+
+
+class StackNameTaken(Conflict):
+    """A stack of this name exists that does not carry our tag."""
+
+    code = "stack-name-taken"
+    title = CREATION
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"a stack named {name} exists and is not of this VNF instance (its tag is missing)")
+        self.name = name
+
+
+class StackRefused(VnfmError):
+    """Heat does not take the template or its parameters; the text is Heat's own reason."""
+
+    code = "stack-refused"
+    title = CREATION
+    status = 422
+
+
+class StackFailed(VnfmError):
+    """Heat could not make a resource; the text names it and holds its own reason."""
+
+    code = "stack-failed"
+    title = CREATION
+    status = 422
+
+
+class StackTimedOut(TimedOut):
+    """Heat's deadline for the stack passed."""
+
+    code = "stack-timed-out"
+    title = CREATION
+
+
+class StackNotDeleted(VnfmError):
+    """Heat could not delete a resource of the stack; it often can at the next try."""
+
+    code = "stack-not-deleted"
+    title = DELETION
+    retryable = True
+    status = 422
+
+
+class BaseHotMissing(Unprocessable):
+    """The package has no (or no single) top template for the flavour."""
+
+    code = "base-hot-missing"
+    title = CREATION
+
+    def __init__(self, flavour_id: str, reason: str) -> None:
+        super().__init__(f"BaseHOT/{flavour_id}", reason)
+
+
+class ImageFileMissing(NotFound):
+    """The VNFD names an image file that the package does not hold."""
+
+    code = "image-file-missing"
+    title = CREATION
+    status = 422
+
+
+class UserDataFailed(VnfmError):
+    """The package's LCM operation user data did not give Heat's parameters; the text ends with what it said itself."""
+
+    code = "user-data-failed"
+    title = "User data execution failed"
+    status = 422
+
+
+class UserDataTimedOut(TimedOut):
+    """The package's LCM operation user data did not end in time."""
+
+    code = "user-data-timed-out"
+    title = "User data execution failed"

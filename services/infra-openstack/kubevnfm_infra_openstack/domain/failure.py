@@ -1,0 +1,49 @@
+"""Finds the reason why a stack failed: the deepest failed resource's own words, not its parents' echo of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
+from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack
+
+_TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
+_CANCELLED = re.compile(r"(create|update) (aborted|cancelled)|user cancelled", re.IGNORECASE)
+_SHOWN = 3
+"""Causes named in one error; the others are counted."""
+
+
+def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource]:
+    """Return those that failed by themselves, deepest in the nesting first.
+
+    Left out: a stack or group that failed because something in it did, and what Heat gave up only because another
+    resource had failed ("CREATE aborted").
+    """
+    parent = {r.nested_id: r.stack_id for r in resources if r.nested_id}
+
+    def depth(resource: HeatResource) -> int:
+        stack_id, steps = resource.stack_id, 0
+        while stack_id in parent and steps <= len(parent):
+            stack_id, steps = parent[stack_id], steps + 1
+        return steps
+
+    failed = [r for r in resources if r.status.endswith("_FAILED")]
+    holding = {r.stack_id for r in failed}
+    own = [r for r in failed if r.nested_id not in holding or not r.nested_id]
+    by_themselves = [r for r in own if not _CANCELLED.search(r.reason)] or own
+    return sorted(by_themselves, key=depth, reverse=True)
+
+
+def failure_of(stack: Stack, resources: Sequence[HeatResource]) -> VnfmError:
+    """Return the error that tells why the stack is broken."""
+    causes = [f"{r.name} ({r.type}): {r.reason}" for r in failed_resources(resources) if r.reason]
+    more = f" (and {len(causes) - _SHOWN} more)" if len(causes) > _SHOWN else ""
+    detail = "; ".join(causes[:_SHOWN]) + more if causes else stack.reason or "Heat gives no reason"
+    if _TIMED_OUT.search(stack.reason):
+        waiting = [r.name for r in resources if r.status.endswith("_IN_PROGRESS")]
+        unfinished = f"; unfinished: {', '.join(waiting[:_SHOWN])}" if waiting else ""
+        return StackTimedOut(f"stack {stack.name}: {stack.reason}{unfinished or '; ' + detail}")
+    return StackFailed(f"stack {stack.name}: {detail}")

@@ -1,0 +1,39 @@
+"""The graceful part of a termination: a wait that holds no worker and survives a restart."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kubevnfm_kit.clock import Clock
+from kubevnfm_store.port import AlreadyExists, DocumentStore
+from kubevnfm_worker.outcome import StepContext
+
+COLLECTION = "graceful_terminations"
+
+
+class GracePeriods:
+    """Remembers when each graceful wait began."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def remaining_s(self, context: StepContext, grace: timedelta) -> float:
+        """Return the seconds that are left of the step's grace period, which begins with the first call."""
+        if grace <= timedelta(0):
+            return 0.0
+        ends_at = self._clock.now() + grace
+        try:
+            await self._store.insert(COLLECTION, _id(context), {"endsAt": ends_at.isoformat()})
+        except AlreadyExists:
+            stored = await self._store.get(COLLECTION, _id(context))
+            if stored is not None:
+                ends_at = datetime.fromisoformat(stored.body["endsAt"])
+        return max(0.0, (ends_at - self._clock.now()).total_seconds())
+
+    async def end(self, context: StepContext) -> None:
+        """Forget the wait: the step is done."""
+        await self._store.delete(COLLECTION, _id(context))
+
+
+def _id(context: StepContext) -> str:
+    return f"{context.operation_id}/{context.step_id}"

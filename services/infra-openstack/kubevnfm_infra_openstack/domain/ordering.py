@@ -1,0 +1,129 @@
+"""Works out everything that Heat is to be given for a VNF, and whether the tenant can hold it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import structlog
+from kubevnfm_csar import Flavour, SoftwareImage
+from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_events.infra import CreateResources
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_secrets import KeyRing
+
+from kubevnfm_infra_openstack.domain import quota
+from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links
+from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
+from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
+from kubevnfm_infra_openstack.domain.ports import (
+    Cloud,
+    HeatInput,
+    PackageFlavour,
+    PackageFlavours,
+    UserDataPort,
+)
+from kubevnfm_infra_openstack.domain.stack import StackOrder
+from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class StackOrders:
+    """Makes stack orders."""
+
+    packages: PackageFlavours
+    user_data: UserDataPort
+    ring: KeyRing
+
+    async def order(self, command: CreateResources, cloud: Cloud, *, tags: tuple[str, ...]) -> StackOrder:
+        """Return what Heat is to be given. Images of the package are in Glance when this returns.
+
+        Raises QuotaExceeded, UserDataFailed, UserDataTimedOut and what the ports raise, before any stack is made.
+        """
+        flavour = await self.packages.flavour(command.package, command.flavour_id)
+        request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
+        images = await self._ensure_images(command, cloud, flavour.vnfd, granted_images(grant))
+        given = Granted(request, grant, in_clear(command.grant_request, self.ring), images)
+        heat = await self._heat_input(command, flavour, given)
+        await self._check_quota(cloud, flavour, heat)
+        return StackOrder(
+            name=command.stack_name,
+            template=heat.template if heat.template is not None else flavour.hot.top_text,
+            files=heat.files if heat.files is not None else flavour.hot.file_texts,
+            parameters=heat.parameters,
+            tags=tags,
+            timeout_s=command.timeout_s,
+        )
+
+    async def images(self, cloud: Cloud, vnfd: Flavour, tag: str) -> tuple[str, ...]:
+        """Return the ids of the images that were made for the instance; asks Glance only if there may be some."""
+        if not any(True for _ in package_images(vnfd)):
+            return ()
+        return tuple(sorted((await cloud.images.tagged(tag)).values()))
+
+    async def _heat_input(self, command: CreateResources, flavour: PackageFlavour, given: Granted) -> HeatInput:
+        if command.user_data is None:
+            template = flavour.hot.top.body
+            parameters = heat_parameters(template, flavour.vnfd, given)
+            return HeatInput(parameters, with_managed_links(template, given))
+        secrets = clear_texts((command.request, command.instance, command.grant), self.ring)
+        given_to_class = user_data_input(command, flavour, given, in_clear(command.instance, self.ring), secrets)
+        return await self.user_data.instantiate(command.user_data, flavour, given_to_class)
+
+    async def _check_quota(self, cloud: Cloud, flavour: PackageFlavour, heat: HeatInput) -> None:
+        template, nested = await _templates(flavour, heat)
+        demand = quota.demand_of(template, nested, heat.parameters, await cloud.capacity.flavors())
+        quota.check(demand, await cloud.capacity.free(tuple(demand)))
+
+    async def _ensure_images(
+        self, command: CreateResources, cloud: Cloud, vnfd: Flavour, granted: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        made: dict[str, str] = {}
+        for image in package_images(vnfd):
+            if image.image_id in granted:
+                continue
+            image_id = await self._ensure_image(command, cloud, vnfd, image)
+            if image_id is not None:
+                made[image.image_id] = image_id
+        return made
+
+    async def _ensure_image(
+        self, command: CreateResources, cloud: Cloud, vnfd: Flavour, image: SoftwareImage
+    ) -> str | None:
+        """Return the image's id; None when the package does not hold its file: then it is in Glance under its name."""
+        for path in image_paths(image, vnfd):
+            try:
+                return await cloud.images.ensure(
+                    image_identity(image, command.package),
+                    tag=command.tag,
+                    disk_format=image.disk_format or "qcow2",
+                    container_format=image.container_format or "bare",
+                    content=partial(self.packages.stream, command.package, path),
+                )
+            except NotFound:
+                log.info("image_file_not_in_package", path=path, image=image.name)
+        return None
+
+
+async def _templates(
+    flavour: PackageFlavour, heat: HeatInput
+) -> tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]:
+    """Return the top template and the nested ones, parsed; those of user data are parsed in a thread."""
+    template: Mapping[str, Any] = flavour.hot.top.body
+    if isinstance(heat.template, str):
+        template = await asyncio.to_thread(parse_yaml, heat.template, name="template of the user data")
+    elif heat.template is not None:
+        template = heat.template
+    if heat.files is None:
+        return template, {name: one.body for name, one in flavour.hot.nested.items()}
+    nested = {
+        name: await asyncio.to_thread(parse_yaml, text, name=name)
+        for name, text in heat.files.items()
+        if name.endswith((".yaml", ".yml"))
+    }
+    return template, nested

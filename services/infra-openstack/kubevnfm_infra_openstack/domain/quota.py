@@ -1,0 +1,134 @@
+"""What a stack will use of the tenant's quotas, as far as its templates tell, against what is free.
+
+Never an overestimate: what cannot be told beforehand (a count that only Heat knows, a condition, a flavor that is not
+listed) counts as nothing, so a stack that fits is never refused here; Heat has the last word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_infra_openstack.domain.errors import QuotaExceeded
+from kubevnfm_infra_openstack.domain.hot import (
+    AUTO_SCALING_GROUP,
+    FLOATING_IP,
+    PORT,
+    RESOURCE_GROUP,
+    SERVER,
+    UNKNOWN,
+    VOLUME,
+    Parameters,
+    bound,
+    properties_of,
+    resolve,
+    resources_of,
+    whole_number,
+)
+
+SERVERS: Final = "servers"
+CORES: Final = "cores"
+RAM: Final = "RAM (MiB)"
+PORTS: Final = "ports"
+FLOATING_IPS: Final = "floating IPs"
+VOLUMES: Final = "volumes"
+VOLUME_GIB: Final = "volume capacity (GiB)"
+
+Demand = Mapping[str, int]
+"""How much is wanted, by one of the names above; only positive amounts."""
+
+_DEEPEST: Final = 6
+"""Heat's own default for ``max_nested_stack_depth`` is 5: deeper, a template that nests itself would never end."""
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """A Nova flavor's size."""
+
+    vcpus: int
+    ram_mib: int
+
+
+def demand_of(
+    template: Mapping[str, Any],
+    nested: Mapping[str, Mapping[str, Any]],
+    parameters: Parameters,
+    flavors: Mapping[str, Flavor],
+) -> Demand:
+    """Count what the stack uses; ``nested`` are the templates by file name, ``flavors`` by id and by name."""
+    total: Counter[str] = Counter()
+    _count(template, parameters, nested, flavors, 1, total, _DEEPEST)
+    return {name: amount for name, amount in total.items() if amount > 0}
+
+
+def check(demand: Demand, free: Mapping[str, int]) -> None:
+    """Raise QuotaExceeded for the first resource of which more is wanted than is free; what is not limited is absent."""
+    for name, wanted in demand.items():
+        if name in free and wanted > free[name]:
+            raise QuotaExceeded(name, wanted=wanted, free=max(free[name], 0))
+
+
+def _count(
+    template: Mapping[str, Any],
+    given: Parameters,
+    nested: Mapping[str, Mapping[str, Any]],
+    flavors: Mapping[str, Flavor],
+    times: int,
+    total: Counter[str],
+    depth: int,
+) -> None:
+    values = bound(template, given)
+    for resource in resources_of(template).values():
+        _count_one(resource, values, nested, flavors, times, total, depth)
+
+
+def _count_one(
+    resource: Mapping[str, Any],
+    values: Parameters,
+    nested: Mapping[str, Mapping[str, Any]],
+    flavors: Mapping[str, Flavor],
+    times: int,
+    total: Counter[str],
+    depth: int,
+) -> None:
+    kind, properties = resource.get("type"), properties_of(resource)
+    if "condition" in resource or depth == 0 or not isinstance(kind, str):
+        return
+    if kind in (AUTO_SCALING_GROUP, RESOURCE_GROUP):
+        size = _group_size(kind, properties, values)
+        member = properties.get("resource" if kind == AUTO_SCALING_GROUP else "resource_def")
+        if size and isinstance(member, Mapping):
+            _count_one(member, values, nested, flavors, times * size, total, depth - 1)
+    elif kind == SERVER:
+        total[SERVERS] += times
+        total[PORTS] += times * _implicit_ports(properties.get("networks"))
+        flavor = flavors.get(str(resolve(properties.get("flavor"), values)))
+        if flavor is not None:
+            total[CORES] += times * flavor.vcpus
+            total[RAM] += times * flavor.ram_mib
+    elif kind == PORT:
+        total[PORTS] += times
+    elif kind == FLOATING_IP:
+        total[FLOATING_IPS] += times
+    elif kind == VOLUME:
+        total[VOLUMES] += times
+        total[VOLUME_GIB] += times * (whole_number(resolve(properties.get("size"), values)) or 0)
+    elif (inner := nested.get(kind.removeprefix("file://"))) is not None:
+        given = {name: resolve(value, values) for name, value in properties.items()}
+        known = {name: value for name, value in given.items() if value is not UNKNOWN}
+        _count(inner, known, nested, flavors, times, total, depth - 1)
+
+
+def _group_size(kind: str, properties: Mapping[str, Any], values: Parameters) -> int | None:
+    if kind == RESOURCE_GROUP:
+        return whole_number(resolve(properties.get("count", 1), values))
+    desired = whole_number(resolve(properties.get("desired_capacity"), values))
+    return desired if desired is not None else whole_number(resolve(properties.get("min_size", 0), values))
+
+
+def _implicit_ports(networks: Any) -> int:
+    """Ports that Nova makes itself: one per network entry that names no port."""
+    entries: Sequence[Any] = networks if isinstance(networks, list) else []
+    return sum(1 for entry in entries if isinstance(entry, Mapping) and "port" not in entry and "network" in entry)

@@ -1,0 +1,145 @@
+"""Makes StackResources, the facts that the other services work with, from what Heat, Nova and Neutron tell.
+
+How a VDU is recognised: the server's own resource name, then the names above it in the nesting (the v2 clone
+``<vdu>-<idx>``, the member, the group), then the server's name; a name counts when it is a VDU's id or its
+``properties.name``, also with ``-<idx>`` or ``_group`` after it. A server that fits no VDU is a VDU of its own name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kubevnfm_events.infra import NetworkFacts, PortFacts, ServerFacts, StackResources, StorageFacts
+from kubevnfm_kit.ids import derived_id
+
+from kubevnfm_infra_openstack.domain.hot import (
+    AUTO_SCALING_GROUP,
+    FLOATING_IP,
+    NETWORK,
+    PORT,
+    RESOURCE_GROUP,
+    SERVER,
+    VOLUME,
+)
+from kubevnfm_infra_openstack.domain.stack import HeatResource, NeutronPort, NovaServer, Stack, StackContents
+
+_INDEX = re.compile(r"-\d+$")
+_GROUP_TYPES = frozenset({AUTO_SCALING_GROUP, RESOURCE_GROUP})
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The nesting of a stack's resources."""
+
+    top_id: str
+    holder: Mapping[str, HeatResource]
+    """By the id of a nested stack: the resource that it is."""
+    held: Mapping[str, Sequence[HeatResource]]
+    """By the id of a (nested) stack: its resources."""
+
+    def above(self, resource: HeatResource) -> Sequence[HeatResource]:
+        """The resources that a resource is nested in, innermost first."""
+        path: list[HeatResource] = []
+        holder = self.holder.get(resource.stack_id)
+        while holder is not None and len(path) <= len(self.holder):
+            path.append(holder)
+            holder = self.holder.get(holder.stack_id)
+        return path
+
+
+def _tree(stack: Stack, resources: Sequence[HeatResource]) -> _Tree:
+    held: dict[str, list[HeatResource]] = {}
+    for resource in resources:
+        held.setdefault(resource.stack_id, []).append(resource)
+    return _Tree(top_id=stack.id, holder={r.nested_id: r for r in resources if r.nested_id}, held=held)
+
+
+def stack_resources(
+    stack: Stack, contents: StackContents, vdus: Mapping[str, str], images: Sequence[str] = ()
+) -> StackResources:
+    """Return the facts; ``vdus`` are the VNFD's names (``properties.name``) by VDU id. Servers come oldest first, then by name."""
+    tree = _tree(stack, contents.resources)
+    made = [r for r in contents.resources if r.physical_id]
+    server_by_volume = {v: s.id for s in contents.server_by_id.values() for v in s.volume_ids}
+    servers = [_server(r, tree, contents, vdus) for r in made if r.type == SERVER]
+    return StackResources(
+        stack_id=stack.id,
+        stack_name=stack.name,
+        servers=tuple(sorted(servers, key=_order)),
+        ports=_ports(tree.held.get(stack.id, ()), contents),
+        networks=tuple(NetworkFacts(name=r.name, resource_id=r.physical_id) for r in made if r.type == NETWORK),
+        volumes=tuple(
+            StorageFacts(name=r.name, resource_id=r.physical_id, server_id=server_by_volume.get(r.physical_id))
+            for r in made
+            if r.type == VOLUME
+        ),
+        images=tuple(images),
+    )
+
+
+def _order(server: ServerFacts) -> tuple[str, str, str, str]:
+    age = server.created_at.isoformat() if server.created_at else ""
+    return (server.vdu_id, age, server.group or "", server.server_id)
+
+
+def _server(resource: HeatResource, tree: _Tree, contents: StackContents, vdus: Mapping[str, str]) -> ServerFacts:
+    nova = contents.server_by_id.get(resource.physical_id) or NovaServer(resource.physical_id, "")
+    above = tree.above(resource)
+    group = above[-1] if above else None
+    member = above[-2] if group is not None and group.type in _GROUP_TYPES and len(above) > 1 else None
+    return ServerFacts(
+        vnfc_id=derived_id("vnfc", resource.stack_id, resource.name, resource.physical_id),
+        name=resource.name,
+        vdu_id=_vdu([resource.name, *(r.name for r in above), nova.name], vdus),
+        server_id=resource.physical_id,
+        server_name=nova.name,
+        host=nova.host,
+        zone=nova.zone,
+        stack_id=resource.stack_id,
+        group=group.name if group is not None else None,
+        member=member.name if member is not None else None,
+        created_at=nova.created_at,
+        ports=_ports(tree.held[resource.stack_id], contents),
+        image_id=nova.image_id,
+        flavor=nova.flavor,
+    )
+
+
+def _vdu(names: Sequence[str], vdus: Mapping[str, str]) -> str:
+    id_by_name = {**{name: vdu for vdu, name in vdus.items()}, **{vdu: vdu for vdu in vdus}}
+    for name in names:
+        for form in (name, _INDEX.sub("", name), name.removesuffix("_group")):
+            if form in id_by_name:
+                return id_by_name[form]
+    return names[0]
+
+
+def _ports(resources: Sequence[HeatResource], contents: StackContents) -> tuple[PortFacts, ...]:
+    return tuple(_port_facts(resources, contents))
+
+
+def _port_facts(resources: Sequence[HeatResource], contents: StackContents) -> Iterator[PortFacts]:
+    for resource in resources:
+        if resource.type == PORT and resource.physical_id:
+            port = contents.port_by_id.get(resource.physical_id) or NeutronPort(resource.physical_id)
+            yield PortFacts(
+                name=resource.name,
+                resource_id=resource.physical_id,
+                addresses=port.addresses,
+                floating_address=port.floating_address,
+                mac=port.mac,
+                network_id=port.network_id,
+                subnet_ids=port.subnet_ids,
+                subnet_cidrs=tuple(contents.cidr_by_subnet_id.get(one, "") for one in port.subnet_ids),
+            )
+        elif resource.type == FLOATING_IP and resource.physical_id:
+            floating = contents.floating_by_id.get(resource.physical_id)
+            yield PortFacts(
+                name=resource.name,
+                resource_id=resource.physical_id,
+                resource_type=FLOATING_IP,
+                floating_address=floating.address if floating else None,
+                network_id=floating.network_id if floating else None,
+            )

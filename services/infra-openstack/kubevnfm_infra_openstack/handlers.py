@@ -1,0 +1,112 @@
+"""The inbox of infra-openstack: one method per command. Each looks first, then makes what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_csar import Flavour
+from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
+from kubevnfm_kit.clock import Clock
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+
+from kubevnfm_infra_openstack.domain.errors import StackNotDeleted
+from kubevnfm_infra_openstack.domain.failure import failure_of
+from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
+from kubevnfm_infra_openstack.domain.resources import stack_resources
+from kubevnfm_infra_openstack.domain.stack import (
+    LEFT,
+    MADE,
+    Next,
+    Stack,
+    StackState,
+    attempt_tag,
+    next_for_creation,
+)
+
+log = structlog.get_logger()
+
+_AGAIN_S = 1.0
+"""Pause after a full wait for Heat: other commands get their turn, and the wait goes on."""
+_TURN_S = 2.0
+"""How long Heat may take from accepting a delete to showing it; tens of milliseconds as a rule."""
+_ALL = frozenset(StackState)
+
+
+@dataclass(frozen=True)
+class InfraOpenstackHandlers:
+    """Creates and deletes the stacks of VNFs."""
+
+    clouds: Clouds
+    vims: VimDirectory
+    packages: PackageFlavours
+    orders: StackOrders
+    grace: GracePeriods
+    clock: Clock
+    wait_s: float = 20.0
+
+    async def create_resources(self, command: CreateResources, context: StepContext) -> Outcome:
+        """Create the VNF's stack, or go on with the one that an earlier delivery made."""
+        cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+        vnfd = (await self.packages.flavour(command.package, command.flavour_id)).vnfd
+        made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
+        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        wanted = next_for_creation(stack, made_by=made_by)
+        if stack is not None and wanted in (Next.REPLACE, Next.WAIT_GONE):
+            if wanted is Next.REPLACE:
+                log.info("stack_replaced", stack_id=stack.id, reason=stack.reason)
+            stack = await self._without(cloud, stack)
+            if stack is not None:
+                return NotYet(_AGAIN_S)
+        if stack is None:
+            order = await self.orders.order(command, cloud, tags=(command.tag, made_by))
+            stack = await cloud.stacks.create(order)
+            log.info("stack_started", stack_id=stack.id, stack_name=stack.name)
+        if stack.state is StackState.MAKING:
+            stack = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+        if stack is None or stack.state is StackState.MAKING:
+            return NotYet(_AGAIN_S)  # gone again under our hands: the next call makes it
+        if stack.state is not StackState.READY:
+            raise failure_of(stack, await cloud.stacks.resources(stack))
+        return Done(await self._created(cloud, stack, vnfd, command.tag))
+
+    async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
+        """Delete the stack that carries the tag, in whatever state it is, then the images made for it."""
+        wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
+        if wait_s > 0:
+            return NotYet(wait_s)
+        cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        if stack is not None and await self._without(cloud, stack) is not None:
+            return NotYet(_AGAIN_S)
+        images = await cloud.images.delete_tagged(command.tag)
+        if command.graceful_wait_s > 0:
+            await self.grace.end(context)
+        log.info("resources_deleted", stack_name=command.stack_name, images=images)
+        return Done(ResourcesDeleted(stack_name=command.stack_name))
+
+    async def _without(self, cloud: Cloud, stack: Stack) -> Stack | None:
+        """Delete the stack; return None once it is gone, or the stack if it is still going. Raises StackNotDeleted."""
+        left: Stack | None = stack
+        if stack.state is not StackState.GOING:
+            await cloud.stacks.delete(stack)
+            log.info("stack_deletion_started", stack_id=stack.id, stack_name=stack.name)
+            # Heat answers before the state changes: a DELETE_FAILED seen now would be that of the try before
+            left = await cloud.stacks.settle(stack, until=_ALL - {stack.state}, within_s=_TURN_S)
+        if left is not None and left.state is not StackState.STUCK:
+            left = await cloud.stacks.settle(left, until=LEFT, within_s=self.wait_s)
+        if left is not None and left.state is StackState.STUCK:
+            raise StackNotDeleted(str(failure_of(left, await cloud.stacks.resources(left))))
+        return left
+
+    async def _created(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> ResourcesCreated:
+        vdus = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
+        contents = await cloud.stacks.contents(stack)
+        images = await self.orders.images(cloud, vnfd, tag)
+        facts = stack_resources(stack, contents, vdus, images)
+        log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
+        return ResourcesCreated(resources=facts)

@@ -1,0 +1,50 @@
+"""Everything that an operator can set of infra-openstack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from kubevnfm_kit.settings import ServiceSettings
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+
+class Settings(ServiceSettings):
+    """Environment variables ``KUBEVNFM_INFRA_OPENSTACK_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_OPENSTACK_")
+
+    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
+    """RabbitMQ, with credentials."""
+    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017/kubevnfm_infra_openstack")
+    """MongoDB, with credentials and the name of this service's data base."""
+    lcm_api_url: str = "http://127.0.0.1:9890"
+    """lcm-api, of which VNF packages are asked."""
+    vim_registry_url: str = "http://127.0.0.1:9891"
+    """vim-registry, of which VIMs' access data are asked."""
+    internal_token: SecretStr = SecretStr("")
+    """The token that the services show one another; the same in all of them."""
+    keys: SecretStr = SecretStr("")
+    """The key ring that secrets are sealed with: base64 keys of 32 bytes, divided by commas; the same everywhere."""
+    health_host: str = "0.0.0.0"
+    health_port: int = 9892
+    """Where ``/health/live`` and ``/health/ready`` are served."""
+    log_level: str = "INFO"
+    log_form: Literal["json", "console"] = "json"
+    cache_dir: Path = Path("/var/cache/kubevnfm/infra-openstack")
+    """Unpacked VNF packages; may be emptied at any time."""
+    concurrency: int = Field(default=64, ge=1)
+    """Commands handled at a time. One that waits for Heat costs no thread."""
+    threads: int = Field(default=32, ge=2)
+    """Calls to OpenStack under way at a time; each takes a thread, for openstacksdk blocks."""
+    call_timeout_s: float = Field(default=60.0, gt=0)
+    """One call to OpenStack. Heat answers a create within seconds, also for 100 servers; a minute means it hangs."""
+    wait_s: float = Field(default=20.0, ge=0)
+    """How long a command waits for Heat before it is put back to come again: below every broker's timeout."""
+    user_data_timeout_s: float = Field(default=60.0, gt=0)
+    """LCM operation user data of a package: after this it is killed (the limit that such classes are written for)."""
+    user_data_memory_mib: int = Field(default=512, ge=64)
+    """Address space of user data."""
+    user_data_parallel: int = Field(default=4, ge=1)
+    """User data processes at a time."""
