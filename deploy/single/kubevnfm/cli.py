@@ -1,0 +1,72 @@
+"""``kubevnfm``: runs the six services in one process, the demo, and follows operations."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+import aiohttp
+from kubevnfm_kit.logging import configure_logging
+from kubevnfm_kit.run import run_until_signal
+from pydantic import ValidationError
+
+from kubevnfm import demo
+from kubevnfm.client import GatewayClient, Refused
+from kubevnfm.settings import Settings
+from kubevnfm.single import single_node
+from kubevnfm.watch import follow, say
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kubevnfm", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("run", help="run all services in this process; settings by KUBEVNFM_<NAME> or kubevnfm.toml")
+    shown = commands.add_parser("demo", help="do the main job once, on the lab, and show it")
+    shown.add_argument(
+        "--samples", type=Path, default=Path(".run/samples"), help="folder of the packed sample packages"
+    )
+    shown.add_argument(
+        "--node-seconds", type=float, default=1.0, help="how long kubeadm takes on each machine of the lab"
+    )
+    watched = commands.add_parser("watch", help="follow what happens to a VNF instance's operation")
+    watched.add_argument("instance", help="VNF instance id")
+    watched.add_argument("operation", help="VNF LCM operation occurrence id")
+    watched.add_argument("--url", default="http://127.0.0.1:9890", help="the gateway (default: %(default)s)")
+    return parser
+
+
+async def _watch(url: str, instance: str, operation: str) -> int:
+    async def begun() -> str:
+        return operation
+
+    async with GatewayClient(url) as client:
+        view = await follow(client, instance, begun)
+    say(f"{view['operation']} {view['state']}")
+    return 0 if view["state"] == "COMPLETED" else 1
+
+
+def main() -> None:
+    """Run the command line; exit code 0, or 1 with one line that says what went wrong."""
+    arguments = _parser().parse_args()
+    try:
+        if arguments.command == "run":
+            settings = Settings()
+            configure_logging("kubevnfm", level=settings.log_level, form="console")
+            run_until_signal(single_node(settings))
+            code = 0
+        elif arguments.command == "demo":
+            configure_logging("kubevnfm", level="WARNING", form="console")
+            asyncio.run(demo.run(arguments.samples, arguments.node_seconds))
+            code = 0
+        else:
+            code = asyncio.run(_watch(arguments.url, arguments.instance, arguments.operation))
+    except (demo.DemoFailed, Refused, ValidationError, OSError, TimeoutError, aiohttp.ClientError) as error:
+        sys.stderr.write(f"kubevnfm: {str(error) or type(error).__name__}\n")
+        code = 1
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

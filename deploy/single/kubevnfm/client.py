@@ -1,0 +1,111 @@
+"""The gateway as a user calls it: a thin HTTP client for the command line, the demo and scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+
+TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK", "FAILED_TEMP"})
+"""Where an operation rests until somebody acts."""
+
+
+class Refused(Exception):
+    """The gateway answered with a problem."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status, self.detail = status, detail
+
+
+class GatewayClient:
+    """Calls of SOL003 v2, package management, VIMs and our own views. An async context manager."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(self.url, timeout=aiohttp.ClientTimeout(total=None, sock_connect=10))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    async def call(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> tuple[Any, Mapping[str, str]]:
+        """Return the answer's JSON (None without a body) and headers. Raises Refused."""
+        assert self._session is not None
+        sent = {"Version": "2.0.0", **(headers or {})}
+        async with self._session.request(method, path, json=body, headers=sent) as response:
+            text = await response.text()
+            if response.status >= 400:
+                raise Refused(response.status, _detail(text))
+            return (json.loads(text) if text else None), response.headers
+
+    async def upload(self, package_id: str, archive: Path) -> None:
+        """Send a CSAR's bytes."""
+        assert self._session is not None
+        path = f"/vnfpkgm/v1/vnf_packages/{package_id}/package_content"
+        file = await asyncio.to_thread(archive.open, "rb")
+        try:
+            async with self._session.put(path, data=file, headers={"Content-Type": "application/zip"}) as response:
+                if response.status >= 400:
+                    raise Refused(response.status, _detail(await response.text()))
+        finally:
+            await asyncio.to_thread(file.close)
+
+    async def onboard(self, archive: Path) -> dict[str, Any]:
+        """Create a package, upload the archive, wait until it is ONBOARDED; return it. Raises Refused."""
+        created, _ = await self.call("POST", "/vnfpkgm/v1/vnf_packages", {})
+        await self.upload(created["id"], archive)
+        while True:
+            package, _ = await self.call("GET", f"/vnfpkgm/v1/vnf_packages/{created['id']}")
+            if package["onboardingState"] == "ONBOARDED":
+                return dict(package)
+            if package["onboardingState"] == "ERROR":
+                raise Refused(400, package["onboardingFailureDetails"]["detail"])
+            await asyncio.sleep(0.05)
+
+    async def create(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a VNF instance."""
+        body, _ = await self.call("POST", "/vnflcm/v2/vnf_instances", dict(request))
+        return dict(body)
+
+    async def start(self, instance_id: str, task: str, request: Mapping[str, Any]) -> str:
+        """Ask for an operation; return its occurrence's id."""
+        _, headers = await self.call("POST", f"/vnflcm/v2/vnf_instances/{instance_id}/{task}", dict(request))
+        return str(headers["Location"]).rsplit("/", 1)[-1]
+
+    async def operation(self, operation_id: str) -> dict[str, Any]:
+        """Return our view of an operation: steps, nodes, times."""
+        body, _ = await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}")
+        return dict(body)
+
+    async def events(self, **query: str) -> AsyncIterator[dict[str, Any] | None]:
+        """Yield events as they happen; None once when the stream is open, and with each heartbeat."""
+        assert self._session is not None
+        async with self._session.get("/kubevnfm/v1/events", params=query) as response:
+            async for raw in response.content:
+                line = raw.decode().rstrip("\n")
+                if line.startswith(":"):
+                    yield None
+                elif line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))
+
+
+def _detail(text: str) -> str:
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return text[:500]
+    return str(body.get("detail") or body.get("TackerError", {}).get("message") or text[:500])

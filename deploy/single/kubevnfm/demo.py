@@ -1,0 +1,143 @@
+"""The main job, as a user would do it over HTTP: a cluster VNF on the lab, its VIM, a CNF on it, and all down again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from kubevnfm.client import GatewayClient
+from kubevnfm.settings import Settings
+from kubevnfm.single import single_node
+from kubevnfm.watch import follow, say
+
+
+class DemoFailed(Exception):
+    """The demo did not do what it shows."""
+
+
+@asynccontextmanager
+async def lab(node_seconds: float) -> AsyncIterator[dict[str, Any]]:
+    """Yield the endpoints of a lab in a process of its own; leaving the block ends it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBEVNFM_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "kubevnfm_lab",
+        "--node-seconds",
+        str(node_seconds),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environment,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            line = await process.stdout.readline()
+        if not line:
+            raise DemoFailed("the lab did not start: run `python -m kubevnfm_lab` to see why")
+        yield json.loads(line)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def run(samples: Path, node_seconds: float) -> None:
+    """Run the demo with the packed samples of a folder. Raises DemoFailed, Refused."""
+    started = time.monotonic()
+    say("kubevnfm demo: a Kubernetes cluster as a VNF, its VIM, a CNF on it; on the lab, in one process")
+    with tempfile.TemporaryDirectory(prefix="kubevnfm-demo-") as data_dir:
+        async with lab(node_seconds) as endpoints:
+            say(f"the lab is up: OpenStack at {endpoints['auth_url']}, machines on SSH port {endpoints['ssh_port']}")
+            settings = Settings(port=0, data_dir=Path(data_dir), ssh_port=endpoints["ssh_port"], log_level="WARNING")
+            async with single_node(settings) as node, GatewayClient(node.url) as client:
+                say(f"kubevnfm is up: {node.url}")
+                await _main_job(client, endpoints, samples)
+                await _must_be_empty(endpoints)
+    say("")
+    say(f"All of it in {time.monotonic() - started:.1f} s, and the cloud is empty again. What to try next:")
+    say("  make lab            the lab alone; its control API makes it slow, failing or lying (deploy/lab/README.md)")
+    say("  make run            kubevnfm for your own OpenStack (README.md, 'Your own infrastructure')")
+    say("  make up             the six services on RabbitMQ and a MongoDB-protocol server")
+    say("  deploy/samples/     the packages that were just used, with their request bodies")
+
+
+async def _main_job(client: GatewayClient, endpoints: dict[str, Any], samples: Path) -> None:
+    requests = Path(__file__).parents[2] / "samples"
+    say("\n1. Register the OpenStack as the default VIM")
+    vim, _ = await client.call("POST", "/v1.0/vims", {"vim": _openstack(endpoints)})
+    say(f"   VIM {vim['vim']['name']} is {vim['vim']['status']}")
+
+    say("\n2. Upload the VNF packages")
+    for name in ("cluster", "cnf"):
+        package = await client.onboard(samples / f"{name}.zip")
+        say(f"   {name}: {package['vnfProductName']} {package['vnfSoftwareVersion']}, VNFD {package['vnfdId']}")
+
+    say("\n3. Instantiate the cluster VNF")
+    cluster = await client.create(_body(requests / "cluster/requests/create.json"))
+    await _do(client, cluster["id"], "instantiate", _body(requests / "cluster/requests/instantiate.json"))
+    shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cluster['id']}")
+    key, connection = next(
+        (key, one) for key, one in shown["vimConnectionInfo"].items() if one["vimType"] == "ETSINFV.KUBERNETES.V_1"
+    )
+    for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
+        say(f"   {vnfc['vduId']}: {vnfc['metadata'].get('node_name', '')} on {vnfc['computeResource']['resourceId']}")
+    say(f"   Kubernetes answers at {connection['interfaceInfo']['endpoint']}, registered as VIM {key}")
+
+    say("\n4. Deploy a CNF on it")
+    cnf = await client.create(_body(requests / "cnf/requests/create.json"))
+    wanted = _body(requests / "cnf/requests/instantiate.json")
+    wanted["vimConnectionInfo"] = {"cluster": {"vimId": connection["vimId"], "vimType": connection["vimType"]}}
+    await _do(client, cnf["id"], "instantiate", wanted)
+    shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cnf['id']}")
+    for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
+        say(f"   {vnfc['vduId']}: pod {vnfc['id']} on node {vnfc['metadata'].get('node', '?')}")
+
+    say("\n5. Take all down: the CNF, then the cluster")
+    for instance, name in ((cnf, "cnf"), (cluster, "cluster")):
+        await _do(client, instance["id"], "terminate", _body(requests / name / "requests/terminate.json"))
+        await client.call("DELETE", f"/vnflcm/v2/vnf_instances/{instance['id']}")
+    vims, _ = await client.call("GET", "/v1.0/vims")
+    say(f"   VIMs left: {', '.join(one['name'] for one in vims['vims'])}")
+
+
+async def _do(client: GatewayClient, instance_id: str, task: str, request: dict[str, Any]) -> None:
+    view = await follow(client, instance_id, lambda: client.start(instance_id, task, request))
+    if view["state"] != "COMPLETED":
+        raise DemoFailed(f"{task} ended {view['state']}: {view.get('error', {}).get('detail', '')}")
+
+
+async def _must_be_empty(endpoints: dict[str, Any]) -> None:
+    async with GatewayClient(endpoints["control_url"].removesuffix("/lab/v1")) as control:
+        left, _ = await control.call("GET", "/lab/v1/inventory")
+    kinds = {kind: len(found) for kind, found in left.items() if found}
+    if kinds:
+        raise DemoFailed(f"the cloud is not empty: {kinds}")
+
+
+def _openstack(endpoints: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": "lab",
+        "type": "openstack",
+        "is_default": True,
+        "auth_url": endpoints["auth_url"],
+        "vim_project": {"name": endpoints["project"], "project_domain_name": endpoints["domain"]},
+        "auth_cred": {
+            "username": endpoints["username"],
+            "password": endpoints["password"],
+            "user_domain_name": endpoints["domain"],
+            "cert_verify": "False",
+        },
+    }
+
+
+def _body(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))

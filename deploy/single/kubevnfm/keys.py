@@ -1,0 +1,36 @@
+"""The keys of a single node: made once, kept in files that only their owner reads."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from kubevnfm_secrets import KeyRing
+
+
+def key_ring(data_dir: Path) -> KeyRing:
+    """Return the ring of ``<data dir>/keys``; made at the first call. Raises ValueError for a damaged file."""
+    return KeyRing.from_text(_kept(data_dir / "keys", KeyRing.new_key))
+
+
+def internal_token(data_dir: Path) -> str:
+    """Return the token that the services show one another; made at the first call."""
+    return _kept(data_dir / "internal-token", lambda: secrets.token_urlsafe(32))
+
+
+def callback_master_key(data_dir: Path) -> str:
+    """Return the master key of the credentials call-back, base64; made at the first call (capi.md 10)."""
+    return _kept(data_dir / "callback-key", KeyRing.new_key)
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text := make())
+    return text

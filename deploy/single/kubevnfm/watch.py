@@ -1,0 +1,77 @@
+"""Follows an operation and prints what happens: one line an event, for people."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import datetime
+from typing import Any
+
+from kubevnfm.client import TERMINAL, GatewayClient
+
+_MARK = {
+    "finished": "done",
+    "failed": "FAILED",
+    "started": "...",
+    "undone": "undone",
+    "undoing": "undoing",
+    "skipped": "as is",
+}
+
+
+def say(line: str) -> None:
+    """Print a line at once: this is the command line's output, not a log."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def line_of(event: dict[str, Any]) -> str | None:
+    """Return the line for an event, None for one that people need not see."""
+    data, kind = event["data"], event["type"].removeprefix("kubevnfm.").removesuffix(".v1")
+    at = datetime.fromisoformat(event["time"]).strftime("%H:%M:%S")
+    if kind == "lcm.operation.changed":
+        reason = f": {data['error']['detail']}" if "error" in data else ""
+        return f"{at}  {data['operation']} {data['state']}{reason}"
+    if kind == "lcm.step.changed":
+        took = f" ({data['duration_s']:.1f} s)" if data.get("duration_s") is not None else ""
+        detail = f": {data['detail']}" if data.get("detail") else ""
+        return f"{at}    step {data['number']}/{data['of']} {data['title']}: {_MARK[data['state']]}{took}{detail}"
+    if kind == "mgmt.task.progressed":
+        took = f" ({data['duration_s']:.1f} s)" if data.get("duration_s") is not None else ""
+        count = f" {data['done']}/{data['total']}" if data.get("total") is not None else ""
+        where = f"{data['node']:<12} " if data.get("node") else ""
+        what = f" {data['message']}" if data.get("message") else ""
+        return f"{at}      {where}{data['task']}{count}: {_MARK.get(data['state'], data['state'])}{took}{what}"
+    return None
+
+
+async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout_s: float = 7200.0) -> dict[str, Any]:
+    """Open the instance's event stream, await ``start()`` (an operation id), print until it rests; return its view."""
+    rests = asyncio.Event()
+    is_open = asyncio.Event()
+    operation_id: str | None = None
+
+    async def listen() -> None:
+        async for event in client.events(instance=instance_id):
+            is_open.set()
+            if event is None:
+                continue
+            line = line_of(event)
+            if line is not None:
+                say(line)
+            data = event["data"]
+            if data.get("state") in TERMINAL and data.get("vnf_lcm_op_occ_id") == operation_id:
+                rests.set()
+
+    listening = asyncio.create_task(listen())
+    try:
+        async with asyncio.timeout(timeout_s):
+            await is_open.wait()
+            operation_id = str(await start())
+            view = await client.operation(operation_id)
+            if view["state"] not in TERMINAL:
+                await rests.wait()
+            return await client.operation(operation_id)
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
