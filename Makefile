@@ -6,11 +6,14 @@ UV_VERSION := 0.13.8
 BIN := .venv/bin
 UV := .tools/bin/uv
 export UV_PYTHON_DOWNLOADS := never
-MEMBERS := proto-events $(wildcard libs/*) $(wildcard services/*) deploy/single deploy/lab
+MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
+SAMPLES := cluster cnf vm
+PYTEST := $(BIN)/pytest
 
-.PHONY: help setup lock
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos lint format schemas bench up down clean
+
 help: ## Lists the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
 
 $(UV):
 	$(PYTHON) -m venv .tools
@@ -18,13 +21,68 @@ $(UV):
 
 .venv/.ready: requirements.lock $(MEMBERS:%=%/pyproject.toml) | $(UV)
 	@echo "setting up .venv from requirements.lock"
-	$(UV) venv -q --clear --python $(PYTHON) .venv
-	$(UV) pip sync -q --require-hashes --python $(BIN)/python requirements.lock
-	$(UV) pip install -q --no-deps --python $(BIN)/python $(MEMBERS:%=-e ./%)
+	@$(UV) venv -q --clear --python $(PYTHON) .venv
+	@$(UV) pip sync -q --require-hashes --python $(BIN)/python requirements.lock
+	@$(UV) pip install -q --no-deps --python $(BIN)/python $(MEMBERS:%=-e ./%)
 	@touch $@
 
 setup: .venv/.ready ## Makes the one environment that everything runs in
 
+servers: ## Installs the servers that tests use: RabbitMQ, FerretDB, OpenSSH, shellcheck
+	@tests/support/servers/install.sh
+
 lock: | $(UV) ## Writes requirements.lock anew from the members' pyproject files
 	$(UV) lock -q --upgrade --python $(PYTHON)
 	$(UV) export -q --no-emit-workspace --no-emit-project --format requirements-txt --all-groups --no-header --no-annotate -o requirements.lock
+
+samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
+	@mkdir -p .run/samples
+	@for name in $(SAMPLES); do $(BIN)/python -m kubevnfm_csar.pack deploy/samples/$$name .run/samples/$$name.zip || exit 1; done
+
+demo: samples ## Does the main job once, on the lab, and shows it
+	@$(BIN)/kubevnfm demo
+
+run: .venv/.ready ## Runs all services in one process, for your own infrastructure
+	@$(BIN)/kubevnfm run
+
+lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clusters
+	@$(BIN)/python -m kubevnfm_lab
+
+up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and a MongoDB-protocol server
+	@$(BIN)/python tests/support/six.py up
+
+down: .venv/.ready ## Ends what `make up` started
+	@$(BIN)/python tests/support/six.py down
+
+test: samples servers ## Runs every test
+	@$(PYTEST) $(MEMBERS:%=%/tests) tests
+
+test-unit: samples ## Runs the tests beside the services and libs: no server is needed
+	@$(PYTEST) $(MEMBERS:%=%/tests)
+
+test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirings
+	@$(PYTEST) tests/e2e
+
+test-chaos: samples servers ## Kills each process at each step, and delivers everything twice
+	@$(PYTEST) tests/chaos
+
+lint: .venv/.ready ## Checks style, types, import rules and scripts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(MEMBERS)
+	$(BIN)/lint-imports
+	@tests/support/servers/install.sh shellcheck
+	shellcheck $$(git ls-files '*.sh' .ci/run)
+
+format: .venv/.ready ## Formats the code
+	$(BIN)/ruff check -q --fix . || true
+	$(BIN)/ruff format -q .
+
+schemas: .venv/.ready ## Writes the JSON Schemas and the AsyncAPI document of the contract anew
+	$(BIN)/python -m kubevnfm_events.schema
+
+bench: samples servers ## Prints each figure of speed with its spread beside its goal
+	$(BIN)/python -m bench
+
+clean: ## Removes the environment, the tools and what was run
+	rm -rf .venv .tools .run
