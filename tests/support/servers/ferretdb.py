@@ -1,0 +1,101 @@
+"""A FerretDB for tests: MongoDB's protocol on SQLite, started on loopback with a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from servers.ports import free_port
+
+_START_TIMEOUT_S = 30.0
+_INSTALLED = Path(__file__).parents[3] / ".tools" / "servers" / "bin" / "ferretdb"
+
+
+def program() -> Path | None:
+    """Return where FerretDB is: $KUBEVNFM_FERRETDB, the PATH, or where ``install.sh`` puts it."""
+    named = os.environ.get("KUBEVNFM_FERRETDB") or shutil.which("ferretdb")
+    places = [Path(named)] if named else [_INSTALLED, Path.home() / "go" / "bin" / "ferretdb"]
+    return next((place for place in places if place.exists()), None)
+
+
+class FerretServer:
+    """One server. ``start`` and ``stop`` may be called again and again: what it stored outlives a stop."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self.program, self._folder = program, folder
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"mongodb://127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        """Return when the server takes connections."""
+        with (self._folder / "ferretdb.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    self.program,
+                    "--telemetry=disable",
+                    "--handler=sqlite",
+                    f"--sqlite-url=file:{self._folder}/",
+                    f"--state-dir={self._folder}",
+                    f"--listen-addr=127.0.0.1:{self.port}",
+                    "--debug-addr=-",
+                    "--log-level=error",
+                ],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            assert self._process.poll() is None, f"ferretdb ended; see {self._folder}/ferretdb.log"
+            if self._listens():
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"ferretdb does not listen after {_START_TIMEOUT_S} s")
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End the server: in good order, or (``kill``) as a power cut would."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        self._process.wait(timeout=30)
+        self._process = None
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1.0)
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@pytest.fixture(scope="session")
+def ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretServer]:
+    """A running server, the same for all tests of the session."""
+    found = program()
+    if found is None:
+        missing = "ferretdb is missing; tests/support/servers/install.sh builds it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(f"NOT TESTED ON MONGODB'S PROTOCOL: {missing}")
+    server = FerretServer(found, tmp_path_factory.mktemp("ferretdb"))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def ferretdb_url(ferretdb: FerretServer) -> str:
+    """The URL of the running server; each test uses a database of its own."""
+    return ferretdb.url

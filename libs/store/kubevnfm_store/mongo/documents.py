@@ -1,0 +1,68 @@
+"""How a document lies in MongoDB.
+
+``_id``, ``revision``, ``body`` (names escaped), ``write`` (the token of the last write: a repeated one knows itself),
+and while messages wait to be published ``outbox`` (array of ``{id, content}``, content as JSON text) and ``pending``
+(true; what the index is on). A deleted document with such messages keeps those alone and is marked ``deleted``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_kit.errors import InvalidInput
+
+from kubevnfm_store.names import Alphabet, read_tree
+from kubevnfm_store.port import Outgoing
+from kubevnfm_store.query import Stored
+
+ALPHABET: Final = Alphabet(re.compile(r"[%.\x00]|^\$|^\d(?=\d*$)"), wrap_arrays=True)
+"""No dots and leading dollars (operators), no lone digits (a path would read them as an array's index)."""
+WRAPPED: Final = "%["
+LIVE: Final[Mapping[str, Any]] = {"deleted": {"$exists": False}}
+_INTEGERS: Final = range(-(2**63), 2**63)
+
+
+def field(path: str) -> str:
+    """Return MongoDB's notation of a path: ``a/b`` is ``a.b``."""
+    return ".".join(ALPHABET.written(name) for name in path.split("/"))
+
+
+def in_body(path: str) -> str:
+    """Return the notation of a path from the document's root."""
+    return f"body.{field(path)}"
+
+
+def written(value: Any) -> Any:
+    """Return a JSON value as MongoDB holds it. Raises InvalidInput for what is no JSON, or an integer above 64 bits."""
+    try:
+        plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput("body", "a text in it is no valid Unicode") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("body", f"no JSON: {error}") from error
+    return ALPHABET.tree(plain)
+
+
+def stored(document: Mapping[str, Any]) -> Stored:
+    """Return the document as the port gives it."""
+    return Stored(document["_id"], int(document["revision"]), read_tree(document.get("body", {})))
+
+
+def entries(outbox: Sequence[Outgoing]) -> list[dict[str, str]]:
+    """Return messages as the outbox holds them."""
+    return [{"id": each.id, "content": json.dumps(each.document, ensure_ascii=False)} for each in outbox]
+
+
+def messages(document: Mapping[str, Any]) -> list[Outgoing]:
+    """Return the messages that wait in a document."""
+    return [Outgoing(each["id"], json.loads(each["content"])) for each in document.get("outbox", [])]
+
+
+def posting(outbox: Sequence[Outgoing]) -> dict[str, dict[str, Any]]:
+    """Return the update operators that add messages to the outbox; ``$set`` is to be merged with others."""
+    if not outbox:
+        return {"$set": {}}
+    return {"$set": {"pending": True}, "$push": {"outbox": {"$each": entries(outbox)}}}

@@ -1,0 +1,68 @@
+"""One writer at a time for a document, where the server's own find-and-modify is not atomic (FerretDB).
+
+MongoDB needs none of it. FerretDB 1.x reads, changes and writes back in separate statements; but an insert of an
+``_id`` that is there fails for sure. So a lock is a document that holds its name; a holder that died is dispossessed
+after ``_HELD_S`` by whoever inserts the one ticket for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from kubevnfm_kit.ids import new_id
+from pymongo.errors import DuplicateKeyError
+
+_HELD_S: Final = 3.0
+_FIRST_PAUSE_S: Final = 0.005
+_LONGEST_PAUSE_S: Final = 0.1
+
+Guard = Callable[[str, str], AbstractAsyncContextManager[None]]
+"""Of a collection and a document id: the block in which nobody else writes the document."""
+
+
+def no_guard(collection: str, id: str) -> AbstractAsyncContextManager[None]:
+    """Return a block without a lock: the server's writes are atomic."""
+    return nullcontext()
+
+
+class LockDocuments:
+    """Locks as documents; callers of this process queue up before they ask the server."""
+
+    def __init__(self, locks: Any) -> None:
+        self._locks = locks
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def __call__(self, collection: str, id: str) -> AsyncIterator[None]:
+        name = f"{collection}/{id}"
+        queue = self._queues.setdefault(name, asyncio.Lock())
+        async with queue:
+            token = new_id()
+            await self._take(name, token)
+            try:
+                yield
+            finally:
+                await asyncio.shield(self._locks.delete_one({"_id": name, "token": token}))
+
+    async def _take(self, name: str, token: str) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not await self._insert({"_id": name, "token": token, "until": time.time() + _HELD_S}):
+            held = await self._locks.find_one({"_id": name})
+            if held is not None and held["until"] < time.time():
+                if await self._insert({"_id": f"{name}!{held['token']}"}):
+                    await self._locks.delete_one({"_id": name})
+            else:
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    async def _insert(self, document: dict[str, Any]) -> bool:
+        try:
+            await self._locks.insert_one(document)
+        except DuplicateKeyError:
+            return False
+        return True

@@ -1,0 +1,400 @@
+"""The DocumentStore port on MongoDB; the one module that knows motor, so that pymongo's own can follow it.
+
+Needs no replica set. Each write carries a token, so that a write repeated after a lost connection finds out whether
+the first try arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, NoReturn, Self, TypeVar
+
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.ids import new_id
+from motor.motor_asyncio import AsyncIOMotorClient
+from pymongo import ReturnDocument
+from pymongo.errors import (
+    ConnectionFailure,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+from pymongo.write_concern import WriteConcern
+
+from kubevnfm_store.changes import check_apart, without
+from kubevnfm_store.matching import fits
+from kubevnfm_store.mongo.documents import LIVE, entries, in_body, messages, posting, stored, written
+from kubevnfm_store.mongo.filters import NOT_NULL, Sought, sought
+from kubevnfm_store.mongo.guard import Guard, LockDocuments, no_guard
+from kubevnfm_store.mongo.pages import projection, segments
+from kubevnfm_store.names import read_tree
+from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import Filter, Index, Query, Stored
+
+T = TypeVar("T")
+Document = Mapping[str, Any]
+_PAUSES_S: Final = (0.05, 0.2, 0.8)
+_TRIES: Final = 5
+"""How often a write that met a document between two states (a tombstone coming or going) looks again."""
+_PATH_NOT_VIABLE: Final = 28
+_NOT_IMPLEMENTED: Final = 238
+_TIMES: Final[dict[str, Any]] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS": 3000, "socketTimeoutMS": 30_000}
+"""What holds unless the URL says otherwise; the driver would let these win."""
+
+
+class MongoStore:
+    """Documents in one database."""
+
+    def __init__(self, database: Any, *, guard: Guard, elements: bool) -> None:
+        self._database = database
+        self._guard, self._elements = guard, elements
+        self._with_pending_index: set[str] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, url: str, database: str) -> AsyncIterator[Self]:
+        """Yield the store. Raises StoreUnavailable when the server does not answer or refuses the credentials."""
+        own = {name: value for name, value in _TIMES.items() if name.lower() not in url.lower()}
+        client: Any = AsyncIOMotorClient(url, **own)
+        try:
+            try:
+                build = await client.admin.command("buildInfo")
+            except PyMongoError as error:
+                raise StoreUnavailable(_reason(error)) from error
+            concern = WriteConcern(w="majority", j=True)
+            documents = client.get_database(database, write_concern=concern)
+            is_ferretdb = "ferretdbVersion" in build  # 1.x; 2.x is another engine
+            guard = LockDocuments(documents["locks"]) if is_ferretdb else no_guard
+            yield cls(documents, guard=guard, elements=not is_ferretdb)
+        finally:
+            client.close()
+
+    async def get(self, collection: str, id: str) -> Stored | None:
+        found = await self._reading(lambda: self._database[collection].find_one({"_id": id}, {"outbox": 0}))
+        return None if found is None or "deleted" in found else stored(found)
+
+    async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
+        return [
+            stored(each) for each in await self._all(collection, {"_id": {"$in": list(ids)}, **LIVE}, {"outbox": 0})
+        ]
+
+    async def insert(
+        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        token, kept = new_id(), written(body)
+        fresh = {"_id": id, "revision": 1, "body": kept, "write": token}
+        if outbox:
+            fresh |= {"outbox": entries(outbox), "pending": True}
+        anew = posting(outbox)
+        anew["$set"] |= {"revision": 1, "body": kept, "write": token}
+        anew["$unset"] = {"deleted": ""}
+
+        async def write() -> None:
+            for _ in range(_TRIES):
+                try:
+                    await self._database[collection].insert_one(dict(fresh))
+                except DuplicateKeyError:
+                    if await self._modify(collection, {"_id": id, "deleted": True}, anew):
+                        return
+                    there = await self._database[collection].find_one({"_id": id}, {"write": 1, "deleted": 1})
+                    if there is not None and there.get("write") == token:
+                        return
+                    if there is not None and "deleted" not in there:
+                        break
+                else:
+                    return
+            raise DuplicateKeyError("")
+
+        await self._writing(collection, id, write)
+        return Stored(id, 1, read_tree(kept))
+
+    async def replace(
+        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        kept, change = written(body), posting(outbox)
+        change["$set"]["body"] = kept
+        await self._change(collection, id, {"revision": if_revision}, change)
+        return Stored(id, if_revision + 1, read_tree(kept))
+
+    async def update(
+        self,
+        collection: str,
+        id: str,
+        fields: Mapping[str, Any],
+        *,
+        unset: Sequence[str] = (),
+        if_revision: int | None = None,
+        where: Filter | None = None,
+        outbox: Sequence[Outgoing] = (),
+    ) -> Stored:
+        check_apart([*fields, *unset])
+        change = posting(outbox)
+        change["$set"] |= {in_body(path): written(value) for path, value in fields.items()}
+        if unset:
+            change["$unset"] = {in_body(path): "" for path in unset}
+        conditions: dict[str, Any] = {} if if_revision is None else {"revision": if_revision}
+        return stored(await self._change(collection, id, conditions, change, where=where))
+
+    async def delete(
+        self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
+    ) -> bool:
+        token = new_id()
+        there: dict[str, Any] = {"_id": id, **LIVE}
+        wanted = there if if_revision is None else there | {"revision": if_revision}
+        bury = posting(outbox)
+        bury["$set"] |= {"deleted": True, "pending": True, "write": token}
+        bury["$unset"] = {"body": ""}
+
+        async def write() -> bool:
+            documents = self._database[collection]
+            for _ in range(_TRIES):
+                if not outbox and await documents.find_one_and_delete(wanted | {"pending": {"$exists": False}}):
+                    return True
+                buried = await self._modify(collection, wanted, bury)
+                if buried is not None:
+                    if not buried.get("outbox"):
+                        await self._settle(collection, id)
+                    return True
+                now = await documents.find_one({"_id": id}, {"revision": 1, "write": 1, "deleted": 1})
+                if now is None or "deleted" in now:
+                    return now is not None and now.get("write") == token
+                if if_revision not in (None, now["revision"]):
+                    raise RevisionConflict(f"{collection}/{id}: at revision {now['revision']}, not {if_revision}")
+            raise RevisionConflict(f"{collection}/{id}: changes too fast")
+
+        return await self._writing(collection, id, write)
+
+    async def delete_many(self, collection: str, filter: Filter) -> int:
+        wanted = self._sought(filter)
+        query: Document = {"$and": [LIVE, wanted.query]}
+        if not wanted.exact:
+            query = {"_id": {"$in": [each.id for each in await self.find(collection, Query(filter))]}, **LIVE}
+
+        async def write() -> int:
+            documents = self._database[collection]
+            silent = await documents.delete_many({"$and": [query, {"pending": {"$exists": False}}]})
+            buried = await documents.update_many(query, {"$set": {"deleted": True}, "$unset": {"body": ""}})
+            return int(silent.deleted_count + buried.modified_count)
+
+        return await self._retrying(write)
+
+    async def find(self, collection: str, query: Query) -> Sequence[Stored]:
+        if query.limit == 0:
+            return []
+        wanted = self._sought(query.filter)
+        shown = projection(query.exclude if wanted.exact else ())
+        found: list[Stored] = []
+        for condition, order in segments(query):
+            room = None if query.limit is None else query.limit - len(found)
+            if room == 0:
+                break
+            search = {"$and": [LIVE, wanted.query, condition]}
+            if wanted.exact:
+                found += [stored(each) for each in await self._all(collection, search, shown, order, room)]
+            else:
+                found += await self._looked_at(collection, search, order, room, query.filter)
+        if not wanted.exact:
+            for each in found:
+                for path in query.exclude:
+                    without(dict(each.body), path)
+        return found
+
+    async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
+        wanted = self._sought(filter)
+        if limit == 0:
+            return 0
+        if not wanted.exact:
+            return len(await self.find(collection, Query(filter, limit=limit)))
+        search = {"$and": [LIVE, wanted.query]}
+        return int(await self._reading(lambda: self._database[collection].count_documents(search, limit=limit)))
+
+    async def ensure_indexes(self, collection: str, indexes: Sequence[Index]) -> None:
+        await self._index_pending(collection)
+        for index in indexes:
+            names = [in_body(path) for path in index.fields]
+            if index.unique:
+                having = dict.fromkeys(names, NOT_NULL)
+                await self._index(collection, names, unique=True, having=having)
+            else:
+                await self._index(collection, [*names, "_id"])
+
+    async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
+        await self._index_pending(collection)
+        waiting = await self._all(collection, {"pending": True}, {"outbox": 1}, [("_id", 1)], limit)
+        for each in waiting:
+            if not each.get("outbox"):  # whoever cleared it ended before it was done
+                await self._writing(collection, each["_id"], partial(self._settle, collection, each["_id"]))
+        return [PendingOutbox(each["_id"], messages(each)) for each in waiting if each.get("outbox")]
+
+    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+        async def write() -> None:
+            # $pull with a condition would do in one step what FerretDB can do by whole elements only
+            now = await self._database[collection].find_one({"_id": id}, {"outbox": 1})
+            published = [each for each in (now or {}).get("outbox", []) if each["id"] in message_ids]
+            if not published:
+                return
+            left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
+            if left is not None and not left.get("outbox"):
+                await self._settle(collection, id)
+
+        await self._writing(collection, id, write)
+
+    async def is_ready(self) -> bool:
+        try:
+            await self._database.command("ping")
+        except PyMongoError:
+            return False
+        return True
+
+    def _sought(self, filter: Filter) -> Sought:
+        return sought(filter, elements=self._elements)
+
+    async def _all(
+        self,
+        collection: str,
+        search: Document,
+        shown: Document,
+        order: Sequence[tuple[str, int]] = (),
+        limit: int | None = None,
+    ) -> list[Document]:
+        async def read() -> list[Document]:
+            cursor = self._database[collection].find(search, shown, limit=limit or 0, sort=list(order) or None)
+            return [each async for each in cursor]
+
+        return await self._reading(read)
+
+    async def _looked_at(
+        self, collection: str, search: Document, order: Sequence[tuple[str, int]], room: int | None, filter: Filter
+    ) -> list[Stored]:
+        async def read() -> list[Stored]:
+            found: list[Stored] = []
+            async for document in self._database[collection].find(search, {"outbox": 0}, sort=list(order)):
+                each = stored(document)
+                if fits(filter, each.body):
+                    found.append(each)
+                if len(found) == room:
+                    break
+            return found
+
+        return await self._reading(read)
+
+    async def _change(
+        self,
+        collection: str,
+        id: str,
+        conditions: Document,
+        change: dict[str, dict[str, Any]],
+        *,
+        where: Filter | None = None,
+    ) -> Document:
+        """Write one document that fulfils the conditions. Raises RevisionConflict, AlreadyExists."""
+        token = new_id()
+        change["$set"]["write"] = token
+        change["$inc"] = {"revision": 1}
+        wanted = Sought({}) if where is None else self._sought(where)
+        search = (
+            {"$and": [{"_id": id}, conditions, LIVE, wanted.query]}
+            if wanted.query
+            else {"_id": id, **conditions, **LIVE}
+        )
+
+        async def write() -> Document:
+            if where is not None and not wanted.exact:
+                now = await self._database[collection].find_one({"_id": id})
+                if now is None or not fits(where, stored(now).body):
+                    raise RevisionConflict(f"{collection}/{id}: gone, or not as expected any more")
+            changed = await self._modify(collection, search, change)
+            if changed is None:  # perhaps the first try of this very write arrived, and its answer was lost
+                changed = await self._database[collection].find_one({"_id": id, "write": token})
+            if changed is None:
+                raise RevisionConflict(f"{collection}/{id}: gone, or not as expected any more")
+            return changed
+
+        return await self._writing(collection, id, write)
+
+    async def _modify(self, collection: str, search: Document, change: Document) -> Document | None:
+        """Change one document; return it whole (FerretDB knows no projection here), or None if there is none."""
+        operators = {operator: fields for operator, fields in change.items() if fields}
+        result: Document | None = await self._database[collection].find_one_and_update(
+            search, operators, return_document=ReturnDocument.AFTER
+        )
+        return result
+
+    async def _settle(self, collection: str, id: str) -> None:
+        """Take the marks of an outbox off that is empty now; a deleted document goes with them."""
+        empty: dict[str, Any] = {"_id": id, "outbox": {"$in": [[], None]}}
+        gone = await self._database[collection].delete_one(empty | {"deleted": True})
+        if not gone.deleted_count:
+            await self._database[collection].update_one({**empty, **LIVE}, {"$unset": {"outbox": "", "pending": ""}})
+
+    async def _index_pending(self, collection: str) -> None:
+        if collection not in self._with_pending_index:
+            await self._index(collection, ["pending", "_id"], having={"pending": True})
+            self._with_pending_index.add(collection)
+
+    async def _index(
+        self, collection: str, names: Sequence[str], *, unique: bool = False, having: Document | None = None
+    ) -> None:
+        digest = hashlib.sha256(f"{unique}:{'|'.join(names)}".encode()).hexdigest()[:12]
+        options: dict[str, Any] = {"name": f"kubevnfm_{digest}", "unique": unique}
+        keys = [(name, 1) for name in names]
+
+        async def write() -> None:
+            try:
+                await self._database[collection].create_index(keys, **options, partialFilterExpression=having or {})
+            except OperationFailure as error:
+                if error.code != _NOT_IMPLEMENTED:
+                    raise
+                # FerretDB: its unique indexes pass over missing fields by themselves, others are larger than they need be
+                await self._database[collection].create_index(keys, **options)
+
+        await self._writing(collection, f"index on {', '.join(names)}", write)
+
+    async def _reading(self, read: Callable[[], Awaitable[T]]) -> T:
+        return await self._retrying(read)
+
+    async def _writing(self, collection: str, id: str, write: Callable[[], Awaitable[T]]) -> T:
+        async def guarded() -> T:
+            async with self._guard(collection, id):
+                return await write()
+
+        return await self._retrying(guarded, subject=f"{collection}/{id}")
+
+    async def _retrying(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
+        """Call until the server answers; calls are made so that repeating them is safe."""
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                return await call()
+            except ConnectionFailure as error:
+                if pause_s is None or isinstance(error, ServerSelectionTimeoutError):  # that one has waited by itself
+                    raise StoreUnavailable(_reason(error)) from error
+                await asyncio.sleep(pause_s)
+            except PyMongoError as error:
+                _refuse(subject, error)
+            except OverflowError as error:
+                raise InvalidInput("body", "an integer in it has more than 64 bits") from error
+        raise AssertionError("unreachable")
+
+
+def _refuse(subject: str, error: PyMongoError) -> NoReturn:
+    if isinstance(error, DuplicateKeyError) or "UNIQUE constraint failed" in str(error):
+        raise AlreadyExists(f"{subject}: the id, or a value that must be unique, is taken") from error
+    if isinstance(error, DocumentTooLarge):
+        raise InvalidInput("body", "larger than MongoDB takes (16 MiB)") from error
+    if isinstance(error, OperationFailure) and error.code == _PATH_NOT_VIABLE:
+        raise InvalidInput("fields", f"{subject}: a path leads through what is no object") from error
+    raise StoreUnavailable(_reason(error)) from error
+
+
+def _reason(error: PyMongoError) -> str:
+    """Return what is wrong without values of documents, which messages of the server may quote."""
+    if isinstance(error, OperationFailure):
+        name = (error.details or {}).get("codeName", "")
+        return f"MongoDB refused: code {error.code} {name}".rstrip()
+    return f"MongoDB does not answer: {type(error).__name__}"

@@ -1,0 +1,25 @@
+"""Both DocumentStore adapters, fresh for each test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from kubevnfm_kit.ids import new_id
+from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.sqlite import SqliteStore
+
+pytest_plugins = ["servers.ferretdb"]
+
+
+@pytest.fixture
+async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with SqliteStore.open(tmp_path / "documents.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def mongo_store(ferretdb_url: str) -> AsyncIterator[MongoStore]:
+    async with MongoStore.connect(ferretdb_url, f"test_{new_id().replace('-', '')[:12]}") as store:
+        yield store

@@ -1,0 +1,127 @@
+"""What is MongoDB's alone: outages, and several processes that write the same documents."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import pytest
+from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.guard import LockDocuments
+from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import Query, by
+from motor.motor_asyncio import AsyncIOMotorClient
+from servers.ferretdb import FerretServer
+from servers.ports import free_port
+
+pytestmark = pytest.mark.server
+
+
+async def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"mongodb://user:hunter2@127.0.0.1:{free_port()}/?serverSelectionTimeoutMS=200"
+    with pytest.raises(StoreUnavailable, match="does not answer") as caught:
+        async with MongoStore.connect(url, "test"):
+            pass
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_an_outage_is_told_and_survived(ferretdb: FerretServer, tmp_path: Path) -> None:
+    server = FerretServer(ferretdb.program, tmp_path)
+    server.start()
+    try:
+        async with MongoStore.connect(f"{server.url}?serverSelectionTimeoutMS=300", "test") as store:
+            await store.insert("things", "a", {"n": 1})
+            await asyncio.to_thread(server.stop, kill=True)
+            assert not await store.is_ready()
+            with pytest.raises(StoreUnavailable):
+                await store.get("things", "a")
+            with pytest.raises(StoreUnavailable):
+                await store.update("things", "a", {"n": 2})
+            await asyncio.to_thread(server.start)
+            assert (await store.update("things", "a", {"n": 3})).revision == 2
+            assert await store.is_ready()
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def test_a_short_outage_is_not_noticed(ferretdb: FerretServer, tmp_path: Path) -> None:
+    server = FerretServer(ferretdb.program, tmp_path)
+    server.start()
+    try:
+        async with MongoStore.connect(server.url, "test") as store:
+            await store.insert("things", "a", {"n": 0})
+            await asyncio.to_thread(server.stop, kill=True)
+            writing = asyncio.create_task(
+                store.update("things", "a", {"n": 1}, if_revision=1, outbox=[Outgoing("m", {})])
+            )
+            await asyncio.to_thread(server.start)
+            assert (await writing).revision == 2
+            assert [len(each.messages) for each in await store.pending_outbox("things")] == [1]
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def test_writers_of_several_processes_win_each_revision_once(ferretdb_url: str) -> None:
+    database = f"test_{time.time_ns()}"
+    async with MongoStore.connect(ferretdb_url, database) as one, MongoStore.connect(ferretdb_url, database) as other:
+        await one.insert("things", "a", {"state": "free", "n": 0})
+
+        async def claim(store: MongoStore, name: str) -> str | None:
+            try:
+                await store.update("things", "a", {"state": "taken", "by": name}, where=by(state="free"))
+            except RevisionConflict:
+                return None
+            return name
+
+        async def add(store: MongoStore, rounds: int) -> None:
+            while rounds:
+                now = await store.get("things", "a")
+                assert now is not None
+                try:
+                    await store.replace(
+                        "things", "a", dict(now.body) | {"n": now.body["n"] + 1}, if_revision=now.revision
+                    )
+                except RevisionConflict:
+                    continue
+                rounds -= 1
+
+        claims = await asyncio.gather(*(claim(store, f"{n}") for n in range(10) for store in (one, other)))
+        assert len([name for name in claims if name]) == 1
+        await asyncio.gather(*(add(store, 5) for store in (one, other, one, other)))
+        now = await one.get("things", "a")
+        assert now is not None
+        assert now.body["n"] == 20
+
+
+async def test_the_lock_of_a_dead_writer_is_taken_over(ferretdb_url: str) -> None:
+    database = f"test_{time.time_ns()}"
+    client: AsyncIOMotorClient[dict[str, object]] = AsyncIOMotorClient(ferretdb_url)
+    try:
+        locks = client[database]["locks"]
+        await locks.insert_one({"_id": "things/a", "token": "dead", "until": time.time() - 1})
+        guards = [LockDocuments(locks) for _ in range(4)]
+        inside = most = 0
+
+        async def enter(guard: LockDocuments) -> None:
+            nonlocal inside, most
+            async with guard("things", "a"):
+                inside += 1
+                most = max(most, inside)
+                await asyncio.sleep(0.01)
+                inside -= 1
+
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(enter(guard) for guard in guards))
+        assert most == 1
+    finally:
+        client.close()
+
+
+async def test_an_insert_repeated_after_a_lost_answer_knows_itself(mongo_store: MongoStore) -> None:
+    """Two inserts of the same id differ, however alike they look: only the very same call may find its own."""
+    await mongo_store.insert("things", "a", {"n": 1})
+    with pytest.raises(AlreadyExists, match=re.escape("things/a")):
+        await mongo_store.insert("things", "a", {"n": 1})
+    assert len(await mongo_store.find("things", Query())) == 1
