@@ -30,7 +30,7 @@ def with_meta(
         raw = content.encode() if isinstance(content, str) else content
         digest = hashlib.sha256(raw).hexdigest()
         blocks.append(f"Name: {name}\nContent-Type: text/plain\nAlgorithm: SHA-256\nHash: {digest}\n")
-    return {META: "\n".join(blocks), **files}
+    return {**files, META: "\n".join(blocks)}
 
 
 TYPES = dedent("""\

@@ -66,7 +66,18 @@ def read_index(files: PackageFiles) -> Index:
     return Index(path=manifests[0], entry=roots[0], manifest=manifests[0], listed=listed, external=external)
 
 
-def _from_meta(files: PackageFiles) -> Index:
+def read_entry(files: PackageFiles) -> str:
+    """Return the file that the VNFD starts with, and nothing else checked: an unpacked copy may lack its images.
+
+    Raises: PackageRefused as ``read_index``.
+    """
+    if META in files.names():
+        return _head(files)[0]
+    return read_index(files).entry
+
+
+def _head(files: PackageFiles) -> tuple[str, str | None, list[dict[str, str]]]:
+    """Return TOSCA.meta's entry file, manifest and further blocks."""
     blocks = list(_blocks(read_text(files, META), first_keys={"name"}))
     head = blocks[0] if blocks and "name" not in blocks[0] else {}
     entry = head.get("entry-definitions", "")
@@ -74,11 +85,15 @@ def _from_meta(files: PackageFiles) -> Index:
         raise PackageRefused("Entry-Definitions is missing from the first block", file=META)
     if entry not in files.names():
         raise PackageRefused(f"Entry-Definitions names {entry}, which the package does not hold", file=META)
+    return entry, head.get("etsi-entry-manifest") or head.get("entry-manifest"), blocks[1:]
+
+
+def _from_meta(files: PackageFiles) -> Index:
+    entry, manifest, blocks = _head(files)
     listed: dict[str, Listed] = {}
     external: list[str] = []
-    for block in blocks[1:] if head else blocks:
+    for block in blocks:
         _take(block, key="name", files=files, where=META, listed=listed, external=external)
-    manifest = head.get("etsi-entry-manifest") or head.get("entry-manifest")
     if manifest:
         if manifest not in files.names():
             raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not hold", file=META)

@@ -7,10 +7,12 @@ from textwrap import dedent
 
 import pytest
 from kubevnfm_csar import (
+    FolderFiles,
     PackageRefused,
     UnknownFlavour,
     UnknownLevel,
     Vnfd,
+    extract,
     flavour_template,
     open_csar,
     read_vnfd,
@@ -241,3 +243,12 @@ def test_user_data_gets_the_flavours_template_as_tacker_gives_it(tmp_path: Path)
     assert "masterNode" in template["node_templates"]
     with pytest.raises(UnknownFlavour):
         flavour_template(csar, "medium")
+
+
+def test_an_unpacked_copy_without_its_images_still_tells_its_flavours(tmp_path: Path) -> None:
+    files = {**v1_files(), "Files/images/ubuntu.img": "image"}
+    csar = open_csar(zip_of(tmp_path / "package.zip", with_meta(files, listed=("Files/images/ubuntu.img",))))
+    extract(csar, tmp_path / "unpacked", skip=lambda name: name.startswith("Files/images/"))
+    copy = FolderFiles(tmp_path / "unpacked")
+    assert flavour_template(copy, "simple") == flavour_template(csar, "simple")
+    assert list(read_vnfd(copy).flavours) == ["simple", "complex"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_csar.errors import PackageRefused, UnknownFlavour
 from kubevnfm_csar.files import PackageFiles
-from kubevnfm_csar.manifest import read_index
+from kubevnfm_csar.manifest import read_entry
 from kubevnfm_csar.vnfd import nodes, policies
 from kubevnfm_csar.vnfd.model import Flavour, InitialValues, Vnfd
 from kubevnfm_csar.vnfd.phases import phase_drivers
@@ -26,7 +26,7 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
 
     Raises: PackageRefused with the file and what is wrong in it.
     """
-    entry = entry or read_index(files).entry
+    entry = entry or read_entry(files)
     templates = read_templates(files, entry)
     topologies = _topologies(files, templates)
     chosen = _flavour_topologies(topologies, entry)
@@ -57,7 +57,7 @@ def flavour_template(files: PackageFiles, flavour_id: str) -> dict[str, Any]:
     The requirements of substitution_mappings are left out, as Tacker leaves them out.
     Raises: UnknownFlavour, PackageRefused.
     """
-    templates = read_templates(files, entry := read_index(files).entry)
+    templates = read_templates(files, entry := read_entry(files))
     chosen = _flavour_topologies(_topologies(files, templates), entry)
     if flavour_id not in chosen:
         raise UnknownFlavour(flavour_id, known=tuple(chosen))
