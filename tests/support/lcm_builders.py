@@ -1,0 +1,167 @@
+"""Builders of what the tests are about; they take only that."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
+from kubevnfm_events.infra import (
+    ObjectsApplied,
+    PodFacts,
+    PortFacts,
+    ResourcesCreated,
+    ResourcesDeleted,
+    ServerFacts,
+    StackResources,
+)
+from kubevnfm_events.infra import ObjectsDeleted
+from kubevnfm_events.lcm import RemainsRemoved
+from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone
+from kubevnfm_events.vim import VimDeregistered, VimRegistered
+from kubevnfm_lcm_api.domain.drafts import (
+    InstantiateCnfDraft,
+    InstantiateVmDraft,
+    TerminateCnfDraft,
+    TerminateVmDraft,
+)
+from kubevnfm_lcm_api.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.domain.plans import planned, write_draft
+from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
+from kubevnfm_sol.vim import VimConnectionInfo
+
+RING = KeyRing([b"0" * 32])
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+PACKAGE = PackageRef(package_id="pkg-1", vnfd_id="vnfd-1", checksum="00")
+VIM = VimConnection(vim_id="vim-1", vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3")
+CLUSTER_PARAMETERS: dict[str, Any] = {
+    "k8s_cluster_installation_param": {
+        "script_path": "Scripts/install.sh",
+        "master_node": {
+            "aspect_id": "master_instance",
+            "ssh_cp_name": "masterNode_CP1",
+            "nic_cp_name": "masterNode_CP1",
+            "cluster_cp_name": "masterNode_CP1",
+            "username": "ubuntu",
+            "password": "ubuntu",
+        },
+        "worker_node": {
+            "aspect_id": "worker_instance",
+            "ssh_cp_name": "workerNode_CP2",
+            "nic_cp_name": "workerNode_CP2",
+            "username": "ubuntu",
+            "password": "ubuntu",
+        },
+    }
+}
+
+
+def a_server(name: str, vdu: str, group: str, address: str) -> ServerFacts:
+    port = PortFacts(
+        name=f"{vdu}_CP{'1' if vdu == 'masterNode' else '2'}", resource_id=f"port-{name}", addresses=(address,)
+    )
+    return ServerFacts(
+        vnfc_id=f"vnfc-{name}", name=vdu, vdu_id=vdu, server_id=f"server-{name}", stack_id=f"nested/{name}",
+        group=group, member=name, ports=(port,),
+    )  # fmt: skip
+
+
+RESOURCES = StackResources(
+    stack_id="stack-1",
+    stack_name="vnf-inst-1",
+    servers=(
+        a_server("m1", "masterNode", "master_instance", "10.10.0.4"),
+        a_server("w1", "workerNode", "worker_instance", "10.10.0.5"),
+        a_server("w2", "workerNode", "worker_instance", "10.10.0.6"),
+    ),
+)
+ACCESS = ClusterAccess(
+    server="https://10.10.0.4:6443",
+    bearer_token=Secret("token-of-the-cluster"),
+    ssl_ca_cert="PEM",
+    ssl_ca_cert_hash="sha256:00",
+)
+
+
+def an_instance(**vnf: Any) -> InstanceRecord:
+    facts = {
+        "id": "inst-1", "vnfd_id": "vnfd-1", "vnf_provider": "p", "vnf_product_name": "n", "vnf_software_version": "1",
+        "vnfd_version": "1", "vnf_pkg_id": "pkg-1",
+    }  # fmt: skip
+    return InstanceRecord(vnf=VnfInstance(**{**facts, **vnf}), created_at="2026-11-20T12:00:00.000Z", updated_at="-")
+
+
+def an_instantiate_draft(**known: Any) -> InstantiateVmDraft:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "vim1", "vim": VIM,
+        "vim_connections": {"vim1": VimConnectionInfo(vim_id="vim-1", vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3")},
+        "flavour_id": "simple", "stack_name": "vnf-inst-1", "request": {"flavourId": "simple"}, "instance": {"id": "inst-1"},
+        "parameters": CLUSTER_PARAMETERS,
+        "phases": {"instantiate_end": "mgmt-drivers-kubernetes", "terminate_end": "mgmt-drivers-kubernetes"},
+        "cluster_vim_name": "cluster-1",
+    }  # fmt: skip
+    return InstantiateVmDraft(**{**facts, **known})
+
+
+def a_cnf_draft(**known: Any) -> InstantiateCnfDraft:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "k", "vim": VIM, "vim_connections": {},
+        "flavour_id": "simple", "def_files": ("Files/kubernetes/a.yaml",),
+    }  # fmt: skip
+    return InstantiateCnfDraft(**{**facts, **known})
+
+
+def a_terminate_draft(**known: Any) -> TerminateVmDraft:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "is_forceful": False,
+        "stack_name": "vnf-inst-1", "package": PACKAGE, "resources": RESOURCES, "cluster_vim_key": "cluster-1",
+        "phases": {"instantiate_end": "mgmt-drivers-kubernetes"},
+    }  # fmt: skip
+    return TerminateVmDraft(**{**facts, **known})
+
+
+def a_cnf_terminate_draft() -> TerminateCnfDraft:
+    return TerminateCnfDraft(vnf_instance_id="inst-1", vnfd_id="vnfd-1", vim_key="k", vim=VIM, is_forceful=True)
+
+
+def an_operation(draft: Any, *, state: OperationState = OperationState.STARTING) -> OccurrenceRecord:
+    operation = OperationType.INSTANTIATE if draft.plan.startswith("instantiate") else OperationType.TERMINATE
+    return OccurrenceRecord(
+        occ=VnfLcmOpOcc(
+            id="op-1", operation_state=state, state_entered_time="2026-11-20T12:00:00.000Z",
+            start_time="2026-11-20T12:00:00.000Z", vnf_instance_id="inst-1", operation=operation,
+        ),
+        api_version="v2",
+        plan=draft.plan,
+        steps=planned(draft),
+        draft=write_draft(draft, RING),
+    )  # fmt: skip
+
+
+ANSWERS: dict[str, Event] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=RESOURCES),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-inst-1"),
+    "infra.k8s.apply_objects": ObjectsApplied(
+        namespace="default",
+        pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),
+    ),
+    "infra.k8s.delete_objects": ObjectsDeleted(),
+    "mgmt.run_phase": PhaseDone(
+        driver="mgmt-drivers-kubernetes", phase="instantiate_end", cluster=ACCESS, node_names={"vnfc-m1": "master4"}
+    ),
+    "mgmt.forget_instance": InstanceForgotten(),
+    "vim.register": VimRegistered(vim_id="vim-2", name="cluster-1", vim_type="k", endpoint="https://10.10.0.4:6443"),
+    "vim.deregister": VimDeregistered(vim_ids=("vim-2",)),
+    "lcm.remove_remains": RemainsRemoved(vnf_instance_id="inst-1"),
+}
+"""What a service answers, by the command's routing key."""
+
+
+def answer_to(command: Envelope[Message]) -> Envelope[Message]:
+    return command.follow_up(ANSWERS[type(command.data).routing_key()], source="/kubevnfm/twin")
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
