@@ -149,7 +149,7 @@ class ControlPlanes:
                 version=settings["kubernetesVersion"],
                 pod_cidr=settings["podSubnet"],
                 service_cidr=settings["serviceSubnet"],
-                san=san,
+                san=[*san, address],
             )
 
         if serving:
@@ -193,9 +193,9 @@ class ControlPlanes:
             await self._end(plane)
 
     def remove_member(self, plane: ControlPlane, member_id: str) -> bool:
-        """Remove an etcd member by its id; return False when there is none."""
+        """Remove an etcd member by its id, hexadecimal; return False when there is none."""
         for machine_id, member in plane.members.items():
-            if member.member_id == member_id:
+            if member.member_id.lstrip("0") == member_id.lower().lstrip("0"):
                 del plane.members[machine_id]
                 return True
         return False
@@ -207,6 +207,7 @@ class ControlPlanes:
             return
         self._stop_serving(plane, machine)
         plane.members[machine.spec.machine_id].alive = False
+        self._stop_without_majority(plane)
         if plane.address in machine.addresses or not any(member.alive for member in plane.members.values()):
             await self._end(plane)
 
@@ -220,6 +221,7 @@ class ControlPlanes:
             return
         self._stop_serving(plane, machine)
         plane.members[machine.spec.machine_id].alive = False
+        self._stop_without_majority(plane)
         if plane.address in machine.addresses and isinstance(self._clusters, SuspendingClusters):
             await self._clusters.suspend_at(plane.address)
 
@@ -237,6 +239,12 @@ class ControlPlanes:
         for relay in plane.relays.pop(machine.spec.machine_id, []):
             relay.close()
         self.on_change()
+
+    def _stop_without_majority(self, plane: ControlPlane) -> None:
+        """Cut all clients off when etcd lost its majority: an API server without etcd answers nobody."""
+        if not plane.has_quorum:
+            for relay in itertools.chain.from_iterable(plane.relays.values()):
+                relay.cut()
 
     async def _end(self, plane: ControlPlane) -> None:
         with contextlib.suppress(ValueError):

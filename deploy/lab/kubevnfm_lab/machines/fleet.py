@@ -8,18 +8,22 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 
+from kubevnfm_lab.machines.apiclient import Apis
 from kubevnfm_lab.machines.balancer import Balancer
 from kubevnfm_lab.machines.cloud_init import cloud_config
-from kubevnfm_lab.machines.controlplanes import ControlPlanes
+from kubevnfm_lab.machines.controlplanes import API_PORT, ControlPlanes
 from kubevnfm_lab.machines.gate import Gate
 from kubevnfm_lab.machines.machine import Machine, make_machine
+from kubevnfm_lab.machines.nodes import Nodes
 from kubevnfm_lab.machines.programs import PROGRAMS
+from kubevnfm_lab.machines.relay import Relay, Target
 from kubevnfm_lab.machines.rootfs import Rootfs, StandIns
 from kubevnfm_lab.machines.settings import MachineSettings
 from kubevnfm_lab.machines.sshd import Sshd
@@ -52,6 +56,9 @@ ON_THEIR_OWN = {
     "wget": "fetch.sh",
 }
 
+BALANCER_PORT = 16443
+"""Where the masters' haproxy listens in the sample packages; floating addresses pass it on."""
+
 LOWEST_PORT, HIGHEST_PORT = 20_000, 29_999
 """Below Linux' ephemeral ports (32768 and up), where an outgoing connection could sit on the port already."""
 
@@ -68,6 +75,10 @@ class SshMachines:
         self.control_planes = ControlPlanes(clusters)
         self.balancer = Balancer(self.all, self.control_planes)
         self.control_planes.on_change = self.balancer.changed
+        self.apis = Apis()
+        self.nodes = Nodes(self.apis)
+        self._floating: dict[str, list[Relay]] = {}
+        self._fixed_by_floating: dict[str, str] = {}
         self._ledger = ledger
         self._state_dir = state_dir.resolve()
         self._shelf = VolumeShelf(self._state_dir / "volumes")
@@ -137,7 +148,7 @@ class SshMachines:
             kubernetes_releases=settings.kubernetes_releases,
             swap=settings.swap,
         )
-        machine.units.on_change.append(self._unit_changed)
+        machine.units.on_change.append(partial(self._unit_changed, machine))
         self._machines[spec.machine_id] = machine
         try:
             await self._power_on(machine)
@@ -152,6 +163,8 @@ class SshMachines:
             return
         self._close_sshd(machine)
         machine.power_off()
+        self.nodes.settle(machine)
+        await self.nodes.settled()
         await self.control_planes.machine_gone(machine)
         if machine.rootfs.laid_out:
             task = asyncio.create_task(asyncio.to_thread(machine.rootfs.remove))
@@ -164,6 +177,8 @@ class SshMachines:
         if machine.powered:
             self._close_sshd(machine)
             machine.power_off()
+            self.nodes.settle(machine)
+            await self.nodes.settled()
             await self.control_planes.machine_off(machine)
 
     async def start(self, machine_id: str) -> None:
@@ -172,6 +187,28 @@ class SshMachines:
         if not machine.powered:
             await self._power_on(machine)
             await self.control_planes.machine_on(machine)
+            self.nodes.settle(machine)
+
+    async def add_floating(self, floating: str, fixed: str) -> None:
+        """Let a floating address stand for a fixed one, also a virtual one: sshd, API servers and their balancer."""
+        await self.remove_floating(floating)
+        relays = self._floating[floating] = []
+        self._fixed_by_floating[floating] = fixed
+        for port in (self._ssh_port, API_PORT, BALANCER_PORT):
+            relay = Relay(floating, port, partial(self.floating_target, floating, port))
+            await relay.open()
+            relays.append(relay)
+
+    async def remove_floating(self, floating: str) -> None:
+        """Take a floating address away; nothing happens when there is none."""
+        self._fixed_by_floating.pop(floating, None)
+        for relay in self._floating.pop(floating, []):
+            relay.close()
+
+    def floating_target(self, address: str, port: int) -> Sequence[Target]:
+        """Return where connections to a floating address go; nothing when it is none."""
+        fixed = self._fixed_by_floating.get(address)
+        return [(fixed, port)] if fixed else []
 
     def console_log(self, machine_id: str) -> str:
         """Return what the machine's serial console shows, with its host key; raise KeyError when there is none."""
@@ -214,9 +251,11 @@ class SshMachines:
         if sshd:
             sshd.close()
 
-    def _unit_changed(self, name: str) -> None:
+    def _unit_changed(self, machine: Machine, name: str) -> None:
         if name in ("haproxy", "keepalived"):
             self.balancer.changed()
+        elif name == "kubelet":
+            self.nodes.settle(machine)
 
     def _find(self, program_path: str, root: str) -> Machine | None:
         for place in (program_path, root):
@@ -264,9 +303,12 @@ class SshMachines:
 
     async def _close(self) -> None:
         await asyncio.gather(*(self.destroy(machine_id) for machine_id in list(self._machines)))
+        for floating in list(self._floating):
+            await self.remove_floating(floating)
         await self.balancer.close()
         await self.control_planes.close()
         await self._gate.close()
+        await self.apis.close()
         await asyncio.gather(*self._removals, return_exceptions=True)
         for leftover in ("stand-ins", "host-bin"):
             await asyncio.to_thread(shutil.rmtree, self._state_dir / leftover, ignore_errors=True)

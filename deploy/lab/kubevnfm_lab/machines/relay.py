@@ -31,6 +31,10 @@ class Relay:
         if self._server:
             self._server.close()
             self._server = None
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut what runs through; new connections are welcome."""
         for task in list(self._connections):
             task.cancel()
 

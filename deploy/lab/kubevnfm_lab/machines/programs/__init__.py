@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubevnfm_lab.machines.programs import apt, dpkg, host, kernel, storage, systemd
+from kubevnfm_lab.machines.programs import (
+    apt,
+    dpkg,
+    fetch,
+    host,
+    kernel,
+    kubeadm,
+    kubectl,
+    loadbalancer,
+    runtime,
+    storage,
+    systemd,
+)
 from kubevnfm_lab.machines.programs.call import Program
 
 PROGRAMS: Mapping[str, Program] = {
-    name: program for family in (apt, dpkg, host, kernel, storage, systemd) for name, program in family.PROGRAMS.items()
+    name: program
+    for family in (apt, dpkg, fetch, host, kernel, kubeadm, kubectl, loadbalancer, runtime, storage, systemd)
+    for name, program in family.PROGRAMS.items()
 }

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kubevnfm_lab.machines.apiclient import Apis
+from kubevnfm_lab.machines.balancer import Balancer
 from kubevnfm_lab.machines.controlplanes import ControlPlanes
 from kubevnfm_lab.machines.machine import Machine
+from kubevnfm_lab.machines.nodes import Nodes
+from kubevnfm_lab.machines.relay import Target
 from kubevnfm_lab.machines.settings import MachineSettings
 from kubevnfm_lab.ports import Clusters, Faults
 
@@ -45,8 +49,21 @@ class World(Protocol):
     @property
     def faults(self) -> Faults: ...
 
+    @property
+    def balancer(self) -> Balancer: ...
+
+    @property
+    def apis(self) -> Apis: ...
+
+    @property
+    def nodes(self) -> Nodes: ...
+
     def machine_at(self, address: str) -> Machine | None:
         """Return the powered machine that has this address."""
+        ...
+
+    def floating_target(self, address: str, port: int) -> Sequence[Target]:
+        """Return where connections to a floating address go."""
         ...
 
 

@@ -1,0 +1,120 @@
+"""What `kubeadm init` leaves in a new cluster: its configuration, cluster-info, CoreDNS and kube-proxy."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from kubevnfm_lab.machines.kubeconfig import Access, kubeconfig
+
+COREDNS_BY_MINOR = {"1.29": "v1.11.1", "1.30": "v1.11.3", "1.31": "v1.11.3", "1.32": "v1.11.3"}
+
+
+def configuration(settings: Mapping[str, str], endpoint: str, access: Access) -> list[dict[str, Any]]:
+    """Return the ConfigMaps that kubeadm writes first: kubeadm-config, kubelet-config, cluster-info."""
+    cluster = {
+        "apiVersion": settings["configApi"],
+        "kind": "ClusterConfiguration",
+        "clusterName": "kubernetes",
+        "controlPlaneEndpoint": endpoint,
+        "kubernetesVersion": settings["kubernetesVersion"],
+        "networking": {
+            "dnsDomain": "cluster.local",
+            "podSubnet": settings["podSubnet"],
+            "serviceSubnet": settings["serviceSubnet"],
+        },
+    }
+    kubelet = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd"}
+    info = yaml.safe_load(kubeconfig(Access(access.server, access.ca_pem, "-"), user="")) | {"users": []}
+    return [
+        _config_map("kubeadm-config", "kube-system", {"ClusterConfiguration": yaml.safe_dump(cluster)}),
+        _config_map("kubelet-config", "kube-system", {"kubelet": yaml.safe_dump(kubelet)}),
+        _config_map("cluster-info", "kube-public", {"kubeconfig": yaml.safe_dump(info)}),
+    ]
+
+
+def dns_and_proxy(settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return CoreDNS and kube-proxy; kube-proxy last, as kubeadm does."""
+    version = settings["kubernetesVersion"]
+    dns_address = str(ipaddress.ip_network(settings["serviceSubnet"], strict=False)[10])
+    return [
+        _account("coredns"),
+        _config_map("coredns", "kube-system", {"Corefile": ".:53 {\n    errors\n    health\n    ready\n}\n"}),
+        _coredns(COREDNS_BY_MINOR.get(version.lstrip("v").rsplit(".", 1)[0], "v1.11.3")),
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "kube-dns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+            "spec": {
+                "clusterIP": dns_address,
+                "selector": {"k8s-app": "kube-dns"},
+                "ports": [
+                    {"name": "dns", "port": 53, "protocol": "UDP"},
+                    {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+                ],
+            },
+        },
+        _account("kube-proxy"),
+        _kube_proxy(version),
+    ]
+
+
+def _config_map(name: str, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": dict(data),
+    }
+
+
+def _account(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "kube-system"}}
+
+
+def _coredns(version: str) -> dict[str, Any]:
+    labels = {"k8s-app": "kube-dns"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "coredns", "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": "coredns",
+                    "tolerations": [
+                        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+                    ],
+                    "containers": [{"name": "coredns", "image": f"registry.k8s.io/coredns/coredns:{version}"}],
+                },
+            },
+        },
+    }
+
+
+def _kube_proxy(version: str) -> dict[str, Any]:
+    labels = {"k8s-app": "kube-proxy"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": "kube-proxy",
+                    "hostNetwork": True,
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [{"name": "kube-proxy", "image": f"registry.k8s.io/kube-proxy:{version}"}],
+                },
+            },
+        },
+    }

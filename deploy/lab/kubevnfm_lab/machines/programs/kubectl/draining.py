@@ -1,0 +1,137 @@
+"""kubectl cordon, uncordon and drain."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from kubevnfm_lab.machines.apiclient import MERGE_PATCH, ApiRefusal
+from kubevnfm_lab.machines.programs.call import Exit, Failed
+from kubevnfm_lab.machines.programs.kubeadm.config import seconds
+from kubevnfm_lab.machines.programs.kubectl.session import Session
+from kubevnfm_lab.machines.programs.kubectl.waiting import FOR_EVER_S, until
+
+EVICTION_RETRY_S = 5.0
+"""kubectl tries an eviction that a disruption budget forbids again after five seconds."""
+
+
+async def cordon(session: Session) -> Exit:
+    """Kubectl cordon."""
+    return Exit(0, await _set(session, unschedulable=True))
+
+
+async def uncordon(session: Session) -> Exit:
+    """Kubectl uncordon."""
+    return Exit(0, await _set(session, unschedulable=False))
+
+
+async def _set(session: Session, *, unschedulable: bool) -> str:
+    nodes = await session.resource("nodes")
+    output = ""
+    for word in session.given.words[1:]:
+        name = word.removeprefix("node/")
+        node = await session.find(nodes, name)
+        done = "cordoned" if unschedulable else "uncordoned"
+        if bool((node.get("spec") or {}).get("unschedulable")) == unschedulable:
+            output += f"node/{name} already {done}\n"
+            continue
+        body = {"spec": {"unschedulable": True if unschedulable else None}}
+        await session.api.request("PATCH", nodes.path("", name), body=body, content_type=MERGE_PATCH)
+        output += f"node/{name} {done}\n"
+    return output
+
+
+async def drain(session: Session) -> Exit:
+    """Kubectl drain: cordon, then evict every pod that is no daemon's or static one, all at once."""
+    given = session.given
+    output = await _set(session, unschedulable=True)
+    pods = await session.resource("pods")
+    text = given.get("--timeout")
+    timeout_s = seconds(text) if text else 0.0
+    for word in given.words[1:]:
+        name = word.removeprefix("node/")
+        listing = await session.api.request("GET", "/api/v1/pods", params={"fieldSelector": f"spec.nodeName={name}"})
+        leaving = _leaving(session, name, listing["items"])
+        output += "".join(f"evicting pod {_place(pod)}\n" for pod in leaving)
+        try:
+            async with asyncio.timeout(timeout_s or FOR_EVER_S):
+                await asyncio.gather(*(_evict(session, pod) for pod in leaving))
+                for pod in leaving:
+                    space, pod_name, uid = (pod["metadata"][key] for key in ("namespace", "name", "uid"))
+                    await until(session, pods, space, pod_name, partial(_is_another, uid), FOR_EVER_S)
+        except TimeoutError:
+            raise Failed(
+                f"error: unable to drain node {name!r} due to error: drain did not complete within {text}, continuing "
+                f"command...\nThere are pending nodes to be drained:\n {name}\n"
+                f"error: error when waiting for pods to terminate: global timeout reached: {text}",
+                stdout=output,
+            ) from None
+        output += "".join(f"pod/{pod['metadata']['name']} evicted\n" for pod in leaving) + f"node/{name} drained\n"
+    return Exit(0, output)
+
+
+def _leaving(session: Session, node: str, pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    given = session.given
+    leaving, daemons, alone, local = [], [], [], []
+    for pod in pods:
+        owner: dict[str, Any] = next(
+            (o for o in pod["metadata"].get("ownerReferences") or [] if o.get("controller")), {}
+        )
+        if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}) or owner.get("kind") == "Node":
+            continue
+        if owner.get("kind") == "DaemonSet":
+            daemons.append(_place(pod))
+            continue
+        if not owner:
+            alone.append(_place(pod))
+        if any("emptyDir" in volume for volume in pod["spec"].get("volumes") or []):
+            local.append(_place(pod))
+        leaving.append(pod)
+    complaints = []
+    if daemons and not given.has("--ignore-daemonsets"):
+        complaints.append(
+            f"cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): {', '.join(daemons)}"
+        )
+    if local and not given.has("--delete-emptydir-data"):
+        complaints.append(
+            f"cannot delete Pods with local storage (use --delete-emptydir-data to override): {', '.join(local)}"
+        )
+    if alone and not given.has("--force"):
+        complaints.append(
+            f"cannot delete Pods that declare no controller (use --force to override): {', '.join(alone)}"
+        )
+    if complaints:
+        raise Failed(
+            f'error: unable to drain node "{node}" due to error:[{", ".join(complaints)}], continuing command...'
+        )
+    return leaving
+
+
+def _is_another(uid: str, pod: dict[str, Any] | None) -> bool:
+    return pod is None or pod["metadata"]["uid"] != uid
+
+
+def _place(pod: dict[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+async def _evict(session: Session, pod: dict[str, Any]) -> None:
+    metadata = pod["metadata"]
+    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+    }
+    while True:
+        try:
+            await session.api.request("POST", path, body=body)
+        except ApiRefusal as refusal:
+            if refusal.status == 404:
+                return
+            if refusal.status != 429:
+                raise
+            await asyncio.sleep(EVICTION_RETRY_S)  # the budget may allow it later
+        else:
+            return
