@@ -3,5 +3,16 @@
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.outcome import CommandHandler, Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay, outgoing
+from kubevnfm_worker.worker import CommandWorker
 
-__all__ = ["CommandHandler", "Done", "NotYet", "Outbox", "OutboxRelay", "Outcome", "StepContext", "outgoing"]
+__all__ = [
+    "CommandHandler",
+    "CommandWorker",
+    "Done",
+    "NotYet",
+    "Outbox",
+    "OutboxRelay",
+    "Outcome",
+    "StepContext",
+    "outgoing",
+]

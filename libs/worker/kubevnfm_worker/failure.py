@@ -1,0 +1,51 @@
+"""Turns what a handler raised into the event that tells it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_events import CommandFailed
+from kubevnfm_kit.errors import VnfmError
+
+NO_DEADLINE_TRIES: Final = 10
+"""How often a command without a deadline is tried while its error may pass."""
+
+
+def failed(command: str, error: VnfmError) -> CommandFailed:
+    """Return the event for an error that names its cause; ``node`` and ``task`` are taken from it if it has them."""
+    return CommandFailed(
+        command=command,
+        code=error.code,
+        title=error.title,
+        detail=str(error),
+        status=error.status,
+        node=str(getattr(error, "node", "") or ""),
+        task=str(getattr(error, "task", "") or ""),
+    )
+
+
+def timed_out(command: str, layer: str) -> CommandFailed:
+    """Return the event for a step whose deadline passed."""
+    return CommandFailed(
+        command=command,
+        code="step-timed-out",
+        title=f"{layer}: deadline passed",
+        detail=f"{command} was not done when its deadline passed",
+        status=504,
+    )
+
+
+def broken(command: str, service: str) -> CommandFailed:
+    """Return the event for a bug: nothing of it is told, all of it is in the log."""
+    return CommandFailed(
+        command=command,
+        code="internal-error",
+        title="Internal error",
+        detail=f"unexpected error in {service}",
+        status=500,
+    )
+
+
+def retry_pause_s(tries: int) -> float:
+    """Return how long a command rests after its ``tries``-th error in a row that may pass: 0.5, 1, 2 ... 30 s."""
+    return min(0.5 * 2.0 ** (tries - 1), 30.0)

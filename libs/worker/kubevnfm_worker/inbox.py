@@ -1,0 +1,166 @@
+"""The record of each command that came: who works on it, until when, and how it ended.
+
+The record is what makes a command's work happen once. Whoever works holds a lease on it, written by compare-and-set;
+a lease that is not renewed runs out, and the next delivery takes it over with a greater fencing number. The end of the
+work and the event that tells it are one write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kubevnfm_events import Envelope, Event, Message, from_document
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Index, Op, Stored, by
+
+from kubevnfm_worker.relay import OutboxRelay, outgoing
+
+_CLAIMED: Final = "claimed"
+_RESTING: Final = "resting"
+_DONE: Final = "done"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to work on a command, until the lease runs out."""
+
+    message_id: str
+    owner: str
+    fencing: int
+    tries: int
+    """How often in a row the work ended in an error that may pass."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Somebody else works on the command."""
+
+    for_s: float
+    """What is left of the lease."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The work was done before; the event told it."""
+
+    outcome: Envelope[Message]
+
+
+class LeaseLost(Exception):
+    """Another worker has taken the command over; what we do no longer counts."""
+
+
+class Inbox:
+    """The records of one service's commands in one collection. Every method may raise StoreUnavailable."""
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        relay: OutboxRelay,
+        key_ring: KeyRing,
+        *,
+        collection: str,
+        owner: str,
+        lease_s: float,
+        clock: Clock,
+    ) -> None:
+        self._store, self._relay, self._ring, self._clock = store, relay, key_ring, clock
+        self._collection, self._owner, self._lease_s = collection, owner, lease_s
+
+    async def prepare(self) -> None:
+        """Make the indexes."""
+        await self._store.ensure_indexes(self._collection, [Index(["doneAt"])])
+
+    async def claim(self, command: Envelope[Message]) -> Claim | Taken | Finished:
+        """Take the command, if it is new or its lease ran out: one write for a new one."""
+        claim = Claim(command.id, self._owner, fencing=1, tries=0)
+        try:
+            await self._store.insert(
+                self._collection,
+                command.id,
+                {"type": command.type, "operationId": command.operationid, "tries": 0, **self._lease(claim)},
+            )
+        except AlreadyExists:
+            return await self._claim_again(command.id)
+        return claim
+
+    async def renew(self, claim: Claim) -> None:
+        """Prolong the lease. Raises LeaseLost."""
+        await self._write(claim, {"leaseUntil": self._lease_end()})
+
+    async def rest(self, claim: Claim, *, tries: int) -> None:
+        """Let the lease go: the next delivery, anywhere, goes on at once. Raises LeaseLost."""
+        await self._write(claim, {"state": _RESTING, "tries": tries, "leaseUntil": self._now()})
+
+    async def finish(self, claim: Claim, command: Envelope[Message], event: Event, *, source: str) -> None:
+        """Store the end together with its event, and have the event published. Raises LeaseLost."""
+        answer = command.follow_up(event, source=source)
+        # The same command has the same outcome id, whoever works it and however often it is told.
+        outcome = Envelope(**{**vars(answer), "id": derived_id(command.id, "outcome")})
+        stored = outgoing(outcome, self._ring)
+        await self._write(
+            claim,
+            {"state": _DONE, "doneAt": self._now(), "leaseUntil": self._now(), "outcome": dict(stored.document)},
+            outbox=[stored],
+        )
+        self._relay.kick(self._collection, claim.message_id, [outcome])
+
+    def tell_again(self, message_id: str, finished: Finished) -> None:
+        """Publish the stored outcome once more, as it was."""
+        self._relay.kick(self._collection, message_id, [finished.outcome])
+
+    async def purge(self, *, older_than: timedelta) -> int:
+        """Delete the records of work that was done long ago; return how many."""
+        before = rfc3339(self._clock.now() - older_than)
+        return await self._store.delete_many(self._collection, AllOf([Compare("doneAt", Op.LT, [before])]))
+
+    async def _claim_again(self, message_id: str) -> Claim | Taken | Finished:
+        record = await self._store.get(self._collection, message_id)
+        if record is None:  # purged between our two looks: its work was done long ago, and this is a stray repeat
+            return Taken(for_s=1.0)
+        if record.body["state"] == _DONE:
+            return Finished(from_document(record.body["outcome"]))
+        left_s = self._left_s(record)
+        if left_s > 0:
+            return Taken(for_s=left_s)
+        claim = Claim(message_id, self._owner, record.body["fencing"] + 1, record.body["tries"])
+        try:
+            await self._store.update(self._collection, message_id, self._lease(claim), if_revision=record.revision)
+        except RevisionConflict:
+            return Taken(for_s=self._lease_s)
+        return claim
+
+    async def _write(self, claim: Claim, fields: dict[str, Any], *, outbox: Sequence[Any] = ()) -> None:
+        try:
+            await self._store.update(
+                self._collection,
+                claim.message_id,
+                fields,
+                where=by(owner=claim.owner, fencing=claim.fencing, state=_CLAIMED),
+                outbox=outbox,
+            )
+        except RevisionConflict as error:
+            raise LeaseLost(claim.message_id) from error
+
+    def _lease(self, claim: Claim) -> dict[str, Any]:
+        return {
+            "state": _CLAIMED,
+            "owner": claim.owner,
+            "fencing": claim.fencing,
+            "leaseUntil": self._lease_end(),
+        }
+
+    def _lease_end(self) -> str:
+        return rfc3339(self._clock.now() + timedelta(seconds=self._lease_s))
+
+    def _left_s(self, record: Stored) -> float:
+        return (datetime.fromisoformat(record.body["leaseUntil"]) - self._clock.now()).total_seconds()
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.now())

@@ -1,0 +1,329 @@
+"""Runs the handlers of a service's commands: each command's work once, whatever the broker and the processes do.
+
+A delivery claims the command's record in the inbox, runs the handler while the lease is renewed, stores the outcome
+with its event, and acknowledges. What is kept in memory (the runs of this process) only saves time: another process
+reads everything it needs from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+import structlog
+from kubevnfm_bus.port import Ack, Again, Dead, Delivery, MessageBus, Verdict
+from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore, StoreUnavailable
+
+from kubevnfm_worker.failure import NO_DEADLINE_TRIES, broken, failed, retry_pause_s, timed_out
+from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Taken
+from kubevnfm_worker.outcome import C, CommandHandler, Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.relay import OutboxRelay
+
+log = structlog.get_logger()
+
+_RETENTION: Final = timedelta(days=7)
+_PURGE_EVERY_S: Final = 3600.0
+_MOST_NEWS: Final = 1000
+"""Progress events that may wait for the broker; beyond it, news is dropped, for the work must not wait."""
+_REATTACH_S: Final = 1.0
+"""How soon a delivery that was given back while its handler goes on is asked for again."""
+_STORE_PAUSE_S: Final = 2.0
+_STORE_TRY_EVERY_S: Final = 0.5
+
+
+@dataclass(frozen=True)
+class _Broke:
+    """The handler raised something that nobody planned for."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class _DeadlinePassed:
+    """The step's time is over."""
+
+
+_Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
+
+
+class CommandWorker:
+    """Consumes the commands of one service. An async context manager: entering starts, leaving drains."""
+
+    def __init__(
+        self,
+        *,
+        service: str,
+        bus: MessageBus,
+        store: DocumentStore,
+        key_ring: KeyRing,
+        lease_s: float = 15.0,
+        hold_s: float = 240.0,
+        concurrency: int = 64,
+        drain_s: float = 5.0,
+        layer: str = "",
+        clock: Clock | None = None,
+    ) -> None:
+        """Nothing is consumed before ``start``.
+
+        ``lease_s``: how long a command stays a dead worker's; ``hold_s``: how long a delivery waits for its handler
+        before the broker gets it back (the handler goes on); ``drain_s``: how long closing waits for handlers;
+        ``layer``: what the failure event of a passed deadline calls this part of the system, the service unless given.
+        """
+        self._service, self._bus, self._concurrency = service, bus, concurrency
+        self._lease_s, self._hold_s, self._drain_s = lease_s, hold_s, drain_s
+        self._layer = layer or service
+        self._clock = clock or SystemClock()
+        # Services that share a database must not sweep one another's outboxes.
+        collection = f"inbox_{service.replace('-', '_')}"
+        self._relay = OutboxRelay(store, bus, collections=[collection], clock=self._clock)
+        self._inbox = Inbox(
+            store,
+            self._relay,
+            key_ring,
+            collection=collection,
+            owner=f"{service}/{new_id()}",
+            lease_s=lease_s,
+            clock=self._clock,
+        )
+        self._handlers: dict[type[Command], CommandHandler[Any]] = {}
+        self._runs: dict[str, asyncio.Task[Verdict]] = {}
+        self._news: set[asyncio.Task[None]] = set()
+        self._purging: asyncio.Task[None] | None = None
+        self._is_closing = False
+
+    def handle(self, command: type[C], handler: CommandHandler[C]) -> None:
+        """Have ``handler`` do the work of this command; before ``start``."""
+        if self._handlers.setdefault(command, handler) is not handler:
+            raise ValueError(f"{command.type}: has a handler already")
+
+    async def start(self) -> None:
+        """Begin to consume."""
+        await self._inbox.prepare()
+        await self._relay.__aenter__()
+        self._purging = asyncio.create_task(self._purge_forever(), name="inbox-purge")
+        await self._bus.consume_commands(self._service, self._take, concurrency=self._concurrency)
+
+    async def close(self) -> None:
+        """Take no more commands; let handlers end, or cancel them and let their leases go; tell what was stored."""
+        self._is_closing = True
+        if self._runs:
+            _, unfinished = await asyncio.wait(self._runs.values(), timeout=self._drain_s)
+            for run in unfinished:
+                run.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+        background = [*self._news, *([self._purging] if self._purging else [])]
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        await self._relay.__aexit__(None, None, None)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- deliveries ---------------------------------------------------------------------------------------------------
+
+    async def _take(self, delivery: Delivery) -> Verdict:
+        """Start the command's work, or attach to the run that an earlier delivery started here."""
+        command = delivery.envelope
+        run = self._runs.get(command.id)
+        if run is None:
+            if self._is_closing:
+                return Again(_REATTACH_S)
+            run = asyncio.create_task(self._run(command), name=f"run-{command.type}")
+            self._runs[command.id] = run
+            run.add_done_callback(lambda _: self._runs.pop(command.id, None))
+        done, _ = await asyncio.wait({run}, timeout=self._hold_s)
+        if not done or run.cancelled():
+            return Again(_REATTACH_S)
+        return run.result()
+
+    async def _run(self, command: Envelope[Message]) -> Verdict:
+        try:
+            match await self._inbox.claim(command):
+                case Finished() as finished:
+                    self._inbox.tell_again(command.id, finished)
+                    return Ack()
+                case Taken(for_s=for_s):
+                    return Again(for_s)
+                case Claim() as claim:
+                    return await self._work(claim, command)
+        except StoreUnavailable as error:
+            # No fault of the message, so it must not count against it however long the database is away.
+            log.warning("store_unavailable", message_id=command.id, reason=str(error))
+            return Again(_STORE_PAUSE_S)
+        except LeaseLost:
+            log.warning("lease_lost", message_id=command.id)
+            return Again(self._lease_s)
+
+    async def _work(self, claim: Claim, command: Envelope[Message]) -> Verdict:
+        try:
+            answer = await self._answer(claim, command)
+        except asyncio.CancelledError:
+            # The service ends: the next worker need not wait for the lease to run out.
+            await self._let_go(claim)
+            raise
+        match answer:
+            case Done(event=event):
+                return await self._finish(claim, command, event, Ack())
+            case NotYet(again_in_s=again_in_s):
+                await self._inbox.rest(claim, tries=0)
+                left_s = self._left_s(command)
+                return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
+            case _DeadlinePassed():
+                log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
+                return await self._finish(claim, command, timed_out(command.type, self._layer), Ack())
+            case VnfmError(retryable=True) if (pause_s := self._next_try_in_s(claim, command)) is not None:
+                log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))
+                await self._inbox.rest(claim, tries=claim.tries + 1)
+                return Again(pause_s)
+            case VnfmError():
+                log.info("command_failed", type=command.type, code=answer.code, reason=str(answer))
+                return await self._finish(claim, command, failed(command.type, answer), Ack())
+            case _Broke(error=error):
+                log.error("command_broke", type=command.type, message_id=command.id, exc_info=error)
+                reason = f"unexpected {type(error).__name__} in {self._service}"
+                return await self._finish(claim, command, broken(command.type, self._service), Dead(reason))
+
+    def _next_try_in_s(self, claim: Claim, command: Envelope[Message]) -> float | None:
+        """Return the pause before the next try; None when there is to be none."""
+        tries = claim.tries + 1
+        pause_s = retry_pause_s(tries)
+        left_s = self._left_s(command)
+        is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
+        return pause_s if is_worth_it else None
+
+    def _left_s(self, command: Envelope[Message]) -> float | None:
+        if command.deadline is None:
+            return None
+        return (command.deadline - self._clock.now()).total_seconds()
+
+    # --- the handler's run --------------------------------------------------------------------------------------------
+
+    async def _answer(self, claim: Claim, command: Envelope[Message]) -> _Answer:
+        """Run the handler under the lease and the deadline. Raises LeaseLost."""
+        left_s = self._left_s(command)
+        if left_s is not None and left_s <= 0:
+            return _DeadlinePassed()
+        handler = self._handlers.get(cast("type[Command]", type(command.data)))
+        if handler is None:
+            return _Broke(LookupError(f"{self._service} has no handler for {command.type}"))
+        work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
+        keeping = asyncio.create_task(self._keep_lease(claim), name="lease")
+        try:
+            await asyncio.wait({work, keeping}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return _answer_of(work)
+            if keeping.done():
+                raise LeaseLost(claim.message_id)
+            return _DeadlinePassed()
+        finally:
+            work.cancel()
+            keeping.cancel()
+            await asyncio.gather(work, keeping, return_exceptions=True)
+
+    async def _keep_lease(self, claim: Claim) -> None:
+        """Renew the lease until cancelled; return when it is lost."""
+        loop = asyncio.get_running_loop()
+        held_until = loop.time() + self._lease_s
+        while True:
+            await asyncio.sleep(self._lease_s / 3)
+            asked_at = loop.time()
+            try:
+                async with asyncio.timeout_at(held_until):
+                    await self._inbox.renew(claim)
+                held_until = asked_at + self._lease_s
+            except LeaseLost:
+                return
+            except (StoreUnavailable, TimeoutError):
+                if loop.time() >= held_until:
+                    return
+
+    def _context(self, claim: Claim, command: Envelope[Message]) -> StepContext:
+        async def tell(event: Event) -> None:
+            if len(self._news) >= _MOST_NEWS:
+                log.warning("news_dropped", type=event.type)
+                return
+            news = command.follow_up(event, source=self._source)
+            task = asyncio.create_task(self._bus.publish(news), name=f"news-{event.type}")
+            self._news.add(task)
+            task.add_done_callback(self._forget_news)
+
+        return StepContext(
+            message_id=command.id,
+            operation_id=command.operationid,
+            step_id=command.stepid,
+            attempt=command.attempt,
+            subject=command.subject,
+            deadline=command.deadline,
+            fencing=claim.fencing,
+            tell=tell,
+        )
+
+    def _forget_news(self, task: asyncio.Task[None]) -> None:
+        self._news.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("news_lost", reason=str(error))
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def _finish(self, claim: Claim, command: Envelope[Message], event: Event, verdict: Verdict) -> Verdict:
+        """Store the outcome; while the database is away, try for as long as the lease lasts."""
+        deadline = asyncio.get_running_loop().time() + self._lease_s
+        while True:
+            try:
+                await self._inbox.finish(claim, command, event, source=self._source)
+            except StoreUnavailable:
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+                await asyncio.sleep(_STORE_TRY_EVERY_S)
+            else:
+                return verdict
+
+    async def _let_go(self, claim: Claim) -> None:
+        try:
+            async with asyncio.timeout(1.0):
+                await self._inbox.rest(claim, tries=claim.tries)
+        except (LeaseLost, StoreUnavailable, TimeoutError):
+            log.debug("lease_left_to_run_out", message_id=claim.message_id)
+
+    @property
+    def _source(self) -> str:
+        return f"/kubevnfm/{self._service}"
+
+    async def _purge_forever(self) -> None:
+        while True:
+            try:
+                await self._inbox.purge(older_than=_RETENTION)
+            except StoreUnavailable as error:
+                log.warning("inbox_purge_postponed", reason=str(error))
+            await asyncio.sleep(_PURGE_EVERY_S)
+
+
+async def _called(
+    handler: Callable[[Any, StepContext], Awaitable[Outcome]], command: Envelope[Message], context: StepContext
+) -> Outcome:
+    return await handler(command.data, context)
+
+
+def _answer_of(work: asyncio.Task[Outcome]) -> _Answer:
+    if work.cancelled():
+        return _Broke(asyncio.CancelledError("the handler cancelled itself"))
+    error = work.exception()
+    if error is None:
+        return work.result()
+    return error if isinstance(error, VnfmError) else _Broke(error)

@@ -1,0 +1,155 @@
+"""What a document caused is published: at once, after a crash, and in no case before it is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_events import Envelope, Message
+from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict
+from kubevnfm_worker import Outbox, OutboxRelay, outgoing
+from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command, eventually
+
+THINGS = "things"
+
+
+def an_event(number: int, *, age_s: float = 0.0) -> Envelope[Message]:
+    return Envelope(Worked(number=number), source="/kubevnfm/x", time=datetime.now(UTC) - timedelta(seconds=age_s))
+
+
+def numbers(heard: Heard) -> list[int]:
+    return [envelope.data.number for envelope in heard.envelopes if isinstance(envelope.data, Worked)]
+
+
+@pytest.fixture
+async def relay(store: MoodyStore, bus: InProcessBus) -> AsyncIterator[OutboxRelay]:
+    async with OutboxRelay(store, bus, collections=[THINGS], sweep_s=0.05) as relay:
+        yield relay
+
+
+@pytest.fixture
+def outbox(store: MoodyStore, relay: OutboxRelay) -> Outbox:
+    return Outbox(store, relay, RING)
+
+
+async def test_every_kind_of_write_publishes_its_events_and_forgets_them(
+    store: MoodyStore, outbox: Outbox, relay: OutboxRelay, heard: Heard
+) -> None:
+    stored = await outbox.insert(THINGS, "a", {"state": "new"}, events=[an_event(1), an_event(2)])
+    stored = await outbox.replace(THINGS, "a", {"state": "old"}, if_revision=stored.revision, events=[an_event(3)])
+    stored = await outbox.update(THINGS, "a", {"more": 1}, if_revision=stored.revision, events=[an_event(4)])
+    assert await outbox.delete(THINGS, "a", if_revision=stored.revision, events=[an_event(5)])
+
+    await heard.has(5)
+    await relay.idle()
+
+    assert numbers(heard) == [1, 2, 3, 4, 5]
+    assert await store.pending_outbox(THINGS) == []
+    assert await store.get(THINGS, "a") is None
+
+
+async def test_clearing_leaves_the_revision_alone(store: MoodyStore, outbox: Outbox, relay: OutboxRelay) -> None:
+    stored = await outbox.insert(THINGS, "a", {}, events=[an_event(1)])
+    await relay.idle()
+    await store.replace(THINGS, "a", {}, if_revision=stored.revision)
+
+
+async def test_a_write_that_fails_tells_nothing(outbox: Outbox, relay: OutboxRelay, heard: Heard) -> None:
+    await outbox.insert(THINGS, "a", {})
+    with pytest.raises(AlreadyExists):
+        await outbox.insert(THINGS, "a", {}, events=[an_event(1)])
+    with pytest.raises(RevisionConflict):
+        await outbox.replace(THINGS, "a", {}, if_revision=7, events=[an_event(2)])
+    with pytest.raises(RevisionConflict):
+        await outbox.update(THINGS, "a", {}, if_revision=7, events=[an_event(3)])
+    with pytest.raises(RevisionConflict):
+        await outbox.delete(THINGS, "a", if_revision=7, events=[an_event(4)])
+    assert not await outbox.delete(THINGS, "b", events=[an_event(5)])
+    await outbox.update(THINGS, "a", {}, events=[an_event(6)])
+    await heard.has(1)
+    await relay.idle()
+
+    assert numbers(heard) == [6]
+
+
+async def test_what_a_crash_left_unpublished_is_published_in_order(
+    store: MoodyStore, bus: InProcessBus, heard: Heard
+) -> None:
+    left = [an_event(number, age_s=60) for number in range(5)]
+    await store.insert(THINGS, "a", {}, outbox=[outgoing(event, RING) for event in left])
+
+    async with OutboxRelay(store, bus, collections=[THINGS]) as relay:
+        await heard.has(5)
+        await relay.idle()
+
+    assert heard.ids == [event.id for event in left]
+    assert await store.pending_outbox(THINGS) == []
+
+
+async def test_young_messages_are_left_to_the_replica_that_wrote_them(
+    store: MoodyStore, bus: InProcessBus, heard: Heard
+) -> None:
+    await store.insert(THINGS, "a", {}, outbox=[outgoing(an_event(1), RING)])
+    async with OutboxRelay(store, bus, collections=[THINGS], sweep_s=0.05, settle_s=0.5) as relay:
+        await relay.sweep()
+        await relay.idle()
+        assert not heard.envelopes
+        await heard.has(1)  # it is left no longer when it has lain there for a while
+
+
+async def test_a_long_handler_holds_up_neither_other_messages_nor_the_close(
+    store: MoodyStore, bus: InProcessBus, heard: Heard
+) -> None:
+    begun = asyncio.Event()
+
+    async def stuck(_: Delivery) -> Verdict:
+        begun.set()
+        await asyncio.Event().wait()
+        return Ack()
+
+    await bus.consume_commands(Work.service, stuck)
+    async with OutboxRelay(store, bus, collections=[THINGS], sweep_s=0.02, settle_s=0.0, drain_s=0.05) as relay:
+        outbox = Outbox(store, relay, RING)
+        await outbox.insert(THINGS, "a", {}, events=[a_command(), an_event(1)])
+        await begun.wait()
+        await heard.has(1)
+        await asyncio.sleep(0.1)  # several sweeps, which see the command in the outbox and must not repeat it
+        assert numbers(heard) == [1]
+
+    (pending,) = await store.pending_outbox(THINGS)
+    assert [Work.type] == [message.document["type"] for message in pending.messages]
+
+
+async def test_a_message_that_nobody_can_read_stays_and_stops_no_other(
+    store: MoodyStore, outbox: Outbox, relay: OutboxRelay, heard: Heard
+) -> None:
+    unknown = Outgoing(
+        id="m-1", document={"specversion": "1.0", "id": "m-1", "source": "/x", "type": "kubevnfm.old.v0"}
+    )
+    await store.insert(THINGS, "a", {}, outbox=[unknown, outgoing(an_event(1, age_s=60), RING)])
+
+    await heard.has(1)
+    await relay.idle()
+
+    (pending,) = await store.pending_outbox(THINGS)
+    assert [message.id for message in pending.messages] == ["m-1"]
+
+
+async def test_a_relay_outlives_a_database_that_goes_away(
+    store: MoodyStore, bus: InProcessBus, relay: OutboxRelay, outbox: Outbox, heard: Heard
+) -> None:
+    await outbox.insert(THINGS, "a", {}, events=[an_event(1, age_s=60)])
+    store.is_down = True
+    await heard.has(1)
+    await relay.idle()
+    await asyncio.sleep(0.1)  # sweeps fail meanwhile
+    store.is_down = False
+
+    async def is_clear() -> bool:
+        return not await store.pending_outbox(THINGS)
+
+    await eventually(is_clear)
+    assert set(numbers(heard)) == {1}

@@ -1,0 +1,614 @@
+"""The worker does each command's work once, whatever is delivered, dies or is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+import structlog
+from kubevnfm_bus import InProcessBus
+from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import Conflict, OutsideUnavailable, VnfmError
+from kubevnfm_store.query import by
+from kubevnfm_worker import CommandWorker, Done, NotYet, OutboxRelay, Outcome, StepContext
+from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost
+from worker_world import (
+    INBOX,
+    RING,
+    SERVICE,
+    Heard,
+    MoodyStore,
+    Progressed,
+    Publisher,
+    Unheard,
+    Work,
+    Worked,
+    a_command,
+    eventually,
+)
+
+
+@dataclass
+class Handler:
+    """Gives its answers one a call, then Done; can be told to take its time."""
+
+    answers: Sequence[Outcome | BaseException] = ()
+    gate: asyncio.Event | None = None
+    contexts: list[StepContext] = field(default_factory=list)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    was_cancelled: bool = False
+
+    async def __call__(self, command: Work, context: StepContext) -> Outcome:
+        self.contexts.append(context)
+        self.begun.set()
+        if self.gate is not None:
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.was_cancelled = True
+                raise
+        calls = len(self.contexts)
+        answer = self.answers[calls - 1] if calls <= len(self.answers) else Done(Worked(number=command.number))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    @property
+    def calls(self) -> int:
+        return len(self.contexts)
+
+
+class NodeBroke(VnfmError):
+    code = "node-broke"
+    title = "Management driver failed"
+    status = 422
+
+    def __init__(self) -> None:
+        super().__init__("worker-1: kubeadm join ended with 1")
+        self.node, self.task = "worker-1", "join"
+
+
+def a_worker(
+    store: MoodyStore,
+    bus: InProcessBus,
+    handler: Handler,
+    *,
+    lease_s: float = 5.0,
+    hold_s: float = 30.0,
+    drain_s: float = 0.5,
+) -> CommandWorker:
+    worker = CommandWorker(
+        service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=lease_s, hold_s=hold_s, drain_s=drain_s
+    )
+    worker.handle(Work, handler)
+    return worker
+
+
+def an_inbox(store: MoodyStore, bus: InProcessBus, *, owner: str, lease_s: float = 0.4) -> Inbox:
+    """The view of another worker on the records."""
+    relay = OutboxRelay(store, bus, collections=[INBOX])
+    return Inbox(store, relay, RING, collection=INBOX, owner=owner, lease_s=lease_s, clock=SystemClock())
+
+
+async def state_of(store: MoodyStore, command: Envelope[Message]) -> str | None:
+    record = await store.get(INBOX, command.id)
+    return None if record is None else str(record.body["state"])
+
+
+# --- the plain case ---------------------------------------------------------------------------------------------------
+
+
+async def test_the_outcome_is_told_as_an_answer_to_the_command(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler()
+    command = a_command()
+    async with a_worker(store, bus, handler):
+        publish(command)
+        await heard.has(1)
+        await publish.settled()
+
+    (answer,) = heard.envelopes
+    assert answer.data == Worked(number=7)
+    assert (answer.causationid, answer.operationid, answer.stepid, answer.attempt, answer.subject) == (
+        command.id, "op-1", "step-1", 2, "vnf-1",
+    )  # fmt: skip
+    assert answer.source == "/kubevnfm/testing"
+    (context,) = handler.contexts
+    assert (context.message_id, context.operation_id, context.step_id, context.attempt) == (
+        command.id, "op-1", "step-1", 2,
+    )  # fmt: skip
+    assert context.fencing == 1
+
+
+async def test_a_quick_command_costs_two_writes(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    async with a_worker(store, bus, Handler()):
+        publish(a_command())
+        await heard.has(1)
+        await publish.settled()
+        assert store.writes == 2
+
+
+async def test_the_outbox_is_empty_after_the_outcome_was_told(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    async with a_worker(store, bus, Handler()):
+        publish(a_command())
+        await heard.has(1)
+
+        async def is_empty() -> bool:
+            return not await store.pending_outbox(INBOX)
+
+        await eventually(is_empty)
+
+
+async def test_log_lines_of_a_handler_carry_the_operation(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    bound: dict[str, object] = {}
+
+    async def handler(_: Work, __: StepContext) -> Outcome:
+        bound.update(structlog.contextvars.get_contextvars())
+        return Done(Worked())
+
+    worker = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING)
+    worker.handle(Work, handler)
+    async with worker:
+        publish(a_command())
+        await heard.has(1)
+
+    assert bound == {"operation_id": "op-1", "step_id": "step-1", "attempt": 2}
+
+
+async def test_progress_is_told_while_the_work_goes_on(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    news = Heard()
+    await bus.consume_events("news", ["test.worker.progressed"], news)
+
+    async def handler(_: Work, context: StepContext) -> Outcome:
+        for number in range(3):
+            await context.tell(Progressed(number=number))
+        await news.has(3)
+        return Done(Worked())
+
+    worker = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING)
+    worker.handle(Work, handler)
+    async with worker:
+        publish(a_command())
+        await heard.has(1)
+
+    assert [envelope.data for envelope in news.envelopes] == [Progressed(number=number) for number in range(3)]
+    assert {envelope.stepid for envelope in news.envelopes} == {"step-1"}
+
+
+# --- more than one delivery -------------------------------------------------------------------------------------------
+
+
+async def test_a_repeated_delivery_repeats_the_outcome_but_not_the_work(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler()
+    command = a_command()
+    async with a_worker(store, bus, handler):
+        publish(command)
+        await heard.has(1)
+        publish(command)
+        await heard.has(2)
+        await publish.settled()
+
+    assert handler.calls == 1
+    assert len(set(heard.ids)) == 1
+    assert [envelope.data for envelope in heard.envelopes] == [Worked(number=7)] * 2
+
+
+async def test_deliveries_at_the_same_time_share_one_run(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(gate=asyncio.Event())
+    command = a_command()
+    async with a_worker(store, bus, handler):
+        publish(command, command, command)
+        await handler.begun.wait()
+        assert handler.gate is not None
+        handler.gate.set()
+        await publish.settled()
+
+    assert handler.calls == 1
+
+
+async def test_two_workers_do_not_work_on_one_command(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    first, second = Handler(gate=asyncio.Event()), Handler(gate=asyncio.Event())
+    command = a_command()
+    # The lease is shorter than the work, so it holds only because it is renewed.
+    async with a_worker(store, bus, first, lease_s=0.3), a_worker(store, bus, second, lease_s=0.3):
+        publish(command, command)
+        await asyncio.sleep(1.0)
+        for handler in (first, second):
+            assert handler.gate is not None
+            handler.gate.set()
+        await publish.settled()
+
+    assert first.calls + second.calls == 1
+
+
+async def test_a_dead_workers_command_is_taken_over_when_its_lease_runs_out(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    command = a_command()
+    dead = await an_inbox(store, bus, owner="dead", lease_s=0.5).claim(command)
+    assert isinstance(dead, Claim)
+    claimed_at = asyncio.get_running_loop().time()
+    handler = Handler()
+
+    async with a_worker(store, bus, handler):
+        publish(command)
+        await heard.has(1)
+        taken_after_s = asyncio.get_running_loop().time() - claimed_at
+
+    assert 0.45 <= taken_after_s < 1.5
+    assert [context.fencing for context in handler.contexts] == [2]
+
+
+async def test_who_lost_the_lease_is_stopped_and_stores_nothing(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(gate=asyncio.Event())
+    command = a_command()
+    async with a_worker(store, bus, handler, lease_s=0.3):
+        publish(command)
+        await handler.begun.wait()
+        await store.update(
+            INBOX, command.id, {"owner": "thief", "fencing": 2, "leaseUntil": "2999-01-01T00:00:00.000Z"}
+        )
+
+        async def is_cancelled() -> bool:
+            return handler.was_cancelled
+
+        await eventually(is_cancelled)
+
+    record = await store.get(INBOX, command.id)
+    assert record is not None
+    assert (record.body["owner"], record.body["state"]) == ("thief", "claimed")
+    assert not heard.envelopes
+
+
+async def test_a_smaller_fencing_number_writes_nothing(store: MoodyStore, bus: InProcessBus) -> None:
+    command = a_command()
+    slow, quick = an_inbox(store, bus, owner="slow", lease_s=0.0), an_inbox(store, bus, owner="quick")
+    old = await slow.claim(command)
+    new = await quick.claim(command)
+    assert isinstance(old, Claim)
+    assert isinstance(new, Claim)
+    assert (old.fencing, new.fencing) == (1, 2)
+
+    with pytest.raises(LeaseLost):
+        await slow.finish(old, command, Worked(number=1), source="/kubevnfm/slow")
+    with pytest.raises(LeaseLost):
+        await slow.rest(old, tries=0)
+    with pytest.raises(LeaseLost):
+        await slow.renew(old)
+    assert await state_of(store, command) == "claimed"
+
+
+async def test_of_two_that_take_over_one_gets_it(store: MoodyStore, bus: InProcessBus) -> None:
+    command = a_command()
+    await an_inbox(store, bus, owner="dead", lease_s=0.0).claim(command)
+
+    answers = await asyncio.gather(*(an_inbox(store, bus, owner=str(number)).claim(command) for number in range(8)))
+
+    assert sum(isinstance(answer, Claim) for answer in answers) == 1
+
+
+async def test_a_handler_that_outlasts_the_broker_goes_on_and_is_found_again(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(gate=asyncio.Event())
+    command = a_command()
+    async with a_worker(store, bus, handler, hold_s=0.1):
+        publish(command)
+        await asyncio.sleep(1.6)  # given back after 0.1 s, delivered again after one more second
+        assert not heard.envelopes
+        assert handler.gate is not None
+        handler.gate.set()
+        await publish.settled()
+        await heard.has(1)
+
+    assert handler.calls == 1
+    assert set(heard.ids) == {heard.ids[0]}
+
+
+async def test_closing_lets_the_next_worker_start_at_once(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    stuck, next_one = Handler(gate=asyncio.Event()), Handler()
+    command = a_command()
+    async with a_worker(store, bus, stuck, lease_s=60.0, drain_s=0.05):
+        publish(command)
+        await stuck.begun.wait()
+    assert stuck.was_cancelled
+    assert await state_of(store, command) == "resting"
+
+    async with a_worker(store, bus, next_one):
+        publish(command)
+        await heard.has(1)
+
+    assert next_one.contexts[0].fencing == 2
+
+
+# --- deadlines --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_command_past_its_deadline_is_not_begun(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler()
+    async with a_worker(store, bus, handler):
+        publish(a_command(deadline=datetime.now(UTC) - timedelta(seconds=1)))
+        await heard.has(1)
+
+    assert handler.calls == 0
+    failure = heard.envelopes[0].data
+    assert isinstance(failure, CommandFailed)
+    assert (failure.code, failure.status, failure.command) == ("step-timed-out", 504, Work.type)
+    assert "testing" in failure.title
+
+
+async def test_a_handler_is_stopped_at_the_deadline(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(gate=asyncio.Event())
+    async with a_worker(store, bus, handler):
+        publish(a_command(deadline=datetime.now(UTC) + timedelta(seconds=0.4)))
+        await heard.has(1)
+        await publish.settled()
+
+    assert handler.was_cancelled
+    assert isinstance(heard.envelopes[0].data, CommandFailed)
+    assert heard.envelopes[0].data.code == "step-timed-out"
+
+
+async def test_not_yet_does_not_sleep_past_the_deadline(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(answers=[NotYet(again_in_s=300.0)])
+    async with a_worker(store, bus, handler):
+        publish(a_command(deadline=datetime.now(UTC) + timedelta(seconds=0.4)))
+        await heard.has(1)
+
+    assert isinstance(heard.envelopes[0].data, CommandFailed)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+async def test_not_yet_lets_go_and_is_called_again(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(answers=[NotYet(again_in_s=0.3), NotYet(again_in_s=0.0)])
+    command = a_command()
+    async with a_worker(store, bus, handler):
+        publish(command)
+
+        async def is_resting() -> bool:
+            return await state_of(store, command) == "resting"
+
+        await eventually(is_resting)
+        assert handler.calls == 1
+        await heard.has(1)
+
+    assert [context.fencing for context in handler.contexts] == [1, 2, 3]
+
+
+async def test_an_error_that_may_pass_is_tried_again(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(answers=[OutsideUnavailable("the VIM does not answer")])
+    async with a_worker(store, bus, handler):
+        publish(a_command())
+        await heard.has(1)
+
+    assert handler.calls == 2
+    assert heard.envelopes[0].data == Worked(number=7)
+
+
+async def test_without_a_deadline_the_tenth_try_is_the_last(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    command = a_command()
+    inbox = an_inbox(store, bus, owner="earlier")
+    claim = await inbox.claim(command)
+    assert isinstance(claim, Claim)
+    await inbox.rest(claim, tries=9)
+    handler = Handler(answers=[OutsideUnavailable("the VIM does not answer")])
+
+    async with a_worker(store, bus, handler):
+        publish(command)
+        await heard.has(1)
+
+    failure = heard.envelopes[0].data
+    assert isinstance(failure, CommandFailed)
+    assert (failure.code, failure.status, failure.detail) == ("outside-unavailable", 503, "the VIM does not answer")
+
+
+async def test_with_a_deadline_the_last_error_is_told_when_no_try_fits_any_more(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(answers=[OutsideUnavailable("down"), OutsideUnavailable("still down")])
+    async with a_worker(store, bus, handler):
+        publish(a_command(deadline=datetime.now(UTC) + timedelta(seconds=1.0)))
+        await heard.has(1)
+
+    failure = heard.envelopes[0].data
+    assert isinstance(failure, CommandFailed)
+    assert (failure.code, failure.detail) == ("outside-unavailable", "still down")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            NodeBroke(),
+            CommandFailed(
+                command=Work.type,
+                code="node-broke",
+                title="Management driver failed",
+                detail="worker-1: kubeadm join ended with 1",
+                status=422,
+                node="worker-1",
+                task="join",
+            ),
+        ),
+        (
+            Conflict("a stack of that name is there"),
+            CommandFailed(
+                command=Work.type, code="conflict", title="Conflict", detail="a stack of that name is there", status=409
+            ),
+        ),
+    ],
+    ids=["with node", "without"],
+)
+async def test_a_permanent_error_is_told_at_once(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher, error: VnfmError, expected: CommandFailed
+) -> None:
+    handler = Handler(answers=[error])
+    async with a_worker(store, bus, handler):
+        publish(a_command())
+        await heard.has(1)
+        await publish.settled()
+
+    assert handler.calls == 1
+    assert heard.envelopes[0].data == expected
+    assert await bus.dead_letters(SERVICE) == []
+
+
+async def test_a_bug_is_told_without_its_words_and_the_command_is_kept(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(answers=[KeyError("password=swordfish")])
+    command = a_command()
+    async with a_worker(store, bus, handler):
+        publish(command)
+        await heard.has(1)
+        await publish.settled()
+        (dead,) = await bus.dead_letters(SERVICE)
+        publish(command)  # as an operator does who replays the dead letter
+        await heard.has(2)
+
+    assert heard.envelopes[0].data == CommandFailed(
+        command=Work.type,
+        code="internal-error",
+        title="Internal error",
+        detail="unexpected error in testing",
+        status=500,
+    )
+    assert dead.message_id == command.id
+    assert "swordfish" not in dead.reason
+    assert handler.calls == 1
+    assert len(set(heard.ids)) == 1
+
+
+async def test_a_command_without_handler_fails_and_dies(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    async with a_worker(store, bus, Handler()):
+        publish(a_command(data=Unheard()))
+        await heard.has(1)
+        await publish.settled()
+        assert len(await bus.dead_letters(SERVICE)) == 1
+
+    assert isinstance(heard.envelopes[0].data, CommandFailed)
+
+
+# --- a database that goes away ----------------------------------------------------------------------------------------
+
+
+async def test_a_database_that_is_away_at_the_claim_costs_no_delivery(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler()
+    async with a_worker(store, bus, handler):
+        store.is_down = True
+        publish(a_command())
+        await asyncio.sleep(0.1)
+        assert handler.calls == 0
+        store.is_down = False
+        await heard.has(1)
+
+    assert handler.calls == 1
+
+
+async def test_a_database_that_is_away_at_the_end_does_not_lose_the_work(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+) -> None:
+    handler = Handler(gate=asyncio.Event())
+    async with a_worker(store, bus, handler):
+        publish(a_command())
+        await handler.begun.wait()
+        store.is_down = True
+        assert handler.gate is not None
+        handler.gate.set()
+        await asyncio.sleep(0.1)
+        assert not heard.envelopes
+        store.is_down = False
+        await heard.has(1)
+
+    assert handler.calls == 1
+
+
+# --- housekeeping -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Yesteryear:
+    def now(self) -> datetime:
+        return datetime.now(UTC) - timedelta(days=8)
+
+
+async def test_records_of_work_that_was_done_a_week_ago_are_deleted(store: MoodyStore, bus: InProcessBus) -> None:
+    old, young = a_command(), a_command()
+    for command, clock in ((old, _Yesteryear()), (young, SystemClock())):
+        async with OutboxRelay(store, bus, collections=[INBOX]) as relay:
+            inbox = Inbox(store, relay, RING, collection=INBOX, owner="x", lease_s=5.0, clock=clock)
+            claim = await inbox.claim(command)
+            assert isinstance(claim, Claim)
+            await inbox.finish(claim, command, Worked(), source="/kubevnfm/x")
+            await relay.idle()
+
+    async with a_worker(store, bus, Handler()):
+        await eventually(partial(_is_gone, store, old.id))
+
+    assert await store.get(INBOX, young.id) is not None
+    assert await store.count(INBOX, by(state="done"), limit=10) == 1
+
+
+async def _is_gone(store: MoodyStore, id: str) -> bool:
+    return await store.get(INBOX, id) is None
+
+
+async def test_one_command_has_one_handler(store: MoodyStore, bus: InProcessBus) -> None:
+    worker = a_worker(store, bus, Handler())
+    with pytest.raises(ValueError, match="has a handler already"):
+        worker.handle(Work, Handler())
+
+
+async def test_a_finished_command_is_known_to_every_worker(store: MoodyStore, bus: InProcessBus) -> None:
+    command = a_command()
+    inbox = an_inbox(store, bus, owner="first")
+    claim = await inbox.claim(command)
+    assert isinstance(claim, Claim)
+    await inbox.finish(claim, command, Worked(number=3), source="/kubevnfm/first")
+
+    found = await an_inbox(store, bus, owner="second").claim(command)
+
+    assert isinstance(found, Finished)
+    assert found.outcome.data == Worked(number=3)

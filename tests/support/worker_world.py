@@ -1,0 +1,169 @@
+"""A store, a bus and commands of a made-up service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import Outgoing, PendingOutbox, StoreUnavailable
+from kubevnfm_store.query import Filter, Stored
+from kubevnfm_store.sqlite.store import SqliteStore
+
+SERVICE = "testing"
+INBOX = "inbox_testing"
+RING = KeyRing.from_text(KeyRing.new_key())
+
+
+class Work(Command, kind="test.worker.work", service=SERVICE):
+    number: int = 0
+
+
+class Unheard(Command, kind="test.worker.unheard", service=SERVICE):
+    pass
+
+
+class Worked(Event, kind="test.worker.worked"):
+    number: int = 0
+
+
+class Progressed(Event, kind="test.worker.progressed"):
+    number: int = 0
+
+
+class MoodyStore(SqliteStore):
+    """A store that counts its writes and can be told to be down."""
+
+    writes = 0
+    is_down = False
+
+    async def insert(
+        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        self._count_write()
+        return await super().insert(collection, id, body, outbox=outbox)
+
+    async def update(
+        self,
+        collection: str,
+        id: str,
+        fields: Mapping[str, Any],
+        *,
+        unset: Sequence[str] = (),
+        if_revision: int | None = None,
+        where: Filter | None = None,
+        outbox: Sequence[Outgoing] = (),
+    ) -> Stored:
+        self._count_write()
+        return await super().update(
+            collection, id, fields, unset=unset, if_revision=if_revision, where=where, outbox=outbox
+        )
+
+    async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
+        if self.is_down:
+            raise StoreUnavailable("told to be down")
+        return await super().pending_outbox(collection, limit=limit)
+
+    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+        if self.is_down:
+            raise StoreUnavailable("told to be down")
+        await super().clear_outbox(collection, id, message_ids)
+
+    def _count_write(self) -> None:
+        if self.is_down:
+            raise StoreUnavailable("told to be down")
+        self.writes += 1
+
+
+class Heard:
+    """The events that were told, in order."""
+
+    def __init__(self) -> None:
+        self.envelopes: list[Envelope[Message]] = []
+        self._changed = asyncio.Event()
+
+    async def __call__(self, delivery: Delivery) -> Verdict:
+        self.envelopes.append(delivery.envelope)
+        self._changed.set()
+        return Ack()
+
+    @property
+    def ids(self) -> list[str]:
+        return [envelope.id for envelope in self.envelopes]
+
+    async def has(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.envelopes) < count:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+    async with asyncio.timeout(10):
+        while not await condition():  # noqa: ASYNC110 - it asks a store, which sets no Event of ours
+            await asyncio.sleep(0.01)
+
+
+def a_command(*, data: Message | None = None, deadline: datetime | None = None) -> Envelope[Message]:
+    return Envelope(
+        data or Work(number=7),
+        source="/kubevnfm/lcm-api",
+        subject="vnf-1",
+        operationid="op-1",
+        stepid="step-1",
+        attempt=2,
+        deadline=deadline,
+    )
+
+
+class Publisher:
+    """Publishes without waiting for the handlers."""
+
+    def __init__(self, bus: InProcessBus) -> None:
+        self._bus = bus
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __call__(self, *envelopes: Envelope[Message]) -> None:
+        self._tasks.extend(asyncio.create_task(self._bus.publish(envelope)) for envelope in envelopes)
+
+    async def settled(self) -> None:
+        """Return when every message was acknowledged or buried."""
+        await asyncio.wait_for(asyncio.gather(*self._tasks), timeout=10)
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[MoodyStore]:
+    async with MoodyStore.open(tmp_path / "store.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def bus() -> AsyncIterator[InProcessBus]:
+    async with InProcessBus(RING, drain_s=0.5) as bus:
+        yield bus
+
+
+@pytest.fixture
+async def heard(bus: InProcessBus) -> Heard:
+    """Everything but progress that is told."""
+    heard = Heard()
+    await bus.consume_events("ears", ["test.worker.worked", "service.command.failed"], heard)
+    return heard
+
+
+@pytest.fixture
+async def publish(bus: InProcessBus) -> AsyncIterator[Publisher]:
+    publisher = Publisher(bus)
+    yield publisher
+    await publisher.end()
