@@ -1,1 +1,24 @@
 """Typed clients of the services' internal HTTP APIs."""
+
+from kubevnfm_clients.http import InternalApi, ServiceUnavailable
+from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
+from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.ports import CredentialsStore, NodeLogs, Packages, VimDirectory, Vims, VimUsers
+from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
+
+__all__ = [
+    "CredentialsStore",
+    "HttpCredentials",
+    "HttpNodeLogs",
+    "HttpPackages",
+    "HttpVimDirectory",
+    "HttpVimUsers",
+    "HttpVims",
+    "InternalApi",
+    "NodeLogs",
+    "Packages",
+    "ServiceUnavailable",
+    "VimDirectory",
+    "VimUsers",
+    "Vims",
+]

@@ -1,0 +1,86 @@
+"""One call to another service's internal API, its problems turned back into our errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import aiohttp
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
+_STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
+
+
+class ServiceUnavailable(OutsideUnavailable):
+    """Another of our services does not answer."""
+
+    code = "service-unavailable"
+    title = "Service unavailable"
+
+
+class InternalApi:
+    """The internal API of one service."""
+
+    def __init__(self, service: str, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._service, self._base_url, self._session = service, base_url.rstrip("/"), session
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+
+    async def call(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None) -> Any:
+        """Return the answer's JSON, None for an empty one. Raises what the service told, or ServiceUnavailable."""
+        async with self._answer(method, path, body, query, _TIMEOUT) as response:
+            text = await response.text()
+            return json.loads(text) if text else None
+
+    async def stream(self, path: str, *, query: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
+        """Yield the answer's body in chunks. Raises as ``call``."""
+        async with self._answer("GET", path, None, query, _STREAM_TIMEOUT) as response:
+            async for chunk in response.content.iter_chunked(256 * 1024):
+                yield chunk
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, path: str, body: Any, query: Mapping[str, Any] | None, timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            async with self._session.request(
+                method,
+                f"{self._base_url}/internal/v1/{path}",
+                json=body,
+                params=query,
+                headers=self._headers,
+                timeout=timeout,
+            ) as response:
+                if response.status >= 400:
+                    raise _told(self._service, response.status, await response.text())
+                yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ServiceUnavailable(f"{self._service} does not answer ({type(error).__name__})") from error
+
+
+class Told(VnfmError):
+    """An error that another service told and that has no class of its own here."""
+
+    def __init__(self, detail: str, *, status: int) -> None:
+        super().__init__(detail)
+        self.status = status  # type: ignore[misc]  # of this one error, not of the class
+
+
+def _told(service: str, status: int, text: str) -> VnfmError:
+    try:
+        problem = json.loads(text)
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    detail = str(problem.get("detail") or f"{service} answered {status}")
+    places = problem.get("invalidParams") or [{}]
+    field, reason = str(places[0].get("name", "")), str(places[0].get("reason", detail))
+    if status == InvalidInput.status:
+        return InvalidInput(field, reason)
+    if status == Unprocessable.status:
+        return Unprocessable(field, reason)
+    plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}
+    return plain[status](detail) if status in plain else Told(detail, status=status)

@@ -1,0 +1,67 @@
+"""VNF packages, asked of lcm-api."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from tempfile import mkdtemp
+from urllib.parse import quote
+
+import aiohttp
+from kubevnfm_events import PackageRef
+
+from kubevnfm_clients.http import InternalApi
+
+
+class HttpPackages:
+    """`ports.Packages` over HTTP, with unpacked copies in a cache folder that may be emptied at any time."""
+
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession, *, cache_dir: Path) -> None:
+        self._api = InternalApi("lcm-api", base_url, token, session)
+        self._cache_dir = cache_dir
+        self._fetching: dict[str, asyncio.Lock] = {}
+
+    async def folder(self, package: PackageRef) -> Path:
+        """See the port."""
+        key = package.checksum or package.package_id
+        folder = self._cache_dir / key
+        async with self._fetching.setdefault(key, asyncio.Lock()):
+            if not await asyncio.to_thread(folder.is_dir):
+                await self._fetch(package, folder)
+        return folder
+
+    async def _fetch(self, package: PackageRef, folder: Path) -> None:
+        """Unpack beside the folder and move it there: it is whole or not there, also after a crash."""
+        await asyncio.to_thread(self._cache_dir.mkdir, parents=True, exist_ok=True)
+        part = Path(await asyncio.to_thread(mkdtemp, prefix="fetching-", dir=self._cache_dir))
+        try:
+            archive = part / "archive.zip"
+            with await asyncio.to_thread(archive.open, "wb") as file:
+                async for chunk in self._api.stream(f"packages/{package.package_id}/archive"):
+                    await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(_unpack, archive, part / "files")
+            await asyncio.to_thread(_move, part / "files", folder)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
+
+    def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
+        """See the port."""
+        return self._api.stream(f"packages/{package.package_id}/files/{quote(path)}")
+
+
+def _unpack(archive: Path, target: Path) -> None:
+    """The archive was made by lcm-api from a package that it had checked; zipfile keeps members inside all the same."""
+    target.mkdir()
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(target)
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        source.rename(target)
+    except OSError:
+        if not target.is_dir():  # else another process of ours was quicker
+            raise

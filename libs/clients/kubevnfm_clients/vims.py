@@ -1,0 +1,90 @@
+"""VIMs, asked of vim-registry, and their users, asked of lcm-api."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import aiohttp
+from kubevnfm_events import VimConnection
+
+from kubevnfm_clients.http import InternalApi
+
+_FRESH_S: Final = 5.0
+"""How long an answer is used again: long enough for a burst, short enough for rotated credentials."""
+
+
+class HttpVimDirectory:
+    """`ports.VimDirectory` over HTTP."""
+
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._api = InternalApi("vim-registry", base_url, token, session)
+        self._known: dict[str, tuple[float, VimConnection]] = {}
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        """See the port."""
+        if not vim.is_reference:
+            return vim
+        assert vim.vim_id is not None
+        known = self._known.get(vim.vim_id)
+        if known is not None and time.monotonic() - known[0] < _FRESH_S:
+            return known[1]
+        found = VimConnection.model_validate(await self._api.call("GET", f"vims/{vim.vim_id}/connection"))
+        self._known[vim.vim_id] = (time.monotonic(), found)
+        return found
+
+
+class HttpVims:
+    """`ports.Vims` over HTTP."""
+
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._api = InternalApi("vim-registry", base_url, token, session)
+
+    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See the port."""
+        return _record(await self._api.call("POST", "vims", dict(vim)))
+
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+        """See the port."""
+        query = [(name, value) for name, values in filters.items() for value in values]
+        answer = await self._api.call("GET", "vims", query=_multi(query))
+        return [_record(vim) for vim in answer["vims"]]
+
+    async def get(self, vim_id: str) -> Mapping[str, Any]:
+        """See the port."""
+        return _record(await self._api.call("GET", f"vims/{vim_id}"))
+
+    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See the port."""
+        return _record(await self._api.call("PUT", f"vims/{vim_id}", dict(changes)))
+
+    async def delete(self, vim_id: str) -> None:
+        """See the port."""
+        await self._api.call("DELETE", f"vims/{vim_id}")
+
+    async def default(self) -> Mapping[str, Any] | None:
+        """See the port."""
+        found = await self.list({"is_default": ["True"]})
+        return found[0] if found else None
+
+
+class HttpVimUsers:
+    """`ports.VimUsers` over HTTP."""
+
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._api = InternalApi("lcm-api", base_url, token, session)
+
+    async def users(self, vim_id: str) -> Sequence[str]:
+        """See the port."""
+        answer = await self._api.call("GET", f"vims/{vim_id}/users")
+        return [str(user) for user in answer["users"]]
+
+
+def _record(vim: Any) -> dict[str, Any]:
+    return dict(vim)
+
+
+def _multi(pairs: Sequence[tuple[str, str]]) -> Any:
+    """Aiohttp takes repeated query parameters as a list of pairs."""
+    return list(pairs)
