@@ -135,6 +135,7 @@ class Registry:
                 metadata[name] = old["metadata"][name]
         defaults.fill_in(resource.name, new)
         new = self._checked(resource, new, old, whole=not subresource)
+        metadata = new["metadata"]
         if not subresource:
             self._admission.admit(resource, new)
         if manager:
