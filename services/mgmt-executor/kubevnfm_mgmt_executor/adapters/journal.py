@@ -1,0 +1,102 @@
+"""The journal of tasks in the store's collection ``tasks``: one document a task and VNFC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Filter, Index, Op, by
+
+from kubevnfm_mgmt_executor.domain.errors import ClaimLost
+from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, TaskKey
+
+TASKS: Final = "tasks"
+INDEXES: Final = (Index(["vnfInstanceId", "vnfcId"]),)
+
+
+class StoredJournal:
+    """Writes under the claim's fencing number: a worker that lost the command cannot overwrite its successor."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def begin(self, key: TaskKey, claim: Claim) -> Earlier | None:
+        """Write ``running``; return what was there before."""
+        started = {
+            "state": "running",
+            "operationId": claim.operation_id,
+            "messageId": claim.message_id,
+            "fencing": claim.fencing,
+            "startedAt": rfc3339(self._clock.now()),
+        }
+        stored = await self._store.get(TASKS, _id(key))
+        if stored is None:
+            identity = {
+                "vnfInstanceId": key.vnf_instance_id,
+                "vnfcId": key.vnfc_id,
+                "node": key.node,
+                "task": key.task,
+                "attempts": 1,
+                "facts": {},
+            }
+            try:
+                await self._store.insert(TASKS, _id(key), {**identity, **started})
+            except AlreadyExists as error:
+                raise ClaimLost(f"task {key.task} of {key.node}: begun by another worker") from error
+            return None
+        body = stored.body
+        earlier = Earlier(state=body["state"], attempts=body["attempts"], facts=body.get("facts", {}))
+        await self._write(
+            key,
+            claim,
+            {**started, "node": key.node, "attempts": earlier.attempts + 1},
+            unset=["finishedAt", "durationS", "error"],
+            if_revision=stored.revision,
+        )
+        return earlier
+
+    async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, Any], duration_s: float) -> None:
+        """Write ``done``."""
+        await self._write(key, claim, {"state": "done", "facts": dict(facts), **self._end(duration_s)})
+
+    async def failed(self, key: TaskKey, claim: Claim, *, error: str, duration_s: float) -> None:
+        """Write ``failed``."""
+        await self._write(key, claim, {"state": "failed", "error": error, **self._end(duration_s)})
+
+    def _end(self, duration_s: float) -> Mapping[str, Any]:
+        return {"finishedAt": rfc3339(self._clock.now()), "durationS": round(duration_s, 3)}
+
+    async def _write(
+        self,
+        key: TaskKey,
+        claim: Claim,
+        fields: Mapping[str, Any],
+        *,
+        unset: Sequence[str] = (),
+        if_revision: int | None = None,
+    ) -> None:
+        # Fencing numbers are compared within one command only: each counts its own claims.
+        mine: Filter = AnyOf(
+            [Compare("messageId", Op.NEQ, [claim.message_id]), Compare("fencing", Op.LTE, [claim.fencing])]
+        )
+        try:
+            await self._store.update(TASKS, _id(key), fields, unset=unset, if_revision=if_revision, where=mine)
+        except RevisionConflict as error:
+            raise ClaimLost(f"task {key.task} of {key.node}: another worker writes its journal") from error
+
+    async def forget(self, vnf_instance_id: str, *, vnfc_ids: Sequence[str] | None = None) -> None:
+        """Delete the records."""
+        await self._store.delete_many(TASKS, of_instance(vnf_instance_id, vnfc_ids))
+
+
+def of_instance(vnf_instance_id: str, vnfc_ids: Sequence[str] | None) -> Filter:
+    """Return the filter for an instance's documents, or those of some of its VNFCs."""
+    instance = by(vnfInstanceId=vnf_instance_id)
+    return instance if vnfc_ids is None else AllOf([instance, Compare("vnfcId", Op.IN, list(vnfc_ids))])
+
+
+def _id(key: TaskKey) -> str:
+    return derived_id("task", key.vnf_instance_id, key.vnfc_id, key.task)

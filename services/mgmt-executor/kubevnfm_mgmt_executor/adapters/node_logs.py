@@ -1,0 +1,57 @@
+"""What machines printed, in the store's collection ``node_logs``: one document a command, masked and capped before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from kubevnfm_kit.ids import new_id
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Index, Query, Sort, by
+
+from kubevnfm_mgmt_executor.domain.ports import CommandOutput
+
+NODE_LOGS: Final = "node_logs"
+INDEXES: Final = (Index(["operationId", "startedAt"]), Index(["vnfInstanceId"]))
+PAGE: Final = 20
+"""Documents read at a time; each may hold 256 kB."""
+
+
+class StoredOutputLog:
+    """Keeps output and gives it back as text."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def keep(self, output: CommandOutput) -> None:
+        """Store one command's output."""
+        body = {
+            "vnfInstanceId": output.vnf_instance_id,
+            "operationId": output.operation_id,
+            "node": output.node,
+            "task": output.task,
+            "startedAt": output.started_at,
+            "durationS": output.duration_s,
+            "exitCode": output.exit_code,
+            "text": output.text,
+        }
+        await self._store.insert(NODE_LOGS, new_id(), body)
+
+    async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
+        """Yield an operation's output in the order in which the commands were started."""
+        fitting = by(operationId=operation_id) if node is None else by(operationId=operation_id, node=node)
+        after: tuple[str, str] | None = None
+        while True:
+            page = await self._store.find(NODE_LOGS, Query(fitting, sort=Sort("startedAt"), after=after, limit=PAGE))
+            for stored in page:
+                body = stored.body
+                how = "killed" if body["exitCode"] is None else f"exit code {body['exitCode']}"
+                head = f"== {body['startedAt']} {body['node']} {body['task']}: {how}, {body['durationS']} s\n"
+                yield f"{head}{body['text']}\n".encode()
+            if len(page) < PAGE:
+                return
+            after = (str(page[-1].body["startedAt"]), page[-1].id)
+
+    async def forget(self, vnf_instance_id: str) -> None:
+        """Delete the instance's output."""
+        await self._store.delete_many(NODE_LOGS, by(vnfInstanceId=vnf_instance_id))

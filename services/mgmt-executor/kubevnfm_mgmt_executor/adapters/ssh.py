@@ -1,0 +1,284 @@
+"""Machines over SSH and SFTP (asyncssh): the only module that knows the library."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import PurePosixPath
+from typing import Final, TypeVar
+
+import asyncssh
+
+from kubevnfm_mgmt_executor.domain.errors import (
+    CommandTimedOut,
+    ConnectionLost,
+    HostKeyChanged,
+    LoginRefused,
+    NodeUnreachable,
+    SudoRefused,
+    TransferRefused,
+    UploadDamaged,
+)
+from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine, Output
+
+FIRST_PAUSE_S: Final = 0.2
+LONGEST_PAUSE_S: Final = 15.0
+CONNECT_WITHIN_S: Final = 15.0
+"""One try: a host that is up answers far sooner; one that drops packets would hold the try for minutes."""
+SETTLE_S: Final = 60.0
+"""A machine that was seen booting may listen before cloud-init has set the password; one that was up has no such excuse."""
+KEEPALIVE_S: Final = 15.0
+KEEPALIVE_TRIES: Final = 4
+COMMAND_S: Final = 60.0
+"""For the adapter's own small commands and file transfers."""
+TRANSFER_CHUNK: Final = 256 * 1024
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+
+T = TypeVar("T")
+
+
+class SshMachines:
+    """Opens sessions; every machine listens on the same port."""
+
+    def __init__(self, host_keys: HostKeys, *, port: int = 22) -> None:
+        self._host_keys, self._port = host_keys, port
+
+    async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
+        """Return a session once the machine lets us in; its host key is pinned on first contact."""
+        until = time.monotonic() + within_s
+        pause_s = FIRST_PAUSE_S
+        booting = False
+        settle_until: float | None = None
+        while True:
+            try:
+                return await self._connect(address, login)
+            except (asyncssh.PermissionDenied, LoginRefused) as error:
+                now = time.monotonic()
+                if settle_until is None:
+                    settle_until = now + SETTLE_S if booting else now
+                if now >= min(settle_until, until):
+                    raise LoginRefused(
+                        f"user {login.username}: the machine refuses the login", node=address.node
+                    ) from error
+            except (OSError, asyncssh.Error, ConnectionLost) as error:
+                booting = True
+                if time.monotonic() + pause_s >= until:
+                    raise NodeUnreachable(
+                        f"no SSH session with {address.host} port {self._port} within {within_s:.0f} s:"
+                        f" {_plain(error)}",
+                        node=address.node,
+                    ) from error
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.6, LONGEST_PAUSE_S)
+
+    async def _connect(self, address: Address, login: Login) -> Machine:
+        pinned = await self._host_keys.pinned(address.vnf_instance_id, address.vnfc_id)
+        keys = _client_keys(address, login)
+        expected = _ExpectedKey(pinned)
+        try:
+            connection = await asyncssh.connect(
+                address.host,
+                self._port,
+                username=login.username,
+                password=login.password,
+                client_keys=keys,
+                client_factory=lambda: expected,
+                known_hosts=([], [], []),  # nobody is known: the callback decides
+                config=None,
+                agent_path=None,
+                connect_timeout=CONNECT_WITHIN_S,
+                login_timeout=CONNECT_WITHIN_S,
+                keepalive_interval=KEEPALIVE_S,
+                keepalive_count_max=KEEPALIVE_TRIES,
+                preferred_auth="publickey,password,keyboard-interactive" if keys else "password,keyboard-interactive",
+            )
+        except asyncssh.HostKeyNotVerifiable as error:
+            raise HostKeyChanged(
+                f"{address.host} shows another host key than on first contact; nothing was sent to it",
+                node=address.node,
+            ) from error
+        try:
+            shown = connection.get_server_host_key()
+            assert shown is not None  # a session without one does not come about
+            line = _line(shown)
+            if await self._host_keys.pin(address.vnf_instance_id, address.vnfc_id, line) != line:
+                raise HostKeyChanged(f"{address.host} shows two host keys at the same time", node=address.node)
+            machine = SshMachine(connection, address.node, login)
+            await machine.find_way_to_root()
+        except BaseException:
+            connection.abort()
+            raise
+        return machine
+
+
+def _client_keys(address: Address, login: Login) -> Sequence[asyncssh.SSHKey] | None:
+    if login.private_key is None:
+        return None
+    try:
+        return [asyncssh.import_private_key(login.private_key)]
+    except asyncssh.KeyImportError as error:
+        raise LoginRefused(f"user {login.username}: the private key cannot be read", node=address.node) from error
+
+
+class _ExpectedKey(asyncssh.SSHClient):
+    """Takes the pinned key alone; any key as long as none is pinned."""
+
+    def __init__(self, pinned: str | None) -> None:
+        self._pinned = pinned
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        return self._pinned is None or self._pinned == _line(key)
+
+
+def _line(key: asyncssh.SSHKey) -> str:
+    algorithm, data = key.export_public_key("openssh").decode().split()[:2]  # the comment is no part of it
+    return f"{algorithm} {data}"
+
+
+def _plain(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+class SshMachine:
+    """One connection; the sessions and the SFTP channel of a phase go through it."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection, node: str, login: Login) -> None:
+        self._connection, self._node, self._login = connection, node, login
+        self._as_root: Sequence[str] = ()
+        self._sudo_reads_password = False
+        self._sftp: asyncssh.SFTPClient | None = None
+        self._private: set[str] = set()
+        """Folders that this connection has made, or made private."""
+        self._opening = asyncio.Lock()
+
+    async def find_way_to_root(self) -> None:
+        """Find out how the user becomes root: is root, may without a password, or with it (on standard input only)."""
+        if self._login.username == "root":
+            return
+        self._as_root = ("sudo", "-n")
+        if await self.run(["true"], task="", timeout_s=COMMAND_S, as_root=True) == 0:
+            return
+        self._as_root, self._sudo_reads_password = ("sudo", "-S", "-p", ""), True
+        has_password = self._login.password is not None
+        if has_password and await self.run(["true"], task="", timeout_s=COMMAND_S, as_root=True) == 0:
+            return
+        raise SudoRefused(f"user {self._login.username} cannot become root with sudo", node=self._node)
+
+    async def run(
+        self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None = None, as_root: bool = False
+    ) -> int | None:
+        """Run a command; cancelled or out of time, it is killed and its channel closed, which ends its input too."""
+        command = shlex.join([*self._as_root, *argv] if as_root else argv)
+        async with self._translated(task):
+            process = await self._connection.create_process(command, encoding=None)
+        try:
+            async with asyncio.timeout(timeout_s), self._translated(task):
+                if as_root and self._sudo_reads_password:
+                    process.stdin.write(f"{self._login.password}\n".encode())
+                async with asyncio.TaskGroup() as group:  # both at once, so that neither can fill its window and block
+                    group.create_task(_drain(process.stdout, output))
+                    group.create_task(_drain(process.stderr, output))
+                await process.wait_closed()
+        except TimeoutError as error:
+            raise CommandTimedOut(f"not done after {timeout_s:.0f} s and killed", node=self._node, task=task) from error
+        finally:
+            if process.exit_status is None:
+                with suppress(OSError, asyncssh.Error):
+                    process.terminate()
+            process.close()
+        if process.exit_status is None and process.exit_signal is None:
+            raise ConnectionLost("the session ended before the command did", node=self._node, task=task)
+        return process.exit_status if process.exit_signal is None else None
+
+    async def upload(self, folder: str, files: Mapping[str, bytes]) -> None:
+        """Put the files there; each is read back and compared."""
+        sftp = await self._transfer()
+        if folder not in self._private:
+            await self._timed(self._make_private(sftp, folder))
+            self._private.add(folder)
+        for name, content in files.items():
+            path, digest = f"{folder}/{name}", hashlib.sha256(content).digest()
+            if hashlib.sha256(await self.read(path, limit=len(content) + 1)).digest() == digest and content:
+                continue
+            await self._timed(self._write(sftp, path, content))
+            if hashlib.sha256(await self.read(path, limit=len(content) + 1)).digest() != digest:
+                raise UploadDamaged(f"{name}: its SHA-256 on the machine is another than here", node=self._node)
+
+    async def _make_private(self, sftp: asyncssh.SFTPClient, folder: str) -> None:
+        await sftp.makedirs(folder, asyncssh.SFTPAttrs(permissions=PRIVATE_FOLDER), exist_ok=True)
+        for part in (PurePosixPath(folder), *PurePosixPath(folder).parents):
+            if str(part) != ".":  # an older one, or one that the server's umask had its say on
+                await sftp.chmod(str(part), PRIVATE_FOLDER)
+
+    async def _write(self, sftp: asyncssh.SFTPClient, path: str, content: bytes) -> None:
+        async with sftp.open(path, "wb", asyncssh.SFTPAttrs(permissions=PRIVATE_FILE)) as file:
+            await file.setstat(asyncssh.SFTPAttrs(permissions=PRIVATE_FILE))  # before there is anything to read
+            await file.write(content)
+
+    async def read(self, path: str, *, limit: int) -> bytes:
+        """Return the file's content."""
+        sftp = await self._transfer()
+
+        async def content() -> bytes:
+            try:
+                async with sftp.open(path, "rb") as file:
+                    return await file.read(limit)
+            except asyncssh.SFTPNoSuchFile:
+                return b""
+
+        return await self._timed(content())
+
+    async def remove(self, folder: str) -> None:
+        """Delete the folder."""
+        sftp = await self._transfer()
+        with suppress(asyncssh.SFTPNoSuchFile):
+            await self._timed(sftp.rmtree(folder))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+        with suppress(OSError, asyncssh.Error, TimeoutError):
+            async with asyncio.timeout(5):
+                await self._connection.wait_closed()
+
+    async def _transfer(self) -> asyncssh.SFTPClient:
+        async with self._opening:
+            if self._sftp is None:
+                self._sftp = await self._timed(self._connection.start_sftp_client())
+            return self._sftp
+
+    async def _timed(self, work: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(COMMAND_S), self._translated(""):
+                return await work
+        except TimeoutError as error:
+            raise ConnectionLost(f"file transfer: no answer within {COMMAND_S:.0f} s", node=self._node) from error
+
+    @asynccontextmanager
+    async def _translated(self, task: str) -> AsyncIterator[None]:
+        """Turn the library's errors into ours; a file that is not there stays what it is."""
+        try:
+            yield
+        except (asyncssh.SFTPNoSuchFile, TimeoutError):
+            raise
+        except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection) as error:
+            raise ConnectionLost(_plain(error), node=self._node, task=task) from error
+        except asyncssh.SFTPError as error:
+            raise TransferRefused(f"file transfer: {_plain(error)}", node=self._node, task=task) from error
+        except BaseExceptionGroup as errors:
+            known, other = errors.split((OSError, asyncssh.Error))
+            if other is not None or known is None:
+                raise
+            raise ConnectionLost(_plain(known.exceptions[0]), node=self._node, task=task) from errors
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionLost(_plain(error), node=self._node, task=task) from error
+
+
+async def _drain(reader: asyncssh.SSHReader[bytes], output: Output | None) -> None:
+    while data := await reader.read(TRANSFER_CHUNK):
+        if output is not None:
+            output(data)

@@ -1,0 +1,1 @@
+"""What is done inside machines, and in which order; no I/O but through the ports."""

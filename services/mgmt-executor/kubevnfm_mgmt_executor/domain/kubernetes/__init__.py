@@ -1,0 +1,1 @@
+"""The ``kubernetes`` management driver: kubeadm clusters on machines."""

@@ -1,0 +1,65 @@
+"""What the driver takes out of the VNF package: the install script and the pod network's manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+from kubevnfm_kit.errors import Unprocessable
+
+from kubevnfm_mgmt_executor.domain.driver import PackageFiles
+from kubevnfm_mgmt_executor.domain.errors import ForeignScript
+from kubevnfm_mgmt_executor.domain.kubernetes.parameters import ROOT, ClusterParameters
+
+MARKER: Final = b"# kubevnfm-install-script: 1"
+"""A line of the script's head that says which interface it has."""
+MARKER_WITHIN: Final = 10
+POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
+ROLLED_OUT: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
+
+
+@dataclass(frozen=True)
+class InstallFiles:
+    """The files that go onto machines."""
+
+    script: bytes
+    network_manifest: bytes
+    network_workloads: Sequence[tuple[str, str]]
+    """Namespace and ``kind/name`` of what must be rolled out before pods have a network."""
+
+
+async def read_package(package: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
+    """Read and check the files. Raises Unprocessable (not in the package, no YAML), ForeignScript."""
+    script = await _needed(package, "script_path", parameters.script_path)
+    if not any(line.rstrip() == MARKER for line in script.splitlines()[:MARKER_WITHIN]):
+        raise ForeignScript(
+            f"{parameters.script_path}: no script of this driver's interface (its head lacks the line"
+            f" {MARKER.decode()!r}); scripts of other interfaces cannot be run yet"
+        )
+    manifest = await _needed(package, "x_cni", parameters.x_cni)
+    text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
+    return InstallFiles(script=script, network_manifest=text.encode(), network_workloads=_workloads(text))
+
+
+async def _needed(package: PackageFiles, field: str, path: str) -> bytes:
+    content = await package.read(path)
+    if content is None:
+        raise Unprocessable(f"additionalParams.{ROOT}.{field}", f"the package has no file {path}")
+    return content
+
+
+def _workloads(manifest: str) -> Sequence[tuple[str, str]]:
+    try:
+        documents: list[Any] = [document for document in yaml.safe_load_all(manifest) if document]
+        return [
+            (
+                document["metadata"].get("namespace", "default"),
+                f"{document['kind'].lower()}/{document['metadata']['name']}",
+            )
+            for document in documents
+            if document["kind"] in ROLLED_OUT
+        ]
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise Unprocessable(f"additionalParams.{ROOT}.x_cni", "a manifest of Kubernetes objects expected") from error

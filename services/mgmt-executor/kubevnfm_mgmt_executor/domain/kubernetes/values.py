@@ -1,0 +1,106 @@
+"""What the install script is told, task by task: the names of its parameters, and nothing else, stand here."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_kit.errors import Unprocessable
+
+from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
+from kubevnfm_mgmt_executor.domain.kubernetes.request import ClusterRequest, no_proxy
+
+CNI_FILE: Final = "cni.yaml"
+SCRIPT_FILE: Final = "install_k8s_cluster.sh"
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""Kubernetes: Labels and Selectors, syntax and character set."""
+
+
+def common(cluster: ClusterRequest) -> Mapping[str, str]:
+    """What every task is told."""
+    return {
+        "OWNER": cluster.vnf_instance_id,
+        "KUBERNETES_VERSION": cluster.parameters.x_kubernetes_version or "",
+        "TIMEOUT_S": str(cluster.parameters.x_timeouts.node_ready),
+    }
+
+
+def proxies(cluster: ClusterRequest) -> Mapping[str, str]:
+    """How a machine gets at the world outside."""
+    proxy = cluster.parameters.proxy
+    return {
+        "HTTP_PROXY_URL": proxy.http_proxy or "",
+        "HTTPS_PROXY_URL": proxy.https_proxy or "",
+        "NO_PROXY_LIST": no_proxy(cluster),
+    }
+
+
+def prepare(cluster: ClusterRequest, node: ManagedNode) -> Mapping[str, str]:
+    """For ``prepare``."""
+    mirror = cluster.parameters.x_mirror
+    return {
+        **common(cluster),
+        **proxies(cluster),
+        "NODE_NAME": cluster.name(node),
+        "HOSTS_ENTRIES": "\n".join(f"{other.nic_address} {cluster.name(other)}" for other in cluster.nodes),
+        "APT_REPOSITORY": mirror.apt or "",
+        "APT_KEY_URL": mirror.apt_key or "",
+        "IMAGE_MIRROR": mirror.images or "",
+    }
+
+
+def init(cluster: ClusterRequest) -> Mapping[str, str]:
+    """For ``init``; the certificate is good for every address that the API is reached by."""
+    master = cluster.master
+    names = [cluster.address, cluster.public_address, master.nic_address, master.ssh_address, cluster.name(master)]
+    return {
+        **common(cluster),
+        **proxies(cluster),
+        "NODE_NAME": cluster.name(master),
+        "NODE_IP": master.nic_address,
+        "ENDPOINT": cluster.endpoint,
+        "CERT_SANS": " ".join(dict.fromkeys(name for name in names if name)),
+        "POD_CIDR": str(cluster.parameters.master_node.pod_cidr),
+        "SERVICE_CIDR": str(cluster.parameters.master_node.cluster_cidr),
+        "NODE_CIDR_MASK": str(cluster.node_mask),
+    }
+
+
+def network(cluster: ClusterRequest, files: InstallFiles) -> Mapping[str, str]:
+    """For ``network``."""
+    workloads = "\n".join(f"{namespace} {workload}" for namespace, workload in files.network_workloads)
+    return {**common(cluster), "CNI_MANIFEST": CNI_FILE, "CNI_WORKLOADS": workloads}
+
+
+def join(cluster: ClusterRequest, node: ManagedNode, *, ca_cert_hash: str, token: str) -> Mapping[str, str]:
+    """For ``join``; without token it only looks."""
+    return {
+        **common(cluster),
+        "NODE_NAME": cluster.name(node),
+        "NODE_IP": node.nic_address,
+        "ENDPOINT": cluster.endpoint,
+        "CA_CERT_HASH": ca_cert_hash,
+        "JOIN_TOKEN": token,
+    }
+
+
+def labels(cluster: ClusterRequest) -> Mapping[str, str]:
+    """For ``label``: one line for all workers with the same compute host and zone. Raises Unprocessable."""
+    workers: defaultdict[str, list[str]] = defaultdict(list)
+    for node in cluster.workers:
+        given = {"CIS-node": node.host, "kubernetes.io/zone": node.zone, "topology.kubernetes.io/zone": node.zone}
+        pairs = [f"{name}={value}" for name, value in given.items() if value]
+        for name, value in given.items():
+            if value and not _LABEL_VALUE.fullmatch(value):
+                raise Unprocessable(f"nodes.{node.vnfc_id}", f"{value!r} cannot be the value of label {name}")
+        if pairs:
+            workers[" ".join(pairs)].append(cluster.name(node))
+    return {**common(cluster), "LABELS": "\n".join(f"{pairs}|{' '.join(names)}" for pairs, names in workers.items())}
+
+
+def verify(cluster: ClusterRequest) -> Mapping[str, str]:
+    """For ``verify``."""
+    return {**common(cluster), "NODES": " ".join(cluster.name(node) for node in cluster.nodes)}

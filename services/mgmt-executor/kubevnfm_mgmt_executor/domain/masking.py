@@ -1,0 +1,41 @@
+"""Takes secrets out of what machines print, line by line, before anything of it is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from kubevnfm_secrets import MASK
+
+SHORTEST: Final = 3
+"""Texts below this length say nothing and would be found everywhere."""
+_BOOTSTRAP_TOKEN: Final = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
+"""kubeadm's join tokens, whoever made them (kubeadm.k8s.io/v1beta4, BootstrapToken)."""
+
+
+class Mask:
+    """Knows the secrets of one phase; more may be told while it runs."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, secret: str) -> None:
+        """Mask it from now on: the whole, each of its lines, and the password in it if it is a URL."""
+        parts = {secret, *secret.splitlines()}
+        if "://" in secret:
+            password = urlsplit(secret).password
+            parts |= {password, unquote(password)} if password else set()
+        self._secrets |= {part for part in parts if len(part) >= SHORTEST}
+        longest_first = sorted(self._secrets, key=lambda part: (-len(part), part))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text with ``***`` for every secret and every kubeadm token."""
+        if self._pattern is not None:
+            text = self._pattern.sub(MASK, text)
+        return _BOOTSTRAP_TOKEN.sub(MASK, text)

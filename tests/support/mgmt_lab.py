@@ -1,0 +1,194 @@
+"""The management executor's handlers in front of the lab's machines: for tests that install clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from kubevnfm_events import Event
+from kubevnfm_events.common import PackageRef
+from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskProgressed
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.ids import new_id
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabClusters
+from kubevnfm_lab.machines import MachineSettings
+from kubevnfm_lab.machines import SshMachines as LabMachines
+from kubevnfm_lab.machines.machine import Machine
+from kubevnfm_lab.ports import MachineSpec, Nic
+from kubevnfm_mgmt_executor.adapters.host_keys import StoredHostKeys
+from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
+from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
+from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
+from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
+from kubevnfm_mgmt_executor.domain.driver import Drivers
+from kubevnfm_mgmt_executor.domain.kubernetes.driver import NAMES, KubernetesDriver
+from kubevnfm_mgmt_executor.handlers import MgmtHandlers
+from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_worker import Done, StepContext
+
+SAMPLE = Path(__file__).parents[2] / "deploy/samples/cluster"
+
+_subnets = itertools.count(1)
+
+
+class OneFolder:
+    """Every package is this folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder
+
+    async def folder(self, package: PackageRef) -> Path:
+        return self.root
+
+    def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+
+@dataclass
+class MgmtLab:
+    """Machines, a store, and handlers as the service wires them."""
+
+    machines: LabMachines
+    clusters: LabClusters
+    faults: FaultBook
+    store: SqliteStore
+    handlers: MgmtHandlers
+    logs: StoredOutputLog
+    packages: OneFolder
+    ring: KeyRing
+    instance_id: str = field(default_factory=new_id)
+    news: list[TaskProgressed] = field(default_factory=list)
+    subnet: int = field(default_factory=lambda: next(_subnets))
+
+    @classmethod
+    @asynccontextmanager
+    async def start(cls, folder: Path, settings: MachineSettings | None = None) -> AsyncIterator[MgmtLab]:
+        """Yield the lab; its files lie under ``folder``."""
+        faults, ledger, clock = FaultBook(), CallLedger(), SystemClock()
+        clusters = LabClusters(faults=faults, ledger=ledger)
+        await clusters.start()
+        async with (
+            LabMachines.running(
+                folder / "lab", clusters=clusters, faults=faults, ledger=ledger, settings=settings
+            ) as machines,
+            SqliteStore.open(folder / "store.db") as store,
+        ):
+            keys, logs = StoredHostKeys(store, clock), StoredOutputLog(store)
+            packages, ring = OneFolder(SAMPLE), KeyRing([os.urandom(32)])
+            handlers = MgmtHandlers(
+                drivers=Drivers(dict.fromkeys(NAMES, KubernetesDriver(clock=clock))),
+                machines=SshMachines(keys, port=machines.ssh_port),
+                journal=StoredJournal(store, clock),
+                host_keys=keys,
+                output_log=logs,
+                package_files=lambda package: FetchedPackage(packages, package),
+                key_ring=ring,
+            )
+            try:
+                yield cls(machines, clusters, faults, store, handlers, logs, packages, ring)
+            finally:
+                faults.clear()
+                await clusters.close()
+
+    async def boot(self, role: str, octet: int, *, host: str | None = None) -> ManagedNode:
+        """Start a machine whose address ends in ``octet``."""
+        # A network of its own for each test and process, so that tests may run side by side.
+        address = IPv4Address(f"127.{60 + os.getpid() % 100}.{(os.getpid() // 100 + 7 * self.subnet) % 250}.{octet}")
+        server_id = new_id()
+        await self.machines.boot(
+            MachineSpec(server_id, f"{role}Node{octet}", [Nic(address, f"fa:16:3e:00:00:{octet:02x}", "net")])
+        )
+        return ManagedNode(
+            vnfc_id=f"vnfc-{server_id}",
+            role=role,  # type: ignore[arg-type]  # tests name real roles
+            ssh_address=str(address),
+            nic_address=str(address),
+            subnet_cidr=f"{address}/32",
+            host=host,
+            server_id=server_id,
+        )
+
+    async def boot_cluster(self, *, workers: int) -> Sequence[ManagedNode]:
+        """Start a master and workers, two workers a compute host."""
+        master = await self.boot("master", 10, host="compute-0")
+        return [master, *[await self.boot("worker", 20 + n, host=f"compute-{n // 2}") for n in range(workers)]]
+
+    def command(
+        self, nodes: Sequence[ManagedNode], *, phase: Phase = "instantiate_end", changes: Mapping[str, Any] | None = None
+    ) -> RunPhase:
+        """Return the command for the nodes; ``changes`` go into k8s_cluster_installation_param."""
+        given: dict[str, Any] = {
+            "script_path": "Scripts/install_k8s_cluster.sh",
+            "master_node": {"username": "ubuntu", "password": "ubuntu"},
+            "worker_node": {"username": "ubuntu", "password": "ubuntu"},
+            "x_timeouts": {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20},
+            "x_max_parallel_nodes": 100,
+        }
+        return RunPhase(
+            vnf_instance_id=self.instance_id,
+            driver="mgmt-drivers-kubernetes",
+            phase=phase,
+            package=PackageRef(package_id="p", vnfd_id="d"),
+            nodes=tuple(nodes),
+            parameters=hide({"k8s_cluster_installation_param": given | dict(changes or {})}),
+            cluster_address=nodes[0].nic_address,
+        )
+
+    def context(self, *, operation: str = "op-1", message: str = "m-1", fencing: int = 1) -> StepContext:
+        """Return the facts of a delivery; what is told is kept in ``news``."""
+
+        async def tell(event: Event) -> None:
+            assert isinstance(event, TaskProgressed)
+            self.news.append(event)
+
+        return StepContext(
+            message_id=message,
+            operation_id=operation,
+            step_id="instantiate_end",
+            attempt=1,
+            subject=self.instance_id,
+            deadline=None,
+            fencing=fencing,
+            tell=tell,
+        )
+
+    async def run(self, command: RunPhase, **context: Any) -> PhaseDone:
+        """Run the phase to its good end."""
+        outcome = await self.handlers.run_phase(command, self.context(**context))
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, PhaseDone)
+        return outcome.event
+
+    async def run_until(self, command: RunPhase, task: str, node: str, **context: Any) -> None:
+        """Start the phase and kill it once a task has begun on a node."""
+        work = asyncio.create_task(self.handlers.run_phase(command, self.context(**context)))
+        begun = asyncio.create_task(self._begun(task, node))
+        await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+        assert begun.done(), f"{task} on {node} did not begin: {work}"
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    async def _begun(self, task: str, node: str) -> None:
+        while not any((news.task, news.node, news.state) == (task, node, "started") for news in self.news):
+            await asyncio.sleep(0.005)
+
+    def machine(self, node: ManagedNode) -> Machine:
+        """Return the lab's machine behind a node."""
+        return next(machine for machine in self.machines.all() if machine.spec.machine_id == node.server_id)
+
+    def calls(self, node: ManagedNode, program: str) -> int:
+        """Return how often a stand-in ran on the node: ``kubeadm init``, ``apt-get install``."""
+        return self.machine(node).calls[program]
+
+    async def log(self, operation: str = "op-1", node: str | None = None) -> str:
+        """Return what operators read."""
+        return b"".join([part async for part in self.logs.log(operation, node=node)]).decode()
