@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from kubevnfm_lab.openstack.compute.api import ComputeApi
+from kubevnfm_lab.openstack.compute.api import headers as compute_headers
 from kubevnfm_lab.openstack.compute.nova import Nova
 from kubevnfm_lab.openstack.compute.views import ServerViews
 from kubevnfm_lab.openstack.identity.api import IdentityApi
@@ -26,8 +27,9 @@ from kubevnfm_lab.openstack.orchestration.types.base import Services
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_lab.openstack.volume.api import VolumeApi
+from kubevnfm_lab.openstack.volume.api import headers as volume_headers
 from kubevnfm_lab.openstack.volume.cinder import Cinder
-from kubevnfm_lab.openstack.wire import Gate, Wire
+from kubevnfm_lab.openstack.wire import Gate, HeadersOf, Wire
 from kubevnfm_lab.ports import Faults, Ledger, Machines
 
 log = logging.getLogger(__name__)
@@ -84,10 +86,14 @@ class Cloud:
     def serve_on(self, app: web.Application) -> None:
         """Add the routes of all services to an application."""
 
-        def wire(part: str, prefix: str) -> Wire:
-            return Wire(part, prefix, app, gate=self._gate, identity=self.identity)
+        def wire(part: str, prefix: str, headers: HeadersOf = lambda request, request_id: {}) -> Wire:
+            return Wire(part, prefix, app, gate=self._gate, identity=self.identity, headers=headers)
 
-        IdentityApi(self.identity, wire("keystone", "/identity"), region=self.settings.region)
+        IdentityApi(
+            self.identity,
+            wire("keystone", "/identity", lambda request, request_id: {"Vary": "X-Auth-Token"}),
+            region=self.settings.region,
+        )
         OrchestrationApi(
             self.engine,
             wire("heat", "/orchestration"),
@@ -96,7 +102,7 @@ class Cloud:
         )
         ComputeApi(
             self.nova,
-            wire("nova", "/compute"),
+            wire("nova", "/compute", compute_headers),
             views=self._views,
             neutron=self.neutron,
             glance=self.glance,
@@ -105,7 +111,7 @@ class Cloud:
             spawn=self._spawn,
         )
         NetworkApi(self.neutron, wire("neutron", "/network"), quotas=self.quotas)
-        VolumeApi(self.cinder, wire("cinder", "/volume"), quotas=self.quotas, spawn=self._spawn)
+        VolumeApi(self.cinder, wire("cinder", "/volume", volume_headers), quotas=self.quotas, spawn=self._spawn)
         ImageApi(self.glance, wire("glance", "/image"))
 
     def reached_at(self, base_url: str) -> None:

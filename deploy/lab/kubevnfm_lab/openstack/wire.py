@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from aiohttp import web
@@ -17,6 +17,10 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+_GLANCE_STRANGER: Final = (
+    "This server could not verify that you are authorized to access the document you requested. Either you supplied the"
+    " wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials required."
+)
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -67,13 +71,25 @@ class Call:
 
 Handler = Callable[[Call], Awaitable[web.StreamResponse]]
 NodeOf = Callable[[Call], str]
+HeadersOf = Callable[[web.Request, str], Mapping[str, str]]
+"""Gives the headers that all of a service's answers have, for a request and its id."""
 
 
 class Wire:
     """The routes of one service under its prefix."""
 
-    def __init__(self, part: str, prefix: str, app: web.Application, *, gate: Gate, identity: Identity) -> None:
+    def __init__(
+        self,
+        part: str,
+        prefix: str,
+        app: web.Application,
+        *,
+        gate: Gate,
+        identity: Identity,
+        headers: HeadersOf = lambda request, request_id: {},
+    ) -> None:
         self.part, self.prefix = part, prefix
+        self._headers = headers
         self._app, self._gate, self._identity = app, gate, identity
 
     def route(
@@ -107,6 +123,7 @@ class Wire:
                 return drop(request)
             if not response.prepared:
                 response.headers["X-OpenStack-Request-ID"] = request_id
+                response.headers.update(self._headers(request, request_id))
             return response
 
         self._app.router.add_route(method, self.prefix + path, answer)
@@ -115,8 +132,9 @@ class Wire:
         """Return the answer to a refused call, in the service's own form."""
         body = error.body()
         if isinstance(body, str):
-            return web.Response(text=body, status=error.status, content_type="text/html")
-        response = json_answer(body, error.status)
+            response = web.Response(text=body, status=error.status, content_type="text/html")
+        else:
+            response = json_answer(body, error.status)
         if error.status == 401:
             response.headers["WWW-Authenticate"] = 'Keystone uri="/identity"'
         return response
@@ -124,6 +142,8 @@ class Wire:
     def _token(self, request: web.Request) -> Token:
         token = self._identity.find(request.headers.get("X-Auth-Token", ""))
         if token is None:
+            if self.part == "glance":
+                raise ServiceError("glance", 401, "Unauthorized", _GLANCE_STRANGER)
             message = "The request you have made requires authentication."
             raise ServiceError("keystone", 401, "Unauthorized", message)
         return token

@@ -27,8 +27,8 @@ from kubevnfm_lab.openstack.settings import Flavor
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
 _QUOTAS: Final = ("instances", "cores", "ram", "key_pairs", "server_groups")
+_FIXED_QUOTAS: Final = {"metadata_items": 128, "server_group_members": -1}
 _OLD_QUOTAS: Final[dict[str, int]] = {
-    "metadata_items": 128,
     "injected_files": 5,
     "injected_file_content_bytes": 10240,
     "injected_file_path_bytes": 255,
@@ -36,8 +36,8 @@ _OLD_QUOTAS: Final[dict[str, int]] = {
     "floating_ips": -1,
     "security_groups": -1,
     "security_group_rules": -1,
-    "server_group_members": -1,
 }
+"""Gone since micro-version 2.57."""
 ConsoleLog = Callable[[str], str]
 
 
@@ -157,7 +157,7 @@ class ComputeApi:
 
     async def quota(self, call: Call) -> web.Response:
         limits = {name: self._quotas.limits[name] for name in _QUOTAS}
-        return json_answer({"quota_set": {"id": call.path("project"), **limits, **_OLD_QUOTAS}})
+        return json_answer({"quota_set": {"id": call.path("project"), **limits, **_constant_quotas(call)}})
 
     async def quota_detail(self, call: Call) -> web.Response:
         project = call.path("project")
@@ -165,7 +165,7 @@ class ComputeApi:
             name: {"in_use": self._quotas.used(project, name), "limit": self._quotas.limits[name], "reserved": 0}
             for name in _QUOTAS
         }
-        old = {name: {"in_use": 0, "limit": limit, "reserved": 0} for name, limit in _OLD_QUOTAS.items()}
+        old = {name: {"in_use": 0, "limit": limit, "reserved": 0} for name, limit in _constant_quotas(call).items()}
         return json_answer({"quota_set": {"id": project, **shown, **old}})
 
     # -- servers
@@ -173,16 +173,14 @@ class ComputeApi:
     async def list_servers(self, call: Call) -> web.Response:
         base = base_url(call.request)
         listed = [{"id": s.server_id, "name": s.name, "links": links(s, base)} for s in self._listed(call)]
-        return _versioned(call, {"servers": listed})
+        return json_answer({"servers": listed})
 
     async def list_servers_detail(self, call: Call) -> web.Response:
         base, minor = base_url(call.request), _minor(call)
-        return _versioned(call, {"servers": [self._views.detail(s, base, minor) for s in self._listed(call)]})
+        return json_answer({"servers": [self._views.detail(s, base, minor) for s in self._listed(call)]})
 
     async def show(self, call: Call) -> web.Response:
-        return _versioned(
-            call, {"server": self._views.detail(self._server(call), base_url(call.request), _minor(call))}
-        )
+        return json_answer({"server": self._views.show(self._server(call), base_url(call.request), _minor(call))})
 
     async def create(self, call: Call) -> web.Response:
         """Take the server into the books; it is built after the answer."""
@@ -198,7 +196,7 @@ class ComputeApi:
             "adminPass": new_uuid()[:12],
         }
         location = f"{base_url(call.request)}/compute/v2.1/servers/{server.server_id}"
-        return _versioned(call, {"server": answer}, 202, {"Location": location})
+        return json_answer({"server": answer}, 202, {"Location": location})
 
     async def update(self, call: Call) -> web.Response:
         server = self._server(call)
@@ -206,7 +204,7 @@ class ComputeApi:
         if "name" in body:
             server.name = str(body["name"])
         server.updated = now_z()
-        return _versioned(call, {"server": self._views.detail(server, base_url(call.request), _minor(call))})
+        return json_answer({"server": self._views.show(server, base_url(call.request), _minor(call))})
 
     async def delete(self, call: Call) -> web.Response:
         """Begin to end the server."""
@@ -236,7 +234,7 @@ class ComputeApi:
         elif name == "rebuild":
             image = self._glance.find(str(argument.get("imageRef", "")))
             self._spawn(self._nova.rebuild(server, image.image_id if image else None))
-            return _versioned(call, {"server": self._views.detail(server, base_url(call.request), _minor(call))}, 202)
+            return json_answer({"server": self._views.show(server, base_url(call.request), _minor(call))}, 202)
         elif name == "os-getConsoleOutput":
             lines = self._console_log(server.server_id).splitlines()
             length = argument.get("length")
@@ -270,7 +268,17 @@ class ComputeApi:
         server = self._server(call)
         ids = dict.fromkeys(g for port in self._nova.ports_of(server) for g in port.security_groups)
         groups = [self._neutron.security_groups[one] for one in ids if one in self._neutron.security_groups]
-        return json_answer({"security_groups": [{"id": g.record_id, "name": g.name, "rules": []} for g in groups]})
+        shown = [
+            {
+                "id": group.record_id,
+                "name": group.name,
+                "description": group.description,
+                "tenant_id": group.project_id,
+                "rules": [],
+            }
+            for group in groups
+        ]
+        return json_answer({"security_groups": shown})
 
     async def interfaces(self, call: Call) -> web.Response:
         return json_answer({"interfaceAttachments": [_interface(p) for p in self._nova.ports_of(self._server(call))]})
@@ -324,14 +332,14 @@ class ComputeApi:
         listed = [
             {"id": f.flavor_id, "name": f.name, "links": flavor_links(f, base)} for f in self._nova.flavors.values()
         ]
-        return _versioned(call, {"flavors": listed})
+        return json_answer({"flavors": listed})
 
     async def list_flavors_detail(self, call: Call) -> web.Response:
         base, minor = base_url(call.request), _minor(call)
-        return _versioned(call, {"flavors": [flavor_detail(f, base, minor) for f in self._nova.flavors.values()]})
+        return json_answer({"flavors": [flavor_detail(f, base, minor) for f in self._nova.flavors.values()]})
 
     async def show_flavor(self, call: Call) -> web.Response:
-        return _versioned(call, {"flavor": flavor_detail(self._flavor(call), base_url(call.request), _minor(call))})
+        return json_answer({"flavor": flavor_detail(self._flavor(call), base_url(call.request), _minor(call))})
 
     async def create_flavor(self, call: Call) -> web.Response:
         body = call.part_of_body("nova", "flavor")
@@ -343,7 +351,7 @@ class ComputeApi:
         except (KeyError, ValueError, TypeError) as error:
             raise bad_request("nova", f"Invalid input for field/attribute flavor: {error}") from error
         self._nova.flavors[flavor_id] = made
-        return _versioned(call, {"flavor": flavor_detail(made, base_url(call.request), _minor(call))})
+        return json_answer({"flavor": flavor_detail(made, base_url(call.request), _minor(call))})
 
     async def delete_flavor(self, call: Call) -> web.Response:
         del self._nova.flavors[self._flavor(call).flavor_id]
@@ -354,7 +362,7 @@ class ComputeApi:
 
     async def list_keys(self, call: Call) -> web.Response:
         mine = [key for key in self._nova.key_pairs.values() if key.user_id == call.token.user.user_id]
-        return json_answer({"keypairs": [{"keypair": key.view()} for key in mine]})
+        return json_answer({"keypairs": [{"keypair": key.view(_minor(call))} for key in mine]})
 
     async def create_key(self, call: Call) -> web.Response:
         body = call.part_of_body("nova", "keypair")
@@ -362,23 +370,33 @@ class ComputeApi:
             message = f"Invalid input for field/attribute keypair. Value: {body}. 'public_key' is a required property"
             raise bad_request("nova", message)
         user_id = call.token.user.user_id
+        minor = _minor(call)
         made = self._nova.add_key_pair(user_id, str(body.get("name", "")), str(body["public_key"]))
-        return json_answer({"keypair": {**made.view(), "user_id": user_id}}, 201)
+        return json_answer({"keypair": {**made.view(minor), "user_id": user_id}}, 201 if minor >= 2 else 200)
 
     async def show_key(self, call: Call) -> web.Response:
-        found = self._nova.key_pairs.get((call.token.user.user_id, call.path("name")))
+        key = (call.token.user.user_id, call.path("name"))
+        found = self._nova.key_pairs.get(key)
         if found is None:
-            raise not_found("nova", "KeypairNotFound", f"Keypair {call.path('name')} not found for user")
-        more = {"user_id": found.user_id, "id": 1, "deleted": False, "created_at": found.created_at}
-        return json_answer({"keypair": {**found.view(), **more}})
+            raise not_found("nova", "KeypairNotFound", f"Keypair {key[1]} not found for user {key[0]}")
+        more = {
+            "user_id": found.user_id,
+            "id": 1,
+            "deleted": False,
+            "created_at": found.created_at,
+            "deleted_at": None,
+            "updated_at": None,
+        }
+        return json_answer({"keypair": {**found.view(_minor(call)), **more}})
 
     async def delete_key(self, call: Call) -> web.Response:
-        if self._nova.key_pairs.pop((call.token.user.user_id, call.path("name")), None) is None:
-            raise not_found("nova", "KeypairNotFound", f"Keypair {call.path('name')} not found for user")
-        return no_content()
+        key = (call.token.user.user_id, call.path("name"))
+        if self._nova.key_pairs.pop(key, None) is None:
+            raise not_found("nova", "KeypairNotFound", f"Keypair {key[1]} not found for user {key[0]}")
+        return no_content(204 if _minor(call) >= 2 else 202)
 
     async def list_groups(self, call: Call) -> web.Response:
-        mine = [group.view() for group in self._nova.groups.values() if group.project_id == call.project_id]
+        mine = [group.view(_minor(call)) for group in self._nova.groups.values() if group.project_id == call.project_id]
         return json_answer({"server_groups": mine})
 
     async def create_group(self, call: Call) -> web.Response:
@@ -389,13 +407,13 @@ class ComputeApi:
             project_id=call.project_id,
             user_id=call.token.user.user_id,
         )
-        return json_answer({"server_group": made.view()})
+        return json_answer({"server_group": made.view(_minor(call))})
 
     async def show_group(self, call: Call) -> web.Response:
         found = self._nova.groups.get(call.path("id"))
         if found is None:
             raise not_found("nova", "InstanceGroupNotFound", f"Instance group {call.path('id')} could not be found.")
-        return json_answer({"server_group": found.view()})
+        return json_answer({"server_group": found.view(_minor(call))})
 
     async def delete_group(self, call: Call) -> web.Response:
         if self._nova.groups.pop(call.path("id"), None) is None:
@@ -522,6 +540,10 @@ def _expect(server: Server, action: str, *states: str) -> None:
         )
 
 
+def _constant_quotas(call: Call) -> dict[str, int]:
+    return {**_FIXED_QUOTAS, **(_OLD_QUOTAS if _minor(call) < 57 else {})}
+
+
 def _asked_name(call: Call) -> str:
     server = call.body.get("server")
     return str(server.get("name", "")) if isinstance(server, dict) else ""
@@ -566,27 +588,28 @@ def _version(call: Call) -> Json:
     }
 
 
+def headers(request: web.Request, request_id: str) -> dict[str, str]:
+    """Return the headers of every answer of Nova."""
+    version = f"2.{_asked_minor(request)}"
+    return {
+        "OpenStack-API-Version": f"compute {version}",
+        "X-OpenStack-Nova-API-Version": version,
+        "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
+        "X-Compute-Request-ID": request_id,
+    }
+
+
 def _minor(call: Call) -> int:
+    return _asked_minor(call.request)
+
+
+def _asked_minor(request: web.Request) -> int:
     """Return the second number of the micro-version that the client asked for."""
-    text = call.request.headers.get("OpenStack-API-Version", "")
+    text = request.headers.get("OpenStack-API-Version", "")
     kind, _, version = text.partition(" ")
     if kind != "compute":
-        version = call.request.headers.get("X-OpenStack-Nova-API-Version", "2.1")
+        version = request.headers.get("X-OpenStack-Nova-API-Version", "2.1")
     if version == "latest":
         return NEWEST_MINOR
     minor = version.partition(".")[2]
     return min(int(minor), NEWEST_MINOR) if minor.isdigit() else 1
-
-
-def _versioned(call: Call, body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    version = f"2.{_minor(call)}"
-    return json_answer(
-        body,
-        status,
-        {
-            "OpenStack-API-Version": f"compute {version}",
-            "X-OpenStack-Nova-API-Version": version,
-            "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
-            **(headers or {}),
-        },
-    )

@@ -22,9 +22,10 @@ class KeyPair:
     fingerprint: str
     created_at: str = field(default_factory=now_z)
 
-    def view(self) -> Json:
-        """Return it as the API lists it."""
-        return {"name": self.name, "public_key": self.public_key, "fingerprint": self.fingerprint, "type": "ssh"}
+    def view(self, minor: int) -> Json:
+        """Return it as the API lists it; ``minor``: the micro-version's second number."""
+        shown = {"name": self.name, "public_key": self.public_key, "fingerprint": self.fingerprint}
+        return {**shown, "type": "ssh"} if minor >= 2 else shown
 
 
 @dataclass(kw_only=True, slots=True)
@@ -39,19 +40,14 @@ class ServerGroup:
     rules: Json = field(default_factory=dict)
     members: list[str] = field(default_factory=list)
 
-    def view(self) -> Json:
-        """Return it as the API shows it; ``policies`` is for clients before micro-version 2.64."""
-        return {
-            "id": self.group_id,
-            "name": self.name,
-            "policy": self.policy,
-            "policies": [self.policy],
-            "rules": self.rules,
-            "members": self.members,
-            "metadata": {},
-            "project_id": self.project_id,
-            "user_id": self.user_id,
-        }
+    def view(self, minor: int) -> Json:
+        """Return it as the API shows it; ``minor``: the micro-version's second number."""
+        shown: Json = {"id": self.group_id, "name": self.name, "members": self.members}
+        if minor >= 13:
+            shown |= {"project_id": self.project_id, "user_id": self.user_id}
+        if minor >= 64:
+            return {**shown, "policy": self.policy, "rules": self.rules}
+        return {**shown, "policies": [self.policy], "metadata": {}}
 
 
 @dataclass(kw_only=True, slots=True)

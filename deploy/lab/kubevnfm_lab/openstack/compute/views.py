@@ -36,9 +36,13 @@ class ServerViews:
                 )
         return by_network
 
+    def show(self, server: Server, base: str, minor: int) -> Json:
+        """Return a server as it is shown alone: with its groups."""
+        groups = [server.group_id] if server.group_id else []
+        return {**self.detail(server, base, minor), **({"server_groups": groups} if minor >= 71 else {})}
+
     def detail(self, server: Server, base: str, minor: int) -> Json:
         """Return a server in full; ``base`` starts its links, ``minor`` is the micro-version's second number."""
-        group = server.group_id
         shown: Json = {
             "id": server.server_id,
             "name": server.name,
@@ -61,10 +65,8 @@ class ServerViews:
             "key_name": server.key_name,
             "OS-SRV-USG:launched_at": server.launched_at,
             "OS-SRV-USG:terminated_at": None,
-            # A member may not see these on most clouds; the lab shows them to everyone, as labelling nodes needs it.
+            # A member may not see it on most clouds; the lab shows it to everyone, as labelling nodes needs it.
             "OS-EXT-SRV-ATTR:host": server.host,
-            "OS-EXT-SRV-ATTR:hypervisor_hostname": server.host,
-            "OS-EXT-SRV-ATTR:instance_name": f"instance-{server.server_id[:8]}",
             "OS-EXT-STS:task_state": server.task_state,
             "OS-EXT-STS:vm_state": server.vm_state,
             "OS-EXT-STS:power_state": server.power_state,
@@ -79,13 +81,12 @@ class ServerViews:
         if server.fault is not None:
             shown["fault"] = server.fault
         newer: tuple[tuple[int, str, Any], ...] = (
-            (3, "OS-EXT-SRV-ATTR:hostname", server.hostname),
             (9, "locked", server.locked),
             (19, "description", None),
             (26, "tags", server.tags),
             (63, "trusted_image_certificates", None),
-            (71, "server_groups", [group] if group else []),
             (73, "locked_reason", None),
+            (90, "OS-EXT-SRV-ATTR:hostname", server.hostname),
         )
         shown.update({key: value for since, key, value in newer if minor >= since})
         return shown

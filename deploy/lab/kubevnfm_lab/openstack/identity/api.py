@@ -82,9 +82,7 @@ class IdentityApi:
         if project is None and isinstance(scope, dict):
             project = self._scope(scope)
         token = self._identity.issue(user, project, methods=tuple(str(method) for method in methods))
-        return json_answer(
-            {"token": self._token_body(call, token)}, 201, {"X-Subject-Token": token.token_id, "Vary": "X-Auth-Token"}
-        )
+        return json_answer({"token": self._token_body(call, token)}, 201, {"X-Subject-Token": token.token_id})
 
     def _authenticate(self, identity: Json, method: str) -> tuple[User, Project | None]:
         data = identity.get(method)
@@ -128,7 +126,7 @@ class IdentityApi:
     async def show_token(self, call: Call) -> web.Response:
         subject = self._identity.find(call.request.headers.get("X-Subject-Token", ""))
         if subject is None:
-            raise not_found("keystone", "NotFound", "Failed to validate token")
+            raise not_found("keystone", "NotFound", "Could not recognize Fernet token")
         return json_answer({"token": self._token_body(call, subject)}, 200, {"X-Subject-Token": subject.token_id})
 
     async def delete_token(self, call: Call) -> web.Response:
@@ -289,7 +287,7 @@ def _project(project: Project) -> Json:
         "is_domain": False,
         "tags": [],
         "options": {},
-        "links": {},
+        "links": {"self": f"/identity/v3/projects/{project.project_id}"},
     }
 
 

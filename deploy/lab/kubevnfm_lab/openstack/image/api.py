@@ -70,7 +70,7 @@ class ImageApi:
     async def create(self, call: Call) -> web.Response:
         image = self._glance.create(call.project_id, call.body)
         location = f"{base_url(call.request)}/image/v2/images/{image.image_id}"
-        return json_answer(image.view(), 201, {"Location": location})
+        return json_answer(image.view(), 201, {"Location": location, "OpenStack-image-import-methods": ""})
 
     async def show(self, call: Call) -> web.Response:
         return json_answer(self._image(call).view())

@@ -137,7 +137,7 @@ class Glance:
         """Return an image; raise Glance's 404."""
         found = self.images.get(image_id)
         if found is None:
-            raise not_found("glance", "NotFound", f"Failed to find image {image_id}")
+            raise not_found("glance", "NotFound", f"No image found with ID {image_id}")
         return found
 
     def find(self, name_or_id: str) -> Image | None:

@@ -101,8 +101,8 @@ class Neutron:
         try:
             net: AnyNetwork = ip_network(cidr)
         except ValueError as error:
-            message = f"Invalid input for cidr. Reason: '{cidr}' is not a valid IP subnet."
-            raise bad_request("neutron", message, "HTTPBadRequest") from error
+            message = f"Invalid input for operation: {cidr} is not in a CIDR format."
+            raise bad_request("neutron", message, "InvalidInput") from error
         for other_id in network.subnet_ids:
             if net.version == self.subnets[other_id].cidr.version and net.overlaps(self.subnets[other_id].cidr):
                 raise bad_request(
@@ -238,7 +238,9 @@ class Neutron:
     def delete_router(self, router: Router) -> None:
         """Delete a router; raise RouterInUse while it has interfaces."""
         if router.interfaces:
-            raise conflict("neutron", "RouterInUse", f"Router {router.record_id} still has ports")
+            ports = ",".join(router.interfaces.values())
+            message = f"Router {router.record_id} has ports still attached: {ports}"
+            raise conflict("neutron", "RouterInUse", message)
         del self.routers[router.record_id]
         self._quotas.give_back(router.project_id, router=1)
 
@@ -321,11 +323,10 @@ class Neutron:
             "remote_group_id": facts.get("remote_group_id"),
             "remote_address_group_id": None,
             "normalized_cidr": facts.get("remote_ip_prefix"),
-            "description": facts.get("description") or "",
+            "description": facts.get("description"),
             "created_at": now_z(),
             "updated_at": now_z(),
             "revision_number": 0,
-            "tags": [],
         }
         group.rules[rule["id"]] = rule
         return rule

@@ -212,7 +212,9 @@ class SecurityGroup(Record):
             **self._common(),
             "stateful": self.stateful,
             "shared": False,
-            "security_group_rules": list(self.rules.values()),
+            "security_group_rules": [
+                {**rule, "tags": [], "standard_attr_id": index} for index, rule in enumerate(self.rules.values(), 1)
+            ],
         }
 
 
@@ -228,7 +230,7 @@ class FloatingIp(Record):
 
     def view(self) -> Json:
         """Return it as the API shows it."""
-        return {
+        shown = {
             **self._common(),
             "floating_network_id": self.network_id,
             "floating_ip_address": self.address,
@@ -238,10 +240,9 @@ class FloatingIp(Record):
             "status": "ACTIVE" if self.port_id else "DOWN",
             "port_details": None,
             "qos_policy_id": None,
-            "port_forwardings": [],
-            "dns_domain": "",
-            "dns_name": "",
         }
+        del shown["name"]  # the one thing of Neutron without a name
+        return shown
 
 
 def is_loopback(address: str) -> bool:

@@ -106,11 +106,12 @@ class OrchestrationApi:
             }
         if all(s.has_default or n in stack.environment.parameters for n, s in stack.template.parameters.items()):
             self._engine.preview(stack)
+        environment = {key: value for key, value in stack.environment.view().items() if key != "encrypted_param_names"}
         return json_answer(
             {
                 "Description": stack.template.description,
                 "Parameters": parameters,
-                "Environment": stack.environment.view(),
+                "Environment": environment,
             }
         )
 
@@ -152,6 +153,9 @@ class OrchestrationApi:
                 break
             summaries.append(stack_summary(stack, links))
         body: Json = {"stacks": summaries}
+        if limit is not None and summaries and len(summaries) == limit:
+            href = f"{links.root}/stacks?limit={limit}&marker={summaries[-1]['id']}"
+            body["links"] = [{"rel": "next", "href": href}]
         if (call.query("with_count") or "").lower() in _TRUE:
             body["count"] = len([*_filtered(call, self._engine.newest_first(call.project_id))])
         return json_answer(body)
@@ -257,7 +261,8 @@ class OrchestrationApi:
         for event in stack.events:
             if event.event_id == call.path("event"):
                 shown_event = event_view(event, stack, _links(call))
-                return json_answer({"event": {**shown_event, "resource_type": event.resource_type}})
+                more = {"resource_type": event.resource_type, "resource_properties": event.properties or {}}
+                return json_answer({"event": {**shown_event, **more}})
         raise ServiceError("heat", 404, "EventNotFound", f"The Event ({call.path('event')}) could not be found.")
 
     async def action(self, call: Call) -> web.Response:
@@ -276,7 +281,7 @@ class OrchestrationApi:
             self._engine.cancel_update(stack, rollback=False)
         else:
             raise bad_request("heat", f"Invalid action {name} specified", "HTTPBadRequest")
-        return no_content(202) if name.startswith("cancel") else no_content(200)
+        return json_answer(None)
 
     # -- resources
 
@@ -308,7 +313,7 @@ class OrchestrationApi:
             )
         unhealthy = call.body["mark_unhealthy"]
         if not isinstance(unhealthy, bool):
-            message = f'Unrecognized value "{unhealthy}" for "mark_unhealthy", acceptable values are: true, false'
+            message = f'Unrecognized value "{unhealthy}" for "mark_unhealthy", acceptable values are: true, false.'
             raise bad_request("heat", message, "HTTPBadRequest")
         reason = str(call.body.get("resource_status_reason") or "")
         self._engine.mark(resource, unhealthy=unhealthy, reason=reason)
@@ -344,7 +349,7 @@ class OrchestrationApi:
     def _stack(self, call: Call) -> Stack:
         self._check_project(call)
         stack = self._engine.by_id(call.project_id, call.path("id"))
-        if stack.name != call.path("name"):
+        if stack is None or stack.name != call.path("name"):
             raise stack_not_found(call.path("name"))
         return stack
 
@@ -470,8 +475,7 @@ def _whole(call: Call, name: str) -> int | None:
     if text.lower() == "max":
         return 1000
     if not text.lstrip("-").isdigit():
-        message = f"Only integer is allowed for {name}, got {text!r}"
-        raise bad_request("heat", message, "HTTPBadRequest")
+        raise bad_request("heat", f"Only integer is acceptable by '{name}'.", "HTTPBadRequest")
     return int(text)
 
 

@@ -47,12 +47,10 @@ class Engine:
 
     # -- finding
 
-    def by_id(self, project_id: str, stack_id: str) -> Stack:
-        """Return a stack, deleted or not; raise Heat's 404."""
+    def by_id(self, project_id: str, stack_id: str) -> Stack | None:
+        """Return a stack of the project, deleted or not."""
         found = self.stacks.get(stack_id) or self.deleted.get(stack_id)
-        if found is None or found.project_id != project_id:
-            raise stack_not_found(stack_id)
-        return found
+        return found if found is not None and found.project_id == project_id else None
 
     def by_name(self, project_id: str, name_or_id: str) -> Stack:
         """Return the stack of that name, else the last deleted one, else the one of that id; raise Heat's 404."""
@@ -97,8 +95,11 @@ class Engine:
         """
         if stack.gone:
             raise stack_not_found(stack.name)
-        if stack.action in ("SUSPEND", "DELETE") and stack.status != "FAILED":
-            message = f"Updating a stack when it is {stack.state} is not supported."
+        if stack.action == "DELETE" and stack.status == "IN_PROGRESS":
+            message = "Updating a stack when it is deleting is not supported."
+            raise ServiceError("heat", 400, "NotSupported", message)
+        if stack.action == "SUSPEND":
+            message = "Updating a stack when it is suspended is not supported."
             raise ServiceError("heat", 400, "NotSupported", message)
         self._prepare(draft)
         before = (stack.template, stack.environment, stack.files, stack.parameters)
@@ -137,7 +138,7 @@ class Engine:
     def cancel_update(self, stack: Stack, *, rollback: bool) -> None:
         """End a running update, and go back to what was before when asked."""
         if stack.state != "UPDATE_IN_PROGRESS":
-            message = f"Cancelling update when stack is ('{stack.action}', '{stack.status}') is not supported."
+            message = f"Cancelling update when stack is {stack.state} is not supported."
             raise ServiceError("heat", 400, "NotSupported", message)
         stack.generation += 1
         if not rollback:
@@ -159,7 +160,7 @@ class Engine:
     def signal(self, resource: Resource) -> None:
         """Signal a resource; raise what the API refuses."""
         if not isinstance(resource.kind, ScalingPolicyType):
-            message = f"Resource {resource.name} of type {resource.resource_type} does not support signals."
+            message = "signal is not supported for resource."
             raise ServiceError("heat", 400, "ResourceActionNotSupported", message)
         nothing = resource.kind.signal(resource)
         reason = "alarm state changed to alarm" if nothing is None else f"no action required: {nothing}"

@@ -37,7 +37,9 @@ class ResourceFailure(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.error, ".".join(self.path), self.message) if part)
+        # Members of a group of numbers are written as indexes: resources.group.resources[1].
+        path = "".join(f"[{piece}]" if piece.isdigit() else f".{piece}" for piece in self.path).lstrip(".")
+        return ": ".join(part for part in (self.error, path, self.message) if part)
 
     def under(self, resource: str) -> ResourceFailure:
         """Return it as the resource that holds the failed stack tells it."""

@@ -87,7 +87,12 @@ class Resource:
         if action == "CREATE" and status == "IN_PROGRESS":
             self.created = self.updated
         self.stack.tell(
-            self.name, self.physical_id or self.physical_name, f"{action}_{status}", reason, self.resource_type
+            self.name,
+            self.physical_id or self.physical_name,
+            f"{action}_{status}",
+            reason,
+            self.resource_type,
+            {key: value for key, value in self.props.items() if key in self.definition.properties},
         )
 
     def reference(self) -> Any:
@@ -149,9 +154,18 @@ class Stack:
         self.action, self.status, self.reason = action, status, reason
         self.tell(self.name, self.stack_id, f"{action}_{status}", reason, "OS::Heat::Stack")
 
-    def tell(self, resource: str, physical_id: str, status: str, reason: str, resource_type: str) -> None:
+    def tell(
+        self,
+        resource: str,
+        physical_id: str,
+        status: str,
+        reason: str,
+        resource_type: str,
+        properties: Json | None = None,
+    ) -> None:
         """Add an event, newest first."""
-        self.events.appendleft(Event(new_uuid(), now_z(), resource, physical_id, status, reason, resource_type))
+        event = Event(new_uuid(), now_z(), resource, physical_id, status, reason, resource_type, properties)
+        self.events.appendleft(event)
 
     def use(self, template: Template, environment: Environment, files: dict[str, Any], parameters: Json) -> None:
         """Take over what a create or update gave."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -59,21 +59,22 @@ class VolumeApi:
     async def list_volumes(self, call: Call) -> web.Response:
         base = _base(call)
         listed = [{"id": v.volume_id, "name": v.name, "links": v.links(base)} for v in self._listed(call)]
-        return _versioned(call, {"volumes": listed})
+        return json_answer({"volumes": listed})
 
     async def list_volumes_detail(self, call: Call) -> web.Response:
-        return _versioned(call, {"volumes": [v.view(_base(call)) for v in self._listed(call)]})
+        return json_answer({"volumes": [v.view(_base(call)) for v in self._listed(call)]})
 
     async def create(self, call: Call) -> web.Response:
         """Take the volume into the books; it becomes available after the answer."""
         _check_project(call)
         volume = self._cinder.begin(call.project_id, call.token.user.user_id, call.part_of_body("cinder", "volume"))
-        shown = volume.view(_base(call))
+        # The answer to a create does not name the project.
+        shown = {k: v for k, v in volume.view(_base(call)).items() if k != "os-vol-tenant-attr:tenant_id"}
         self._spawn(self._cinder.make(volume))
-        return _versioned(call, {"volume": shown}, 202)
+        return json_answer({"volume": shown}, 202)
 
     async def show(self, call: Call) -> web.Response:
-        return _versioned(call, {"volume": self._volume(call).view(_base(call))})
+        return json_answer({"volume": self._volume(call).view(_base(call))})
 
     async def update(self, call: Call) -> web.Response:
         volume, body = self._volume(call), call.part_of_body("cinder", "volume")
@@ -81,7 +82,7 @@ class VolumeApi:
         volume.description = body.get("description", volume.description)
         if isinstance(body.get("metadata"), dict):
             volume.metadata.update(body["metadata"])
-        return _versioned(call, {"volume": volume.view(_base(call))})
+        return json_answer({"volume": volume.view(_base(call))})
 
     async def delete(self, call: Call) -> web.Response:
         self._cinder.delete(self._volume(call))
@@ -108,13 +109,13 @@ class VolumeApi:
         return no_content(202)
 
     async def types(self, call: Call) -> web.Response:
-        return _versioned(call, {"volume_types": [self._type()]})
+        return json_answer({"volume_types": [self._type()]})
 
     async def type(self, call: Call) -> web.Response:
         if call.path("id") not in (self._type_id, "default", "__DEFAULT__"):
             message = f"Volume type {call.path('id')} could not be found."
             raise not_found("cinder", "VolumeTypeNotFound", message)
-        return _versioned(call, {"volume_type": self._type()})
+        return json_answer({"volume_type": self._type()})
 
     async def limits(self, call: Call) -> web.Response:
         limits, project = self._quotas.limits, call.project_id
@@ -130,7 +131,7 @@ class VolumeApi:
             "totalBackupsUsed": 0,
             "totalBackupGigabytesUsed": 0,
         }
-        return _versioned(call, {"limits": {"rate": [], "absolute": absolute}})
+        return json_answer({"limits": {"rate": [], "absolute": absolute}})
 
     async def quota(self, call: Call) -> web.Response:
         """Return the limits, with what is used when ``usage=True``."""
@@ -140,15 +141,17 @@ class VolumeApi:
         for name in (*_QUOTAS, *_FREE_QUOTAS):
             limit = self._quotas.limits.get(name, -1)
             used = self._quotas.used(target, name) if name in _QUOTAS else 0
-            shown[name] = {"limit": limit, "in_use": used, "reserved": 0, "allocated": 0} if usage else limit
-        return _versioned(call, {"quota_set": shown})
+            shown[name] = {"limit": limit, "in_use": used, "reserved": 0} if usage else limit
+        for name in _QUOTAS:
+            shown[f"{name}___DEFAULT__"] = {"limit": -1, "in_use": 0, "reserved": 0} if usage else -1
+        return json_answer({"quota_set": shown})
 
     async def zones(self, call: Call) -> web.Response:
         zone = {"zoneName": "nova", "zoneState": {"available": True}}
-        return _versioned(call, {"availabilityZoneInfo": [zone]})
+        return json_answer({"availabilityZoneInfo": [zone]})
 
     async def snapshots(self, call: Call) -> web.Response:
-        return _versioned(call, {"snapshots": []})
+        return json_answer({"snapshots": []})
 
     def _volume(self, call: Call) -> Volume:
         _check_project(call)
@@ -177,7 +180,6 @@ class VolumeApi:
             "is_public": True,
             "description": "Default Volume Type",
             "extra_specs": {},
-            "qos_specs_id": None,
             "os-volume-type-access:is_public": True,
         }
 
@@ -191,7 +193,12 @@ def _base(call: Call) -> str:
     return f"{base_url(call.request)}/volume"
 
 
-def _versioned(call: Call, body: Any, status: int = 200) -> web.Response:
-    asked = call.request.headers.get("OpenStack-API-Version", "volume 3.0")
+def headers(request: web.Request, request_id: str) -> dict[str, str]:
+    """Return the headers of every answer of Cinder."""
+    asked = request.headers.get("OpenStack-API-Version", "volume 3.0")
     version = "3.70" if asked.endswith("latest") else asked.rpartition(" ")[2]
-    return json_answer(body, status, {"OpenStack-API-Version": f"volume {version}", "Vary": "OpenStack-API-Version"})
+    return {
+        "OpenStack-API-Version": f"volume {version}",
+        "Vary": "OpenStack-API-Version",
+        "X-Compute-Request-ID": request_id,
+    }

@@ -40,7 +40,7 @@ class Volume:
     metadata: dict[str, str] = field(default_factory=dict)
     status: str = "creating"
     created_at: str = field(default_factory=now_micro)
-    updated_at: str = field(default_factory=now_micro)
+    updated_at: str | None = None
     attachments: list[Attachment] = field(default_factory=list)
 
     def view(self, base: str) -> dict[str, Any]:
@@ -104,9 +104,12 @@ class Cinder:
         if isinstance(size, str) and size.isdigit():
             size = int(size)
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise bad_request(
-                "cinder", f"Invalid input received: Invalid input for field/attribute size. Value: {size}."
+            why = (
+                f"{size} is less than the minimum of 1"
+                if isinstance(size, int)
+                else f"{size!r} does not match '^[0-9]+$'"
             )
+            raise bad_request("cinder", f"Invalid input for field/attribute size. Value: {size}. {why}")
         if self._quotas.exceeded(project_id, volumes=1):
             message = f"VolumeLimitExceeded: Maximum number of volumes allowed ({self._quotas.limits['volumes']}) exceeded for quota 'volumes'."
             raise ServiceError("cinder", 413, "VolumeLimitExceeded", message)

@@ -131,7 +131,7 @@ class ServerType(ResourceType):
         server = self._server(resource)
         if server is None:
             return {}
-        shown = self.services.server_views.detail(server, self.services.base_url, NEWEST_MINOR)
+        shown = self.services.server_views.show(server, self.services.base_url, NEWEST_MINOR)
         return {**shown, "os_collect_config": {}}
 
     def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
@@ -292,7 +292,7 @@ class ServerGroupType(ResourceType):
     def show(self, resource: Resource) -> Json:
         """Return what Nova shows of the group."""
         group = self.services.nova.groups.get(resource.physical_id or "")
-        return group.view() if group else {}
+        return group.view(NEWEST_MINOR) if group else {}
 
 
 class KeyPairType(ResourceType):
@@ -332,7 +332,7 @@ class KeyPairType(ResourceType):
         key = self.services.nova.key_pairs.get((resource.stack.user_id, resource.physical_id or ""))
         if name == "public_key":
             return key.public_key if key else None
-        return follow(key.view(), path) if key and name == "show" else None
+        return follow(key.view(NEWEST_MINOR), path) if key and name == "show" else None
 
     def show(self, resource: Resource) -> Json:
         """Return both keys as the API shows them."""

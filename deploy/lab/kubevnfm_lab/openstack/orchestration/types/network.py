@@ -161,16 +161,6 @@ class PortType(NeutronType):
         """Return the port."""
         return self.neutron.ports.get(resource.physical_id or "")
 
-    def show(self, resource: Resource) -> Json:
-        """Return the port with its subnets."""
-        shown = super().show(resource)
-        if shown:
-            subnets = self.neutron.subnets
-            shown["subnets"] = [
-                subnets[ip["subnet_id"]].view() for ip in shown["fixed_ips"] if ip["subnet_id"] in subnets
-            ]
-        return shown
-
     def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
         """Return an attribute; the addresses, asked for most, without looking at the rest."""
         port = self.record(resource)
@@ -178,6 +168,10 @@ class PortType(NeutronType):
             return None
         if name == "fixed_ips":
             return follow([{"subnet_id": ip.subnet_id, "ip_address": ip.address} for ip in port.fixed_ips], path)
+        if name == "subnets":
+            subnets = self.neutron.subnets
+            views = [subnets[ip.subnet_id].view() for ip in port.fixed_ips if ip.subnet_id in subnets]
+            return follow(views, path)
         if name == "network":
             network = self.neutron.networks.get(port.network_id)
             return follow(network.view(), path) if network else None

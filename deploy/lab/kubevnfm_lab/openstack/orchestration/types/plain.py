@@ -212,7 +212,7 @@ class TestResourceType(NamedType):
         if wait:
             await asyncio.sleep(float(wait))
         if resource.props["fail"]:
-            raise ResourceFailure("Exception", f"Test Resource failed {resource.name}")
+            raise ResourceFailure("ValueError", f"Test Resource failed {resource.name}")
 
 
 PLAIN_TYPES: Final[Sequence[type[ResourceType]]] = (

@@ -12,6 +12,13 @@ from kubevnfm_lab.openstack.orchestration.template import Json
 from kubevnfm_lab.openstack.orchestration.types.base import Property, ResourceType, UpdateReplace
 from kubevnfm_lab.openstack.volume.cinder import Volume
 
+_CINDER_NAME: Final = {
+    "display_name": "name",
+    "display_description": "description",
+    "attachments_list": "attachments",
+    "metadata_values": "metadata",
+}
+
 
 class VolumeType(ResourceType):
     """OS::Cinder::Volume."""
@@ -103,18 +110,13 @@ class VolumeType(ResourceType):
         return volume is not None and volume.status != "error"
 
     def show(self, resource: Resource) -> Json:
-        """Return what Cinder shows of it, under Heat's names too."""
+        """Return what Cinder shows of it."""
         volume = self._volume(resource)
-        if volume is None:
-            return {}
-        shown = volume.view(f"{self.services.base_url}/volume")
-        return {
-            **shown,
-            "display_name": volume.name,
-            "display_description": volume.description,
-            "attachments_list": shown["attachments"],
-            "metadata_values": volume.metadata,
-        }
+        return volume.view(f"{self.services.base_url}/volume") if volume else {}
+
+    def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
+        """Return an attribute; some of Heat's names are older than Cinder's."""
+        return super().attribute(resource, _CINDER_NAME.get(name, name), path)
 
     def _volume(self, resource: Resource) -> Volume | None:
         return self.services.cinder.volumes.get(resource.physical_id or "")
