@@ -60,12 +60,20 @@ class OutboxRelay:
         self._unreadable: set[str] = set()
 
     async def __aenter__(self) -> Self:
-        self._sweeping = asyncio.create_task(self._sweep_forever(), name="outbox-sweep")
+        self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    def start(self) -> None:
+        """Begin to sweep."""
+        self._sweeping = asyncio.create_task(self._sweep_forever(), name="outbox-sweep")
+
+    async def close(self) -> None:
+        """Stop sweeping, wait a little for what is on its way, and forget what was published."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self, cast
 
 import structlog
-from kubevnfm_bus.port import Ack, Again, Dead, Delivery, MessageBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import VnfmError
@@ -56,7 +56,10 @@ _Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
 
 
 class CommandWorker:
-    """Consumes the commands of one service. An async context manager: entering starts, leaving drains."""
+    """Consumes the commands of one service: ``handle`` each, then ``start``.
+
+    An async context manager, whose end closes the worker; entering does not start it, for handlers come in between.
+    """
 
     def __init__(
         self,
@@ -95,6 +98,7 @@ class CommandWorker:
             clock=self._clock,
         )
         self._handlers: dict[type[Command], CommandHandler[Any]] = {}
+        self._direct: dict[type[Command], Handler] = {}
         self._runs: dict[str, asyncio.Task[Verdict]] = {}
         self._news: set[asyncio.Task[None]] = set()
         self._purging: asyncio.Task[None] | None = None
@@ -105,10 +109,18 @@ class CommandWorker:
         if self._handlers.setdefault(command, handler) is not handler:
             raise ValueError(f"{command.type}: has a handler already")
 
+    def handle_direct(self, command: type[Command], handler: Handler) -> None:
+        """Give this command's deliveries to ``handler`` as they come, without an inbox; before ``start``.
+
+        For commands whose handler is safe against repeats and races by itself and that nobody waits to be answered.
+        """
+        if self._direct.setdefault(command, handler) is not handler:
+            raise ValueError(f"{command.type}: has a handler already")
+
     async def start(self) -> None:
-        """Begin to consume."""
+        """Begin to consume; returns when the bus has accepted the consumer."""
         await self._inbox.prepare()
-        await self._relay.__aenter__()
+        self._relay.start()
         self._purging = asyncio.create_task(self._purge_forever(), name="inbox-purge")
         await self._bus.consume_commands(self._service, self._take, concurrency=self._concurrency)
 
@@ -124,10 +136,9 @@ class CommandWorker:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        await self._relay.__aexit__(None, None, None)
+        await self._relay.close()
 
     async def __aenter__(self) -> Self:
-        await self.start()
         return self
 
     async def __aexit__(
@@ -140,6 +151,8 @@ class CommandWorker:
     async def _take(self, delivery: Delivery) -> Verdict:
         """Start the command's work, or attach to the run that an earlier delivery started here."""
         command = delivery.envelope
+        if (direct := self._direct.get(_class_of(command))) is not None:
+            return await direct(delivery)
         run = self._runs.get(command.id)
         if run is None:
             if self._is_closing:
@@ -219,7 +232,7 @@ class CommandWorker:
         left_s = self._left_s(command)
         if left_s is not None and left_s <= 0:
             return _DeadlinePassed()
-        handler = self._handlers.get(cast("type[Command]", type(command.data)))
+        handler = self._handlers.get(_class_of(command))
         if handler is None:
             return _Broke(LookupError(f"{self._service} has no handler for {command.type}"))
         work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
@@ -312,6 +325,10 @@ class CommandWorker:
             except StoreUnavailable as error:
                 log.warning("inbox_purge_postponed", reason=str(error))
             await asyncio.sleep(_PURGE_EVERY_S)
+
+
+def _class_of(command: Envelope[Message]) -> type[Command]:
+    return cast("type[Command]", type(command.data))
 
 
 async def _called(

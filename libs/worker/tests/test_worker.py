@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -73,7 +74,8 @@ class NodeBroke(VnfmError):
         self.node, self.task = "worker-1", "join"
 
 
-def a_worker(
+@asynccontextmanager
+async def a_worker(
     store: MoodyStore,
     bus: InProcessBus,
     handler: Handler,
@@ -81,12 +83,14 @@ def a_worker(
     lease_s: float = 5.0,
     hold_s: float = 30.0,
     drain_s: float = 0.5,
-) -> CommandWorker:
-    worker = CommandWorker(
+) -> AsyncIterator[CommandWorker]:
+    """A running worker."""
+    async with CommandWorker(
         service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=lease_s, hold_s=hold_s, drain_s=drain_s
-    )
-    worker.handle(Work, handler)
-    return worker
+    ) as worker:
+        worker.handle(Work, handler)
+        await worker.start()
+        yield worker
 
 
 def an_inbox(store: MoodyStore, bus: InProcessBus, *, owner: str, lease_s: float = 0.4) -> Inbox:
@@ -158,9 +162,9 @@ async def test_log_lines_of_a_handler_carry_the_operation(
         bound.update(structlog.contextvars.get_contextvars())
         return Done(Worked())
 
-    worker = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING)
-    worker.handle(Work, handler)
-    async with worker:
+    async with CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING) as worker:
+        worker.handle(Work, handler)
+        await worker.start()
         publish(a_command())
         await heard.has(1)
 
@@ -179,9 +183,9 @@ async def test_progress_is_told_while_the_work_goes_on(
         await news.has(3)
         return Done(Worked())
 
-    worker = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING)
-    worker.handle(Work, handler)
-    async with worker:
+    async with CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING) as worker:
+        worker.handle(Work, handler)
+        await worker.start()
         publish(a_command())
         await heard.has(1)
 
@@ -596,9 +600,25 @@ async def _is_gone(store: MoodyStore, id: str) -> bool:
 
 
 async def test_one_command_has_one_handler(store: MoodyStore, bus: InProcessBus) -> None:
-    worker = a_worker(store, bus, Handler())
+    worker = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING)
+    worker.handle(Work, Handler())
     with pytest.raises(ValueError, match="has a handler already"):
         worker.handle(Work, Handler())
+
+
+async def test_a_direct_handler_gets_the_deliveries_themselves(
+    store: MoodyStore, bus: InProcessBus, publish: Publisher
+) -> None:
+    direct = Heard()
+    command = a_command(data=Unheard())
+    async with CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING) as worker:
+        worker.handle_direct(Unheard, direct)
+        await worker.start()
+        publish(command, command)
+        await publish.settled()
+
+    assert direct.ids == [command.id, command.id]
+    assert store.writes == 0
 
 
 async def test_a_finished_command_is_known_to_every_worker(store: MoodyStore, bus: InProcessBus) -> None:
