@@ -1,0 +1,213 @@
+"""UserDataProcess: calls a package's user data class in a process that can do nothing else (sandbox/child.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sys
+import sysconfig
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from kubevnfm_csar import inside
+from kubevnfm_events.infra import UserData
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import MASK
+
+from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
+from kubevnfm_infra_openstack.domain.ports import HeatInput, PackageFlavour, UserDataInput
+
+log = structlog.get_logger()
+
+_SANDBOX: Final = Path(__file__).parent.parent / "sandbox"
+_ANSWER_BYTES: Final = 8 * 1024 * 1024
+"""Heat itself takes no template above 512 KiB (max_template_size)."""
+_STDERR_BYTES: Final = 64 * 1024
+_STDERR_SHOWN: Final = 2_000
+_FILE_MIB: Final = 16
+_GRACE_S: Final = 1.0
+"""Between hanging up, on which the guard kills, and killing the guard."""
+_GUARD_DEADLINE: Final = 124
+_ALARM: Final = 14
+_MODULES: Final = ("yaml", "_yaml")
+_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+_DEVICES: Final = ("/dev/null", "/dev/urandom")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may use."""
+
+    timeout_s: float = 60.0
+    memory_mib: int = 512
+    parallel: int = 4
+    namespaces: bool = True
+    """False: as where the kernel refuses namespaces; limits and the audit hook alone confine."""
+
+
+class UserDataProcess:
+    """Starts one process per call, so many at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._places = asyncio.Semaphore(limits.parallel)
+
+    async def instantiate(self, user_data: UserData, flavour: PackageFlavour, given: UserDataInput) -> HeatInput:
+        """See UserDataPort."""
+        file = inside(user_data.path.removeprefix("./"))
+        if file is None or not (flavour.folder / file).is_file():
+            raise Unprocessable(
+                "additionalParams.lcm-operation-user-data", f"{user_data.path}: the package has no such file"
+            )
+        document = {
+            "file": file,
+            "class": user_data.class_name,
+            "api_version": given.api_version,
+            "base_hot": flavour.hot.user_data_form(),
+            "vnfd": given.service_template,
+            "images": given.image_by_vdu,
+            "request": given.request,
+            "instance": given.instance,
+            "grant_request": given.grant_request,
+            "grant": given.grant,
+        }
+        async with self._places:
+            answer = await self._run(json.dumps(document).encode(), flavour.folder, file, given.secrets)
+        result = answer["result"]
+        if answer["style"] == "v1":
+            return HeatInput(parameters=result)
+        return HeatInput(result["parameters"], result.get("template"), result.get("files"))
+
+    async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> Mapping[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:
+            config = json.dumps(self._config(package, room, spare))
+            async with _child(config) as process:
+                try:
+                    async with asyncio.timeout(self._limits.timeout_s + _GRACE_S):
+                        raw, said, status = await _converse(process, document)
+                except TimeoutError:
+                    raise self._timed_out(file) from None
+        if status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM):
+            raise self._timed_out(file)
+        last_words = _masked(said.decode(errors="replace"), secrets)[-_STDERR_SHOWN:].strip()
+        if last_words:
+            log.info("user_data_output", file=file, text=last_words)
+        if len(raw) > _ANSWER_BYTES:
+            raise UserDataFailed(f"{file}: answers with more than {_ANSWER_BYTES} bytes")
+        try:
+            answer = json.loads(raw)
+        except ValueError:
+            raise UserDataFailed(f"{file}: ended with status {status} without an answer; {last_words}") from None
+        if "error" in answer:
+            reason = _masked(str(answer["error"]), secrets)[:_STDERR_SHOWN]
+            raise UserDataFailed(f"{file}: {reason}" + (f"\n{last_words}" if last_words else ""))
+        return dict(answer)
+
+    def _timed_out(self, file: str) -> UserDataTimedOut:
+        return UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s")
+
+    def _config(self, package: Path, room: str, spare: str) -> Mapping[str, Any]:
+        modules = _modules_folder()
+        shim = str(_SANDBOX / "tacker_shim")
+        library = dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+        views = [[path, path] for path in (*_LIBRARIES, *library, *_DEVICES)]
+        views += [[str(modules / name), f"/modules/{name}"] for name in _MODULES]
+        views += [[shim, "/shim"], [str(package), "/package"]]
+        return {
+            "timeout_s": self._limits.timeout_s,
+            "memory_mib": self._limits.memory_mib,
+            "file_mib": _FILE_MIB,
+            "namespaces": self._limits.namespaces,
+            "room": room,
+            "spare_room": spare,
+            "views": views,
+            "modules": _MODULES,
+            "places": {
+                "package": [str(package), "/package"],
+                "shim": [shim, "/shim"],
+                "modules": [str(modules), "/modules"],
+            },
+        }
+
+
+def _modules_folder() -> Path:
+    spec = importlib.util.find_spec("yaml")
+    assert spec is not None, "PyYAML is a dependency of this package"
+    assert spec.origin is not None
+    return Path(spec.origin).parent.parent
+
+
+@asynccontextmanager
+async def _child(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The process with nothing of ours: no environment, no open file, a session of its own. Gone at the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        str(_SANDBOX / "child.py"),
+        config,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={},
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()  # the guard kills what it guards when we hang up
+        try:
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tuple[bytes, bytes, int]:
+    """Send the input; return the answer (at most one byte too long), the end of stderr, and the exit status."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    async def send(stdin: asyncio.StreamWriter) -> None:
+        stdin.write(f"{len(document)}\n".encode() + document)
+        try:
+            await stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            return  # it has ended before it read all; its status and stderr say why
+
+    _, raw, said = await asyncio.gather(
+        send(process.stdin),
+        _read(process.stdout, first=_ANSWER_BYTES + 1),
+        _read(process.stderr, last=_STDERR_BYTES),
+    )
+    return raw, said, await process.wait()
+
+
+async def _read(stream: asyncio.StreamReader, *, first: int = 0, last: int = 0) -> bytes:
+    """Read to the end, keeping the first or the last so many bytes."""
+    kept = bytearray()
+    while chunk := await stream.read(1 << 16):
+        if last:
+            kept = (kept + chunk)[-last:]
+        else:
+            kept += chunk[: first - len(kept)]
+    return bytes(kept)
+
+
+def _masked(text: str, secrets: frozenset[str]) -> str:
+    """Replace what was secret in the input, longest first, so that no part of one stays."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+

@@ -1,0 +1,365 @@
+"""The program of the user data process: confines itself, then calls one class of a VNF package.
+
+Started as ``python -I -S child.py <config JSON>`` with an empty environment and a session of its own. Standard library
+only, for it must start within milliseconds and must not see the service's packages.
+
+Protocol: stdin carries the length of the input in bytes, a newline, and the input (JSON); it stays open as the sign of
+life of the service. stdout carries the answer (JSON) at the end; whatever the class prints goes to stderr.
+
+Two processes where the kernel gives namespaces: the *guard* sees to the deadline and to the service's life and kills;
+the *inner* one sees a root of its own that holds the package, the standard library and the shim, read-only, no network
+device, no other process. Where namespaces are refused there is one process, confined by limits and an audit hook.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+
+GUARD_DEADLINE = 124
+"""Exit status of the guard when the time was up (as timeout(1) has it)."""
+NO_INPUT = 3
+_CLONE = {"NEWNS": 0x00020000, "NEWUTS": 0x04000000, "NEWIPC": 0x08000000, "NEWUSER": 0x10000000}
+_CLONE |= {"NEWPID": 0x20000000, "NEWNET": 0x40000000}
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_MNT_DETACH = 2
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_NOBODY = 65534
+_KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
+"""statvfs's flag to mount's: those that a read-only remount in a user namespace must name again."""
+
+
+class Libc:
+    """The system calls that Python 3.11 does not offer."""
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._ctypes = ctypes
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(self, name: str, *args: object) -> None:
+        """Call; raise OSError when it fails."""
+        wanted = [arg.encode() if isinstance(arg, str) else arg for arg in args]
+        if getattr(self._libc, name)(*wanted) != 0:
+            number = self._ctypes.get_errno()
+            raise OSError(number, f"{name}: {os.strerror(number)}")
+
+    def prctl(self, option: int, value: int) -> None:
+        self.call("prctl", option, *(self._ctypes.c_ulong(n) for n in (value, 0, 0, 0)))
+
+    def drop_capabilities(self) -> None:
+        """Give up what a new user namespace grants (capset(2), version 3)."""
+        header = (self._ctypes.c_uint32 * 2)(0x20080522, 0)
+        self.call("capset", header, (self._ctypes.c_uint32 * 6)())
+
+
+# --- namespaces -------------------------------------------------------------------------------------------------------
+
+
+def enter_namespaces(libc: Libc) -> bool:
+    """Leave the host's mounts, network, processes and IPC behind; False where the kernel refuses."""
+    uid, gid = os.getuid(), os.getgid()
+    apart = _CLONE["NEWNS"] | _CLONE["NEWUTS"] | _CLONE["NEWIPC"] | _CLONE["NEWPID"] | _CLONE["NEWNET"]
+    try:
+        libc.call("unshare", apart if uid == 0 else apart | _CLONE["NEWUSER"])
+        if uid != 0:
+            for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+    except OSError:
+        return False
+    return True
+
+
+def enter_own_root(libc: Libc, config: dict) -> bool:
+    """Make ``config["room"]``, an empty folder of ours, the root; False where a security module refuses mounts."""
+    try:
+        _build_root(libc, config["room"], config["views"])
+    except PermissionError:
+        return False
+    return True
+
+
+def _build_root(libc: Libc, room: str, views: list) -> None:
+    """A small file system with read-only views of what is needed."""
+    libc.call("mount", "none", "/", None, _MS_REC | _MS_PRIVATE, None)
+    libc.call("mount", "tmpfs", room, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=16m,nr_inodes=1024,mode=755")
+    for source, target in views:
+        if os.path.exists(source):
+            _view(libc, source, room + target)
+    os.makedirs(room + "/tmp", mode=0o777)
+    os.chmod(room + "/tmp", 0o777)
+    os.makedirs(room + "/.old")
+    os.chdir(room)
+    libc.call("pivot_root", ".", ".old")
+    os.chdir("/")
+    libc.call("umount2", "/.old", _MNT_DETACH)
+    os.rmdir("/.old")
+
+
+def _view(libc: Libc, source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "a"):
+            pass
+    libc.call("mount", source, target, None, _MS_BIND | _MS_REC, None)
+    had = os.statvfs(target).f_flag
+    keep = sum(flag for told, flag in _KEPT_FLAGS.items() if had & told)
+    libc.call("mount", None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | keep, None)
+
+
+# --- the guard --------------------------------------------------------------------------------------------------------
+
+
+def guard(inner: int, deadline: float) -> int:
+    """Wait for the inner process; kill it when the time is up or the service is gone. Return our exit status."""
+    poll = select.poll()
+    pidfd = os.pidfd_open(inner)
+    poll.register(pidfd, select.POLLIN)
+    poll.register(0, 0)  # only the hang-up: the data are the inner process's
+    for fd in (1, 2):
+        os.close(fd)
+    events = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    if pidfd not in events:
+        os.kill(inner, signal.SIGKILL)
+        os.waitpid(inner, 0)
+        return GUARD_DEADLINE if not events else 1
+    status = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
+    return status if status >= 0 else 128 - status
+
+
+# --- the inner process ------------------------------------------------------------------------------------------------
+
+
+def become_nobody(libc: Libc, own_root: bool) -> None:
+    """Give up root, or what a user namespace granted, and the way back."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    elif own_root:
+        libc.drop_capabilities()
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def limit(config: dict) -> None:
+    """Bound memory, processor time, files and processes for good."""
+    memory = config["memory_mib"] * 1024 * 1024
+    seconds = int(config["timeout_s"]) + 1
+    for which, amount in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, config["file_mib"] * 1024 * 1024),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ):
+        resource.setrlimit(which, (amount, amount))
+
+
+_REFUSED = {
+    "subprocess.": "start a process",
+    "os.system": "start a process",
+    "os.exec": "start a process",
+    "os.fork": "start a process",
+    "os.posix_spawn": "start a process",
+    "os.spawn": "start a process",
+    "pty.": "start a process",
+    "socket.": "use the network",
+    "ctypes.": "call native code",
+    "os.kill": "send a signal",
+    "os.killpg": "send a signal",
+    "signal.pthread_kill": "send a signal",
+    "sys.setprofile": "trace",
+    "sys.settrace": "trace",
+}
+
+
+def watch_over(readable: tuple[str, ...] | None, writable: str, native: tuple[str, ...]) -> None:
+    """Refuse, with a text that says what, everything that parameters of a stack can be made without.
+
+    ``readable``: the only folders that may be read, where no root of our own confines it. An audit hook (PEP 578)
+    cannot be removed again. ``native``: the only folders that extension modules may be loaded from.
+    """
+
+    def allowed(path: object, folders: tuple[str, ...]) -> bool:
+        if isinstance(path, int) or path is None:
+            return True
+        full = os.path.realpath(os.fsdecode(path))
+        return any(full == folder or full.startswith(folder + "/") for folder in folders)
+
+    writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    touching = ("os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink")
+    looking = ("os.listdir", "os.scandir", "os.chdir", "glob.glob")
+
+    def hook(event: str, args: tuple) -> None:
+        for prefix, deed in _REFUSED.items():
+            if event.startswith(prefix):
+                raise PermissionError(f"user data must not {deed} ({event})")
+        if event == "import" and args[1] is not None and not allowed(args[1], native):
+            raise PermissionError(f"user data must not load native code ({args[1]!r})")
+        if readable is None:
+            return
+        if event == "open" and not allowed(args[0], (writable,) if (args[2] or 0) & writes else (*readable, writable)):
+            raise PermissionError(f"user data must not open {args[0]!r}")
+        if event in touching and not allowed(args[0], (writable,)):
+            raise PermissionError(f"user data must not change {args[0]!r}")
+        if event in looking and not allowed(args[0], (*readable, writable)):
+            raise PermissionError(f"user data must not read {args[0]!r}")
+
+    sys.addaudithook(hook)
+
+
+_COMMON = (
+    "abc base64 collections copy datetime enum functools hashlib ipaddress itertools logging math operator re string "
+    "tacker_request textwrap traceback typing uuid yaml"
+).split()
+
+
+class _OnlyThese:
+    """Finds the few third-party modules that user data may import; the rest of their folder stays out of sight."""
+
+    def __init__(self, names: tuple[str, ...], folder: str) -> None:
+        self._names, self._folder = names, folder
+
+    def find_spec(self, name, path=None, target=None):  # noqa: ANN001, ANN202
+        from importlib.machinery import PathFinder
+
+        if name.partition(".")[0] not in self._names:
+            return None
+        return PathFinder.find_spec(name, path or [self._folder], target)
+
+
+def read_input() -> dict:
+    """Read the length line and the input from stdin."""
+    head = b""
+    while not head.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            sys.exit(NO_INPUT)
+        head += byte
+    left, parts = int(head), []
+    while left:
+        part = os.read(0, min(left, 1 << 20))
+        if not part:
+            sys.exit(NO_INPUT)
+        parts.append(part)
+        left -= len(part)
+    return json.loads(b"".join(parts))
+
+
+def _as_text(value: object) -> str:
+    """YAML's dates (``heat_template_version: 2013-05-23``) are texts in JSON."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"a {type(value).__name__} in it")
+
+
+def answer(fd: int, document: dict) -> None:
+    """Write the answer and end without cleaning up: nothing of the class's may run after it."""
+    try:
+        raw = json.dumps(document, default=_as_text).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raw = json.dumps({"error": f"what the class returns is no JSON: {error}"}).encode()
+    view = memoryview(raw)
+    while view:
+        view = view[os.write(fd, view) :]
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def private_copy(folder: str, room: str) -> str:
+    """Copy the package, less its bulk, to where nobody may read it; return the copy's path."""
+    copy = os.path.join(room, "package")
+    shutil.copytree(folder, copy, ignore=lambda where, names: {"Files"} & set(names) if where == folder else set())
+    for where, _, names in os.walk(copy):
+        os.chmod(where, 0o755)
+        for name in names:
+            os.chmod(os.path.join(where, name), 0o644)
+    return copy
+
+
+def open_to_all(folder: str) -> bool:
+    """Tell whether nobody could read the folder if he saw it."""
+    return os.stat(folder).st_mode & 0o005 == 0o005
+
+
+def preload() -> None:
+    """Import what user data may want while it can be read for certain: Python may lie in a folder of root's alone."""
+    for name in _COMMON:
+        importlib.import_module(name)
+
+
+def work(config: dict, libc: Libc, apart: bool) -> None:
+    """Confine this process, call the class, answer."""
+    result_fd = os.dup(1)
+    os.dup2(2, 1)
+    given = read_input()
+    room, package = config["room"], config["places"]["package"][0]
+    copied = None
+    if os.getuid() == 0 and not open_to_all(package):
+        copied = private_copy(package, config["spare_room"])
+        config["views"] = [view for view in config["views"] if view[0] != package]
+        config["views"].append([copied, config["places"]["package"][1]])
+    own_root = apart and enter_own_root(libc, config)
+    places = {name: pair[1 if own_root else 0] for name, pair in config["places"].items()}
+    if copied and not own_root:
+        places["package"] = copied
+        os.chmod(config["spare_room"], 0o755)
+    sys.path.insert(0, places["shim"])
+    sys.meta_path.append(_OnlyThese(tuple(config["modules"]), places["modules"]))
+    if not own_root and os.getuid() == 0:
+        os.chown(room, _NOBODY, _NOBODY)
+        preload()
+    os.chdir("/tmp" if own_root else room)  # noqa: S108 - of the root that is ours alone
+    import tacker_user_data
+
+    become_nobody(libc, own_root)
+    del libc
+    limit(config)
+    sys.dont_write_bytecode = True
+    readable = None
+    if not own_root:
+        readable = tuple(os.path.realpath(path) for path in [source for source, _ in config["views"]])
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    watch_over(readable, os.path.realpath(room), (library, *(f"{places['modules']}/{name}" for name in config["modules"])))
+    try:
+        answer(result_fd, tacker_user_data.run(given, places["package"]))
+    except tacker_user_data.Refused as error:
+        answer(result_fd, {"error": str(error)})
+    except BaseException as error:  # noqa: BLE001 - the edge: whatever foreign code raises is its author's to read
+        import traceback
+
+        traceback.print_exc()
+        answer(result_fd, {"error": f"{type(error).__name__}: {error}"})
+
+
+def main() -> None:
+    """Become guard and inner process, or the inner one alone."""
+    config = json.loads(sys.argv[1])
+    deadline = time.monotonic() + config["timeout_s"]
+    libc = Libc()
+    if config["namespaces"] and enter_namespaces(libc):
+        inner = os.fork()
+        if inner:
+            os._exit(guard(inner, deadline))
+        work(config, libc, apart=True)
+    signal.setitimer(signal.ITIMER_REAL, config["timeout_s"])  # SIGALRM ends it; the service kills it besides
+    work(config, libc, apart=False)
+
+
+if __name__ == "__main__":
+    main()

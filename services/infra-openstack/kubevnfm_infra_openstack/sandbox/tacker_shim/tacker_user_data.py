@@ -1,0 +1,70 @@
+"""Loads a user data class from the package and calls its ``instantiate``, in the way that its base class wants."""
+
+import importlib.util
+import os
+import sys
+
+
+class Refused(Exception):
+    """The class cannot be loaded, or does not answer as it should; the text is for its author."""
+
+
+def run(given, package):
+    """Return ``{"style", "result"}``; ``package`` is the folder that user data sees the package in."""
+    klass = _load(given["file"], given["class"], package)
+    style = _style(klass) or given["api_version"]
+    method = getattr(klass, "instantiate", None)
+    if not callable(method):
+        raise Refused("%s has no instantiate" % given["class"])
+    return {"style": style, "result": (_call_v1 if style == "v1" else _call_v2)(method, given, package)}
+
+
+def _load(file, name, package):
+    path = os.path.join(package, file)
+    if not os.path.isfile(path):
+        raise Refused("%s: the package has no such file" % file)
+    sys.path += [os.path.dirname(path), package]
+    module_name = os.path.splitext(file)[0].replace("/", ".")
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None:
+        raise Refused("%s: a Python file expected" % file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    klass = getattr(module, name, None)
+    if not isinstance(klass, type):
+        known = sorted(n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module_name)
+        raise Refused("%s defines no class %s; it defines %s" % (file, name, ", ".join(known) or "none"))
+    return klass
+
+
+def _style(klass):
+    """v1 or v2 by the base class that was imported; None when it has neither."""
+    for style, home in (
+        ("v1", "tacker.vnfm.lcm_user_data.abstract_user_data"),
+        ("v2", "tacker.sol_refactored.infra_drivers.openstack.userdata_utils"),
+    ):
+        module = sys.modules.get(home)
+        if module is not None and issubclass(klass, module.AbstractUserData):
+            return style
+    return None
+
+
+def _call_v1(method, given, package):
+    from tacker_request import RequestView, grant_info
+
+    request = RequestView.of_instantiate(given["request"])
+    result = method(given["base_hot"], given["vnfd"], request, grant_info(given["images"]))
+    if not isinstance(result, dict):
+        raise Refused("instantiate returned %s; a dict of Heat parameters expected" % type(result).__name__)
+    return result
+
+
+def _call_v2(method, given, package):
+    result = method(given["request"], given["instance"], given["grant_request"], given["grant"], package)
+    if not isinstance(result, dict) or not isinstance(result.get("parameters"), dict):
+        raise Refused("instantiate returned %s; a dict with parameters (a dict) expected" % type(result).__name__)
+    for name, kind in (("template", str), ("files", dict)):
+        if name in result and not isinstance(result[name], kind):
+            raise Refused("instantiate returned %s of type %s" % (name, type(result[name]).__name__))
+    return {name: result[name] for name in ("template", "parameters", "files") if name in result}
