@@ -1,0 +1,52 @@
+"""A service's internal HTTP API: the shared token at the door, errors as ProblemDetails (RFC 7807)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from kubevnfm_kit.errors import InvalidInput, VnfmError
+
+log = structlog.get_logger()
+
+PREFIX = "/internal/"
+
+
+def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.Application:
+    """Return an application with the routes; those under ``/internal/`` want ``Authorization: Bearer <token>``."""
+    if not token:
+        raise ValueError("internal token: a text expected")
+
+    @web.middleware
+    async def guard(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if request.path.startswith(PREFIX):
+            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            if not hmac.compare_digest(given.encode(), token.encode()):
+                return _problem(401, "unauthenticated", "Unauthenticated", "the internal token is required")
+        try:
+            return await handler(request)
+        except VnfmError as error:
+            places = [{"name": error.field, "reason": error.reason}] if isinstance(error, InvalidInput) else []
+            return _problem(error.status, error.code, error.title, str(error), places)
+        except web.HTTPException as refusal:
+            return _problem(refusal.status, "about:blank", refusal.reason, refusal.reason)
+        except Exception:  # the edge: log all of it, tell the caller nothing of it
+            log.exception("request_failed", method=request.method, path=request.path)
+            return _problem(500, "internal-error", "Internal error", "unexpected error")
+
+    app = web.Application(middlewares=[guard])
+    app.add_routes(routes)
+    return app
+
+
+def _problem(status: int, code: str, title: str, detail: str, places: Any = ()) -> web.Response:
+    body = {"type": code, "title": title, "status": status, "detail": detail}
+    if places:
+        body["invalidParams"] = list(places)
+    return web.json_response(body, status=status, content_type="application/problem+json")

@@ -1,0 +1,1 @@
+"""How VIMs are reached."""

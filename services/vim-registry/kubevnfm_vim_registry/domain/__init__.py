@@ -1,0 +1,1 @@
+"""The rules about VIMs: no I/O."""

@@ -1,0 +1,34 @@
+"""Everything that an operator can set for vim-registry."""
+
+from __future__ import annotations
+
+from kubevnfm_kit.settings import ServiceSettings
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+
+class Settings(ServiceSettings):
+    """Environment variables ``KUBEVNFM_VIM_REGISTRY_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_VIM_REGISTRY_")
+
+    host: str = "127.0.0.1"
+    """Where the internal API listens."""
+    port: int = 9891
+    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
+    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
+    mongo_database: str = "kubevnfm_vim_registry"
+    lcm_api_url: str = "http://127.0.0.1:9890"
+    """lcm-api, which knows the instances that use a VIM."""
+    credentials_receiver_url: str = "http://127.0.0.1:9893"
+    """credentials-receiver, of which called-back kubeconfigs are asked."""
+    internal_token: SecretStr = SecretStr("")
+    keys: SecretStr = SecretStr("")
+    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts."""
+    probe_timeout_s: float = Field(default=30.0, gt=0)
+    """How long a VIM may take to answer when it is registered (api.md 8)."""
+    monitor_every_s: float = Field(default=30.0, gt=0)
+    """How often each VIM gets one light call."""
+    monitor_parallel: int = Field(default=16, ge=1)
+    lease_s: float = 15.0
+    log_level: str = "INFO"
