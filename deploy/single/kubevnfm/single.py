@@ -1,0 +1,133 @@
+"""The six services in one process, on SQLite and the in-process bus: the same wiring functions as apart."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import structlog
+from kubevnfm_bus import InProcessBus
+from kubevnfm_clients import HttpCredentials, HttpNodeLogs, HttpPackages, HttpVimDirectory, HttpVims, HttpVimUsers
+from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
+from kubevnfm_credentials_receiver.wiring import credentials_receiver
+from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
+from kubevnfm_infra_k8s.wiring import infra_k8s
+from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
+from kubevnfm_infra_openstack.wiring import infra_openstack
+from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
+from kubevnfm_lcm_api.wiring import lcm_api
+from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
+from kubevnfm_mgmt_executor.wiring import mgmt_executor
+from kubevnfm_store import SqliteStore
+from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
+from kubevnfm_vim_registry.wiring import vim_registry
+from pydantic import SecretStr
+
+from kubevnfm import keys
+from kubevnfm.settings import Settings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class SingleNode:
+    """All of kubevnfm, running."""
+
+    url: str
+    """The gateway."""
+
+
+@asynccontextmanager
+async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
+    """Yield the running services; leaving the block ends them, and what they were doing goes on at the next start."""
+    ring = keys.key_ring(settings.data_dir)
+    token = keys.internal_token(settings.data_dir)
+    shared = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is handed in")}
+    gateway_port = settings.port or free_port()
+    gateway_url = (
+        f"http://127.0.0.1:{gateway_port}" if settings.host == "0.0.0.0" else f"http://{settings.host}:{gateway_port}"
+    )
+    vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
+    vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
+    async with (
+        SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
+        InProcessBus(ring) as bus,
+        aiohttp.ClientSession() as session,
+    ):
+        packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
+        directory = HttpVimDirectory(vims_url, token, session)
+        async with (
+            credentials_receiver(
+                CredentialsReceiverSettings(
+                    port=credentials_port,
+                    master_keys=SecretStr(keys.callback_master_key(settings.data_dir)),
+                    lcm_api_url=gateway_url,
+                    **shared,
+                ),
+                bus=bus,
+                store=store,
+                key_ring=ring,
+            ),
+            vim_registry(
+                VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **shared),
+                bus=bus,
+                store=store,
+                key_ring=ring,
+                users=HttpVimUsers(gateway_url, token, session),
+                credentials=HttpCredentials(f"http://127.0.0.1:{credentials_port}", token, session),
+            ),
+            mgmt_executor(
+                MgmtExecutorSettings(
+                    port=machines_port, ssh_port=settings.ssh_port, lease_s=settings.lease_s, **shared
+                ),
+                bus=bus,
+                store=store,
+                key_ring=ring,
+                packages=packages,
+            ),
+            infra_openstack(
+                InfraOpenstackSettings(lease_s=settings.lease_s, **shared),
+                bus=bus,
+                store=store,
+                key_ring=ring,
+                packages=packages,
+                vims=directory,
+            ),
+            infra_k8s(
+                InfraK8sSettings(lease_s=settings.lease_s, **shared),
+                bus=bus,
+                store=store,
+                key_ring=ring,
+                packages=packages,
+                vims=directory,
+            ),
+            lcm_api(
+                LcmApiSettings(
+                    host=settings.host,
+                    port=gateway_port,
+                    public_url=settings.public_url,
+                    data_dir=settings.data_dir / "lcm-api",
+                    page_size=settings.page_size,
+                    test_callbacks=settings.test_callbacks,
+                    lease_s=settings.lease_s,
+                    **shared,
+                ),
+                bus=bus,
+                store=store,
+                key_ring=ring,
+                vims=HttpVims(vims_url, token, session),
+                node_logs=HttpNodeLogs(machines_url, token, session),
+            ),
+        ):
+            log.info("kubevnfm_started", url=gateway_url, data_dir=str(settings.data_dir))
+            yield SingleNode(gateway_url)
+
+
+def free_port() -> int:
+    """Return a TCP port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
