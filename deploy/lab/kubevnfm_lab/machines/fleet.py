@@ -186,6 +186,7 @@ class SshMachines:
         machine = self._machines[machine_id]
         if not machine.powered:
             await self._power_on(machine)
+            await self._open_registries(machine)
             await self.control_planes.machine_on(machine)
             self.nodes.settle(machine)
 
@@ -245,6 +246,14 @@ class SshMachines:
         sshd.listen()
         self._sshd[machine.spec.machine_id] = sshd
         machine.power_on()
+
+    async def _open_registries(self, machine: Machine) -> None:
+        """Start the registry containers again that Docker restarts after a boot."""
+        for name, opened in machine.registries.items():
+            container = machine.images.containers[name]
+            container.running = container.restart != "no"
+            if container.running:
+                await opened.open()
 
     def _close_sshd(self, machine: Machine) -> None:
         sshd = self._sshd.pop(machine.spec.machine_id, None)

@@ -18,7 +18,7 @@ _STEP: Final = re.compile(
     | \.?\[(?P<index>-?\d+)\]
     | \.?\[(?P<slice>-?\d*:-?\d*)\]
     | \.?\[\*\] | \.\*
-    | \.(?P<field>(?:\\.|[\w-])+)
+    | \.(?P<field>(?:\\.|[\w/-])+)
     """,
     re.VERBOSE,
 )

@@ -16,6 +16,7 @@ from kubevnfm_lab.machines.containers import Images
 from kubevnfm_lab.machines.kernel import Kernel, modules_to_load, sysctl_assignments, sysctl_files
 from kubevnfm_lab.machines.packages import BASE_INSTALLED, DISTRIBUTION, PackageDatabase
 from kubevnfm_lab.machines.processes import ProcessGroups
+from kubevnfm_lab.machines.registry import RegistryPort
 from kubevnfm_lab.machines.rootfs import Rootfs
 from kubevnfm_lab.machines.storage import Disks, VolumeShelf, fstab_entries
 from kubevnfm_lab.machines.units import Units
@@ -41,6 +42,8 @@ class Machine:
     calls: Counter[str] = field(default_factory=Counter)
     """How often each stand-in program ran, ssh connections and sftp sessions were opened."""
     connections: set[asyncssh.SSHServerConnection] = field(default_factory=set)
+    registries: dict[str, RegistryPort] = field(default_factory=dict)
+    """Open ports of registry containers, by container."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     """Connections that are being set up, or hang there because a fault says so."""
 
@@ -101,6 +104,8 @@ class Machine:
         self.powered = False
         self.units.power_off()
         self.disks.unmount_all()
+        for opened in self.registries.values():
+            opened.close()
 
     def console(self) -> str:
         """Return what the serial console shows: cloud-init prints the host keys there (module ssh-keys-console)."""

@@ -91,8 +91,9 @@ class Nodes:
                 content_type=MERGE_PATCH,
             )
         except (ApiRefusal, ApiUnreachable) as error:
-            # The Node was deleted, or its cluster is gone with its last master: nobody asks any more.
-            log.debug("readiness of node %s was not told: %s", node.name, error)
+            if isinstance(error, ApiRefusal) and error.status != 404:
+                log.warning("readiness of node %s was not told: %s", node.name, error)
+            # Otherwise the Node was deleted, or its cluster is gone with its last master: nobody asks any more.
 
 
 def own_access(plane: ControlPlane) -> Access:

@@ -50,6 +50,7 @@ def _distribution() -> tuple[Package, ...]:
             ("docker-ce-cli", "containerd.io"),
         ),
         Package("docker.io", "26.1.3-0ubuntu1~22.04.1", ("bin/docker", "bin/dockerd"), ("docker",), ("containerd",)),
+        Package("helm", "3.16.3-1", ("bin/helm",)),
         Package("haproxy", "2.4.24-0ubuntu0.22.04.2", ("sbin/haproxy",), ("haproxy",)),
         Package("keepalived", "1:2.2.4-0.2build1", ("sbin/keepalived",), ("keepalived",)),
     )

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from kubevnfm_lab.machines.programs import (
     apt,
+    docker,
     dpkg,
     fetch,
+    helm,
     host,
     kernel,
     kubeadm,
@@ -21,6 +23,20 @@ from kubevnfm_lab.machines.programs.call import Program
 
 PROGRAMS: Mapping[str, Program] = {
     name: program
-    for family in (apt, dpkg, fetch, host, kernel, kubeadm, kubectl, loadbalancer, runtime, storage, systemd)
+    for family in (
+        apt,
+        docker,
+        dpkg,
+        fetch,
+        helm,
+        host,
+        kernel,
+        kubeadm,
+        kubectl,
+        loadbalancer,
+        runtime,
+        storage,
+        systemd,
+    )
     for name, program in family.PROGRAMS.items()
 }
