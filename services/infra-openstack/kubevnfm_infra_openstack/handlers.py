@@ -9,7 +9,6 @@ import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
-from kubevnfm_kit.clock import Clock
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_openstack.domain.errors import StackNotDeleted
@@ -46,7 +45,6 @@ class InfraOpenstackHandlers:
     packages: PackageFlavours
     orders: StackOrders
     grace: GracePeriods
-    clock: Clock
     wait_s: float = 20.0
 
     async def create_resources(self, command: CreateResources, context: StepContext) -> Outcome:

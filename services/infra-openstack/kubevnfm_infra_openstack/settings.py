@@ -17,8 +17,9 @@ class Settings(ServiceSettings):
 
     amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
     """RabbitMQ, with credentials."""
-    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017/kubevnfm_infra_openstack")
-    """MongoDB, with credentials and the name of this service's data base."""
+    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
+    """MongoDB, with credentials."""
+    mongo_database: str = "kubevnfm_infra_openstack"
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, of which VNF packages are asked."""
     vim_registry_url: str = "http://127.0.0.1:9891"
@@ -36,6 +37,8 @@ class Settings(ServiceSettings):
     """Unpacked VNF packages; may be emptied at any time."""
     concurrency: int = Field(default=64, ge=1)
     """Commands handled at a time. One that waits for Heat costs no thread."""
+    lease_s: float = Field(default=15.0, gt=0)
+    """How long a command stays a dead process's before another takes it over."""
     threads: int = Field(default=32, ge=2)
     """Calls to OpenStack under way at a time; each takes a thread, for openstacksdk blocks."""
     call_timeout_s: float = Field(default=60.0, gt=0)

@@ -1,0 +1,238 @@
+"""Create and delete, over the twin: look first, then make what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from kubevnfm_events.infra import ResourcesCreated, ResourcesDeleted, UserData
+from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
+from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.domain.errors import (
+    QuotaExceeded,
+    StackFailed,
+    StackNameTaken,
+    StackNotDeleted,
+    StackRefused,
+    StackTimedOut,
+    VimUnavailable,
+)
+from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.domain.hot import SERVER
+from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState, attempt_tag
+from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
+from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker import Done, NotYet
+from stack_world import FolderPackages, GivenVims, TwinClouds, a_context, a_create, a_delete
+
+RING = KeyRing.from_text(KeyRing.new_key())
+
+
+class World:
+    """The handlers over twins."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.clouds, self.packages, self.now = TwinClouds(), FolderPackages(), datetime(2026, 1, 1, tzinfo=UTC)
+        flavours = CachedFlavours(self.packages)
+        self.handlers = InfraOpenstackHandlers(
+            clouds=self.clouds,
+            vims=GivenVims(),
+            packages=flavours,
+            orders=StackOrders(flavours, UserDataProcess(Limits(timeout_s=20)), RING),
+            grace=GracePeriods(store, _Clock(self)),
+            wait_s=0.1,
+        )
+        self.stacks = self.clouds.stacks
+        self.stacks.resource_list = (HeatResource("masterNode", SERVER, "srv-1", "CREATE_COMPLETE", "", ""),)
+
+
+class _Clock:
+    """The world's own time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def now(self) -> datetime:
+        return self._world.now
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with SqliteStore.open(tmp_path / "store.db") as store:
+        yield World(store)
+
+
+async def test_a_stack_is_made_and_its_servers_are_told(world: World) -> None:
+    outcome = await world.handlers.create_resources(a_create(), a_context())
+    assert isinstance(outcome, Done)
+    assert isinstance(outcome.event, ResourcesCreated)
+    (server,) = outcome.event.resources.servers
+    assert (server.vdu_id, server.server_id) == ("masterNode", "srv-1")
+    (order,) = world.stacks.orders
+    assert order.tags == ("inst-1", attempt_tag("op-1", "create_vnf_resources", 1))
+    assert order.parameters["nfv"]["VDU"]["workerNode"] == {
+        "desired_capacity": 2,
+        "flavor": "m1.small",
+        "image": "ubuntu",
+    }
+    assert order.parameters["nfv"]["CP"]["masterNode_CP1"] == {"network": "net0"}
+    assert "worker.yaml" in order.files
+
+
+async def test_a_redelivered_create_makes_no_second_stack(world: World) -> None:
+    first = await world.handlers.create_resources(a_create(), a_context())
+    again = await world.handlers.create_resources(a_create(), a_context())
+    assert first == again
+    assert len(world.stacks.orders) == 1
+
+
+async def test_a_slow_stack_holds_no_worker_and_is_found_again(world: World) -> None:
+    world.stacks.is_slow = True
+    assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
+    world.stacks.is_slow = False
+    assert isinstance(await world.handlers.create_resources(a_create(), a_context()), Done)
+    assert len(world.stacks.orders) == 1
+
+
+async def test_a_stack_of_somebody_else_with_the_name_is_left_alone(world: World) -> None:
+    world.stacks.stacks["other"] = Stack("other", "vnf-inst-1", StackState.READY, tags=("inst-2",))
+    with pytest.raises(StackNameTaken, match="vnf-inst-1"):
+        await world.handlers.create_resources(a_create(), a_context())
+    with pytest.raises(StackNameTaken):
+        await world.handlers.delete_resources(a_delete(), a_context())
+    assert list(world.stacks.stacks) == ["other"]
+
+
+async def test_a_failed_stack_tells_the_failing_resources_own_reason(world: World) -> None:
+    world.stacks.breaks = "Resource CREATE failed: resources.masterNode"
+    world.stacks.resource_list = (
+        HeatResource("masterNode", SERVER, "", "CREATE_FAILED", "No valid host was found", ""),
+    )
+    with pytest.raises(StackFailed, match="masterNode.*No valid host was found"):
+        await world.handlers.create_resources(a_create(), a_context())
+
+
+async def test_the_same_attempt_fails_again_without_making_anything(world: World) -> None:
+    world.stacks.breaks = "no host"
+    for _ in range(2):
+        with pytest.raises(StackFailed):
+            await world.handlers.create_resources(a_create(), a_context())
+    assert len(world.stacks.orders) == 1
+
+
+async def test_the_next_attempt_replaces_what_failed(world: World) -> None:
+    world.stacks.breaks = "no host"
+    with pytest.raises(StackFailed):
+        await world.handlers.create_resources(a_create(), a_context())
+    (broken,) = world.stacks.stacks
+    assert isinstance(await world.handlers.create_resources(a_create(), a_context(attempt=2)), Done)
+    assert world.stacks.deletions == [broken]
+    assert len(world.stacks.stacks) == 1
+
+
+async def test_heats_deadline_is_told_as_one(world: World) -> None:
+    world.stacks.breaks = "Create timed out"
+    world.stacks.resource_list = ()
+    with pytest.raises(StackTimedOut, match="vnf-inst-1"):
+        await world.handlers.create_resources(a_create(), a_context())
+
+
+async def test_a_refused_template_tells_heats_reason(world: World) -> None:
+    world.stacks.refuses = "The Flavor ID (m9) could not be found."
+    with pytest.raises(StackRefused, match="m9"):
+        await world.handlers.create_resources(a_create(), a_context())
+
+
+async def test_a_quota_that_does_not_suffice_is_told_before_anything_is_made(world: World) -> None:
+    world.clouds.capacity.free_by_name = {"cores": 2, "servers": 10}
+    with pytest.raises(QuotaExceeded, match="quota of cores exceeded: 3 wanted, 2 free"):
+        await world.handlers.create_resources(a_create(), a_context())
+    assert not world.stacks.orders
+
+
+async def test_a_vim_that_does_not_answer_may_be_tried_again(world: World) -> None:
+    world.stacks.is_down = True
+    with pytest.raises(VimUnavailable) as caught:
+        await world.handlers.create_resources(a_create(), a_context())
+    assert caught.value.retryable
+
+
+async def test_user_data_of_the_package_decides_the_parameters(world: World) -> None:
+    command = a_create(
+        user_data=UserData(path="./UserData/cluster_v1.py", class_name="ClusterUserData"),
+        request={**a_create().request, "additionalParams": {"volume_size": 7}},
+    )
+    await world.handlers.create_resources(command, a_context())
+    (order,) = world.stacks.orders
+    assert order.parameters["volume_size"] == 7
+    assert order.parameters["nfv"]["VDU"]["workerNode"]["desired_capacity"] == 2
+
+
+async def test_delete_takes_the_stack_whatever_its_state(world: World) -> None:
+    for state in StackState:
+        if state is not StackState.GONE:
+            world.stacks.stacks["s"] = Stack("s", "vnf-inst-1", state, tags=("inst-1",))
+            outcome = await world.handlers.delete_resources(a_delete(), a_context())
+            assert outcome == Done(ResourcesDeleted(stack_name="vnf-inst-1")), state
+            assert not world.stacks.stacks
+
+
+async def test_delete_of_nothing_is_done(world: World) -> None:
+    outcome = await world.handlers.delete_resources(a_delete(), a_context())
+    assert outcome == Done(ResourcesDeleted(stack_name="vnf-inst-1"))
+
+
+async def test_a_deletion_that_sticks_is_worth_another_try(world: World) -> None:
+    await world.handlers.create_resources(a_create(), a_context())
+    world.stacks.sticks = 1
+    with pytest.raises(StackNotDeleted, match="volume is in use") as caught:
+        await world.handlers.delete_resources(a_delete(), a_context())
+    assert caught.value.retryable
+    assert isinstance(await world.handlers.delete_resources(a_delete(), a_context()), Done)
+    assert len(world.stacks.deletions) == 2
+
+
+async def test_a_graceful_termination_waits_once_and_holds_no_worker(world: World) -> None:
+    await world.handlers.create_resources(a_create(), a_context())
+    command = a_delete(graceful_wait_s=30)
+    assert await world.handlers.delete_resources(command, a_context()) == NotYet(30.0)
+    world.now += timedelta(seconds=20)
+    assert await world.handlers.delete_resources(command, a_context()) == NotYet(10.0)
+    assert world.stacks.stacks
+    world.now += timedelta(seconds=10)
+    assert isinstance(await world.handlers.delete_resources(command, a_context()), Done)
+    assert not world.stacks.stacks
+
+
+async def test_many_creates_at_once_make_one_stack_each(world: World) -> None:
+    commands = [a_create(stack_name=f"vnf-{n}", tag=f"t-{n}") for n in range(20)]
+    outcomes = await asyncio.gather(*(world.handlers.create_resources(c, a_context()) for c in commands))
+    assert all(isinstance(outcome, Done) for outcome in outcomes)
+    assert sorted(order.name for order in world.stacks.orders) == sorted(c.stack_name for c in commands)
+
+
+async def test_a_v1_request_gives_the_parameters_of_a_v2_request(world: World) -> None:
+    await world.handlers.create_resources(a_create(), a_context())
+    lists = {
+        "flavourId": "simple",
+        "extVirtualLinks": [
+            {
+                "id": "vl-1",
+                "resourceId": "net0",
+                "extCps": [
+                    {"cpdId": name, "cpConfig": [{"cpInstanceId": "1"}]}
+                    for name in ("masterNode_CP1", "workerNode_CP1")
+                ],
+            }
+        ],
+        "vimConnectionInfo": [{"id": "v", "vimType": "openstack", "accessInfo": {"password": "x"}}],
+    }
+    v1 = a_create(api_version="v1", request=hide(lists), tag="t-2", stack_name="vnf-2")
+    await world.handlers.create_resources(v1, a_context())
+    first, second = world.stacks.orders
+    assert first.parameters == second.parameters

@@ -1,0 +1,229 @@
+"""A twin of a VIM's tenant, which keeps state and can be told to be slow, full, down or failing; and what it works on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kubevnfm_events import Event, PackageRef, VimConnection
+from kubevnfm_events.infra import CreateResources, DeleteResources
+from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, VimUnavailable
+from kubevnfm_infra_openstack.domain.ports import Cloud
+from kubevnfm_infra_openstack.domain.quota import Flavor
+from kubevnfm_infra_openstack.domain.stack import (
+    HeatResource,
+    NovaServer,
+    Stack,
+    StackContents,
+    StackOrder,
+    StackState,
+)
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.ids import new_id
+from kubevnfm_worker import StepContext
+
+PACKAGE = Path(__file__).parents[2] / "services/infra-openstack/tests/package"
+"""A VNF package of one master, a group of two workers and a volume."""
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class TwinStacks:
+    """Stacks that are made and deleted as soon as somebody looks, unless told otherwise."""
+
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    orders: list[StackOrder] = field(default_factory=list)
+    deletions: list[str] = field(default_factory=list)
+    is_slow: bool = False
+    """Nothing ever settles."""
+    is_down: bool = False
+    refuses: str = ""
+    """Heat's reason for refusing every template."""
+    breaks: str = ""
+    """Why the next stack ends broken; once."""
+    sticks: int = 0
+    """How many deletions still end stuck."""
+    resource_list: tuple[HeatResource, ...] = ()
+
+    async def find(self, name: str, *, tag: str) -> Stack | None:
+        self._answer()
+        for stack in self.stacks.values():
+            if stack.name == name:
+                if tag not in stack.tags:
+                    raise StackNameTaken(name)
+                return stack
+        return None
+
+    async def create(self, order: StackOrder) -> Stack:
+        self._answer()
+        if self.refuses:
+            raise StackRefused(self.refuses)
+        if any(stack.name == order.name for stack in self.stacks.values()):
+            raise StackNameTaken(order.name)
+        self.orders.append(order)
+        stack = Stack(new_id(), order.name, StackState.MAKING, tags=order.tags, created_at=EPOCH)
+        self.stacks[stack.id] = stack
+        return stack
+
+    async def delete(self, stack: Stack) -> None:
+        self._answer()
+        if stack.id in self.stacks:
+            self.deletions.append(stack.id)
+            self.stacks[stack.id] = replace(self.stacks[stack.id], state=StackState.GOING)
+
+    async def settle(self, stack: Stack, *, until: frozenset[StackState], within_s: float) -> Stack | None:
+        self._answer()
+        await asyncio.sleep(0)
+        now = self.stacks.get(stack.id)
+        if now is None or self.is_slow:
+            return now
+        if now.state is StackState.GOING and self.sticks:
+            self.sticks -= 1
+            now = self.stacks[stack.id] = replace(now, state=StackState.STUCK, reason="volume is in use")
+        elif now.state is StackState.GOING:
+            del self.stacks[stack.id]
+            return None
+        elif now.state is StackState.MAKING:
+            state = StackState.BROKEN if self.breaks else StackState.READY
+            now = self.stacks[stack.id] = replace(now, state=state, reason=self.breaks)
+            self.breaks = ""
+        return now
+
+    async def resources(self, stack: Stack) -> Sequence[HeatResource]:
+        self._answer()
+        return [replace(r, stack_id=r.stack_id or stack.id) for r in self.resource_list]
+
+    async def contents(self, stack: Stack) -> StackContents:
+        resources = await self.resources(stack)
+        servers = {r.physical_id: NovaServer(r.physical_id, r.name, created_at=EPOCH) for r in resources}
+        return StackContents(resources=resources, server_by_id=servers)
+
+    def _answer(self) -> None:
+        if self.is_down:
+            raise VimUnavailable("Heat", "connection refused")
+
+
+@dataclass
+class TwinImages:
+    """Images by tag and name; counts what was read of the package."""
+
+    by_tag: dict[str, dict[str, str]] = field(default_factory=dict)
+    uploads: list[bytes] = field(default_factory=list)
+
+    async def ensure(
+        self,
+        name: str,
+        *,
+        tag: str,
+        disk_format: str,
+        container_format: str,
+        content: Callable[[], AsyncIterator[bytes]],
+    ) -> str:
+        images = self.by_tag.setdefault(tag, {})
+        if name not in images:
+            self.uploads.append(b"".join([chunk async for chunk in content()]))
+            images[name] = new_id()
+        return images[name]
+
+    async def tagged(self, tag: str) -> Mapping[str, str]:
+        return self.by_tag.get(tag, {})
+
+    async def delete_tagged(self, tag: str) -> int:
+        return len(self.by_tag.pop(tag, {}))
+
+
+@dataclass
+class TwinCapacity:
+    """What is free; nothing is limited unless it is named."""
+
+    free_by_name: dict[str, int] = field(default_factory=dict)
+
+    async def flavors(self) -> Mapping[str, Flavor]:
+        return {"m1.small": Flavor(vcpus=1, ram_mib=2048)}
+
+    async def free(self, resources: Sequence[str]) -> Mapping[str, int]:
+        return {name: amount for name, amount in self.free_by_name.items() if name in resources}
+
+
+@dataclass
+class TwinClouds:
+    """One tenant, whatever the access data."""
+
+    stacks: TwinStacks = field(default_factory=TwinStacks)
+    images: TwinImages = field(default_factory=TwinImages)
+    capacity: TwinCapacity = field(default_factory=TwinCapacity)
+
+    def cloud(self, vim: VimConnection) -> Cloud:
+        return Cloud(self.stacks, self.images, self.capacity)
+
+
+@dataclass
+class FolderPackages:
+    """Packages of one folder, with image files by path in the CSAR."""
+
+    root: Path = PACKAGE
+    images: dict[str, bytes] = field(default_factory=dict)
+
+    async def folder(self, package: PackageRef) -> Path:
+        return self.root
+
+    async def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
+        if path not in self.images:
+            raise NotFound(path)
+        yield self.images[path]
+
+
+class GivenVims:
+    """VIM connections as commands carry them."""
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        return vim
+
+
+def a_context(*, attempt: int = 1, operation_id: str = "op-1") -> StepContext:
+    async def tell(_: Event) -> None:
+        return None
+
+    return StepContext(
+        message_id=new_id(),
+        operation_id=operation_id,
+        step_id="create_vnf_resources",
+        attempt=attempt,
+        subject="inst-1",
+        deadline=None,
+        fencing=1,
+        tell=tell,
+    )
+
+
+def links(network: str = "net0") -> list[dict[str, Any]]:
+    """External virtual links of the package's two connection points, in v3 form."""
+    cps = [{"cpdId": name, "cpConfig": {"1": {}}} for name in ("masterNode_CP1", "workerNode_CP1")]
+    return [{"id": "vl-1", "resourceId": network, "extCps": cps}]
+
+
+def a_create(vim: VimConnection | None = None, **changes: Any) -> CreateResources:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1",
+        "tag": "inst-1",
+        "stack_name": "vnf-inst-1",
+        "package": PackageRef(package_id="pkg-1", vnfd_id="vnfd-1", checksum="ab"),
+        "vim": vim or VimConnection(vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3"),
+        "flavour_id": "simple",
+        "request": {"flavourId": "simple", "extVirtualLinks": links()},
+    }
+    return CreateResources(**{**facts, **changes})
+
+
+def a_delete(vim: VimConnection | None = None, **changes: Any) -> DeleteResources:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1",
+        "tag": "inst-1",
+        "stack_name": "vnf-inst-1",
+        "vim": vim or VimConnection(vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3"),
+    }
+    return DeleteResources(**{**facts, **changes})
