@@ -120,6 +120,11 @@ class LabCluster:
         """See `ports.Cluster`."""
         return self._version
 
+    @property
+    def open_watches(self) -> int:
+        """How many watches clients hold at the moment."""
+        return self._server.open_watches
+
     def ca_cert_hash(self) -> str:
         """See `ports.Cluster`."""
         return self._authority.cert_hash()

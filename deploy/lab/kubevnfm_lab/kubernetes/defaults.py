@@ -250,7 +250,11 @@ _DEFAULTS: Final[Mapping[str, Callable[[Obj], None]]] = {
 }
 
 _HAVE_SPEC: Final = frozenset(
-    {"namespaces", "networkpolicies.networking.k8s.io"}  # kinds for which an empty spec is as good as one left out
+    {
+        "namespaces",
+        "networkpolicies.networking.k8s.io",
+        "poddisruptionbudgets.policy",
+    }  # kinds for which an empty spec is as good as one left out
 )
 
 

@@ -41,6 +41,15 @@ def copy_of(value: Any) -> Any:
     return value
 
 
+def without_nulls(value: Any) -> Any:
+    """Return a copy of a JSON value in which no map has a field that is null."""
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
 def now() -> str:
     """Return the time as ``metav1.Time`` writes it: UTC, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

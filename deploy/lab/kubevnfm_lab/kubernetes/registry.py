@@ -12,11 +12,13 @@ from typing import Final
 
 from kubevnfm_lab.kubernetes import defaults, schemas, validation
 from kubevnfm_lab.kubernetes.admission import Admission
+from kubevnfm_lab.kubernetes.decoding import check_types
 from kubevnfm_lab.kubernetes.errors import (
     STALE,
     ApiError,
     FieldProblem,
     already_exists,
+    bad_request,
     conflict,
     forbidden,
     invalid,
@@ -88,7 +90,6 @@ class Registry:
             metadata["generation"] = 1
         if resource.has_status:
             obj.pop("status", None)
-        defaults.fill_in(resource.name, obj)
         obj = self._checked(resource, obj, None)
         obj |= defaults.first_status(resource.name, obj)
         obj = {**{name: obj.pop(name) for name in ("apiVersion", "kind", "metadata")}, **obj}
@@ -133,7 +134,6 @@ class Registry:
             metadata.pop(name, None)
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
-        defaults.fill_in(resource.name, new)
         new = self._checked(resource, new, old, whole=not subresource)
         metadata = new["metadata"]
         if not subresource:
@@ -260,9 +260,24 @@ class Registry:
                 raise conflict(resource.group, resource.plural, metadata["name"], why)
 
     def _checked(self, resource: Resource, obj: Obj, old: Obj | None, *, whole: bool = True) -> Obj:
-        """Return the object pruned and with its schema's defaults; raise 400 or 422 for what is wrong with it."""
-        validation.check_types(resource, obj)
-        problems: list[FieldProblem] = list(validation.metadata_problems(resource, obj))
+        """Return the object pruned and with its defaults; raise 400 or 422 for what is wrong with it."""
+        try:
+            check_types(resource, obj)
+            defaults.fill_in(resource.name, obj)
+            obj, problems = self._problems(resource, obj, old, whole=whole)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # Maps where lists belong and the like: Kubernetes' typed decoder stops at these before any rule is asked.
+            raise bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+            ) from error
+        if problems:
+            raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), problems)
+        return obj
+
+    def _problems(
+        self, resource: Resource, obj: Obj, old: Obj | None, *, whole: bool
+    ) -> tuple[Obj, list[FieldProblem]]:
+        problems = list(validation.metadata_problems(resource, obj))
         if resource.custom is not None:
             schema = resource.custom.schema
             clean, _ = schemas.pruned(obj, schema)
@@ -272,9 +287,7 @@ class Registry:
             problems += validation.kind_problems(resource, obj)
             if old is not None and not problems:
                 problems += validation.change_problems(resource, old, obj)
-        if problems:
-            raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), problems)
-        return obj
+        return obj, problems
 
     def _finalizers_for(self, resource: Resource, obj: Obj, how: Deletion) -> Sequence[str]:
         finalizers = [f for f in obj["metadata"].get("finalizers") or [] if f not in {FOREGROUND, ORPHAN}]

@@ -55,6 +55,8 @@ def _prune(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str],
     result: Obj = {}
     for name, item in value.items():
         inner = f"{path}.{name}" if path else name
+        if item is None and name in properties and not properties[name].get("nullable"):
+            continue
         if embedded and name in _EVERY_OBJECT:
             result[name] = item
         elif name in properties or isinstance(more, dict):

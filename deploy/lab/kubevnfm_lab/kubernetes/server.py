@@ -11,7 +11,7 @@ from aiohttp import web
 from kubevnfm_lab.kubernetes import discovery, openapi
 from kubevnfm_lab.kubernetes.errors import ApiError, method_not_allowed, not_served, of_fault
 from kubevnfm_lab.kubernetes.evictions import Evictions
-from kubevnfm_lab.kubernetes.objects import Obj
+from kubevnfm_lab.kubernetes.objects import Obj, at
 from kubevnfm_lab.kubernetes.paths import RequestInfo, request_info
 from kubevnfm_lab.kubernetes.podlogs import pod_log
 from kubevnfm_lab.kubernetes.rbac import Attempt, Rbac
@@ -75,6 +75,11 @@ class ApiServer:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    @property
+    def open_watches(self) -> int:
+        """How many watches clients hold at the moment."""
+        return len(self._watches)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         info = request_info(request.method, request.raw_path.partition("?")[0], request.query)
@@ -181,7 +186,7 @@ class ApiServer:
             case ("token", "create"):
                 return self._reviews.request_token(target.key, body if isinstance(body, dict) else {}), 201
             case ("eviction", "create"):
-                return self._evictions.evict(target, read_deletion({}, (body or {}).get("deleteOptions"))), 201
+                return self._evictions.evict(target, read_deletion({}, at(body, "deleteOptions"))), 201
             case ("log", "get"):
                 return pod_log(self._verbs.get(target), request.query), 200
             case ("status" | "finalize" | "approval", "get"):

@@ -78,7 +78,8 @@ class Store:
     def list(self, resource: str, namespace: str = "") -> Sequence[Obj]:
         """Return the objects of a resource in the order of their keys; an empty namespace means all."""
         objects = self._shelves[resource].objects
-        return [objects[key] for key in sorted(objects) if not namespace or key.namespace == namespace]
+        wanted = [key for key in objects if not namespace or key.namespace == namespace]
+        return [objects[key] for key in sorted(wanted)]
 
     def resources_with_objects(self) -> Iterable[str]:
         """Return the names of the resources that hold any object."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_lab.kubernetes.errors import (
-    ApiError,
     FieldProblem,
     bad_request,
     duplicate,
@@ -78,6 +77,10 @@ def metadata_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
     else:
         yield from _name_problems(resource, str(name))
     yield from _label_problems(metadata.get("labels"), "metadata.labels")
+    for owner in metadata.get("ownerReferences") or []:
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield wrong(f"metadata.ownerReferences.{field}", owner.get(field, ""), "must not be empty")
     for key in metadata.get("annotations") or {}:
         if not _QUALIFIED.match(key.rpartition("/")[2]):
             yield wrong(
@@ -95,50 +98,14 @@ def _label_problems(labels: Any, field: str) -> Iterator[FieldProblem]:
             yield wrong(field, value, _VALUE_TEXT)
 
 
-def check_types(resource: Resource, obj: Obj) -> None:
-    """Refuse values that Kubernetes' own decoder cannot read.
-
-    Raises: ApiError 400 naming the field, as the decoder does before any validation.
-    """
-
-    def refuse(field: str, value: Any, wanted: str) -> ApiError:
-        found = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
-        return bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
-            f"unmarshal {found.get(type(value), 'null')} into Go struct field {resource.kind}.{field} of type {wanted}"
-        )
-
-    for field in ("metadata.labels", "metadata.annotations", "data", "stringData"):
-        if field.endswith("ata") and (resource.group or resource.plural not in {"configmaps", "secrets"}):
-            continue
-        values = at(obj, *field.split("."))
-        if values is not None and not isinstance(values, dict):
-            raise refuse(field, values, "map[string]string")
-        for value in (values or {}).values():
-            if not isinstance(value, str):
-                raise refuse(field, value, "string")
-    if resource.custom is not None:
-        return
-    spec = obj.get("spec")
-    if spec is not None and not isinstance(spec, dict):
-        raise refuse("spec", spec, f"v1.{resource.kind}Spec")
-    for field in ("replicas", "minReplicas", "maxReplicas", "completions", "parallelism", "backoffLimit"):
-        value = at(obj, "spec", field)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise refuse(f"spec.{field}", value, "int32")
-    for pod_spec in filter(None, (at(obj, "spec", "template", "spec"), spec if resource.kind == "Pod" else None)):
-        for container in pod_spec.get("containers") or []:
-            for variable in container.get("env") or []:
-                value = variable.get("value")
-                if value is not None and not isinstance(value, str):
-                    raise refuse("spec.containers.env.value", value, "string")
-
-
 def _pod_spec_problems(spec: Any, field: str) -> Iterator[FieldProblem]:
     if not isinstance(spec, dict) or not spec.get("containers"):
         yield required(f"{field}.containers")
         return
     names: set[str] = set()
+    for index, volume in enumerate(spec.get("volumes") or []):
+        if not volume.get("name"):
+            yield required(f"{field}.volumes[{index}].name")
     volumes = {volume.get("name") for volume in spec.get("volumes") or []}
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or []):
@@ -211,6 +178,53 @@ def _workload(obj: Obj) -> Iterator[FieldProblem]:
     policy = at(template, "spec", "restartPolicy")
     if policy in {"OnFailure", "Never"}:
         yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+_PERCENTAGE: Final = re.compile(r"^[0-9]+%$")
+
+
+def _deployment(obj: Obj) -> Iterator[FieldProblem]:
+    yield from _workload(obj)
+    strategy = at(obj, "spec", "strategy") or {}
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind not in {None, "Recreate", "RollingUpdate"}:
+        yield unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate"))
+    if kind == "Recreate" and rolling is not None:
+        why = "may not be specified when strategy `type` is 'Recreate'"
+        yield field_forbidden("spec.strategy.rollingUpdate", why)
+    for field, value in (rolling or {}).items():
+        yield from _share_problems(value, f"spec.strategy.rollingUpdate.{field}")
+
+
+def _share_problems(value: Any, field: str) -> Iterator[FieldProblem]:
+    if isinstance(value, str) and not _PERCENTAGE.match(value):
+        yield wrong(field, value, "a valid percent string must be a numeric string followed by an ending '%'")
+    elif not isinstance(value, str | int) or isinstance(value, bool):
+        yield wrong(field, value, "an integer or a percentage was expected")
+    elif isinstance(value, int) and value < 0:
+        yield wrong(field, value, "must be greater than or equal to 0")
+
+
+def _daemon_set(obj: Obj) -> Iterator[FieldProblem]:
+    yield from _workload(obj)
+    for field, value in (at(obj, "spec", "updateStrategy", "rollingUpdate") or {}).items():
+        yield from _share_problems(value, f"spec.updateStrategy.rollingUpdate.{field}")
+
+
+def _stateful_set(obj: Obj) -> Iterator[FieldProblem]:
+    yield from _workload(obj)
+    for index, claim in enumerate(at(obj, "spec", "volumeClaimTemplates") or []):
+        if not at(claim, "metadata", "name"):
+            yield required(f"spec.volumeClaimTemplates[{index}].metadata.name")
+
+
+def _budget(obj: Obj) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        yield wrong("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+    for field in ("minAvailable", "maxUnavailable"):
+        if spec.get(field) is not None:
+            yield from _share_problems(spec[field], f"spec.{field}")
 
 
 def _job(obj: Obj) -> Iterator[FieldProblem]:
@@ -358,19 +372,22 @@ def _definition(obj: Obj) -> Iterator[FieldProblem]:
             "must have exactly one version marked as storage version",
         )
     for index, version in enumerate(versions):
+        if not version.get("name"):
+            yield required(f"spec.versions[{index}].name")
         if at(version, "schema", "openAPIV3Schema") is None:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
 
 
 _RULES: Final[Mapping[str, Callable[[Obj], Iterator[FieldProblem]]]] = {
     "pods": _pod,
-    "deployments.apps": _workload,
+    "deployments.apps": _deployment,
     "replicasets.apps": _workload,
-    "statefulsets.apps": _workload,
-    "daemonsets.apps": _workload,
+    "statefulsets.apps": _stateful_set,
+    "daemonsets.apps": _daemon_set,
     "jobs.batch": _job,
     "cronjobs.batch": _cron_job,
     "services": _service,
+    "poddisruptionbudgets.policy": _budget,
     "secrets": _secret,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import yaml
 
-from kubevnfm_lab.kubernetes import schemas, validation
+from kubevnfm_lab.kubernetes import schemas
+from kubevnfm_lab.kubernetes.decoding import check_types
 from kubevnfm_lab.kubernetes.errors import (
     bad_request,
     expired,
@@ -24,7 +25,7 @@ from kubevnfm_lab.kubernetes.errors import (
     unsupported_media_type,
     wrong,
 )
-from kubevnfm_lab.kubernetes.objects import Key, Obj, copy_of, key_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, copy_of, key_of, without_nulls
 from kubevnfm_lab.kubernetes.ownership import apply
 from kubevnfm_lab.kubernetes.patches import json_patch, merge_patch, strategic_merge
 from kubevnfm_lab.kubernetes.registry import Deletion, Registry, require_name
@@ -110,6 +111,9 @@ def read_object(value: Any, target: Target, *, api_version: str = "", kind: str 
             f"the API version in the data ({obj['apiVersion']}, Kind={obj['kind']}) does not match the expected API "
             f"version ({wanted_version}, Kind={wanted_kind})"
         )
+    if target.resource.custom is None:
+        # Kubernetes' typed decoder knows no null: generated manifests carry ``creationTimestamp: null`` everywhere.
+        obj = without_nulls(obj)
     obj["metadata"] = obj.get("metadata") or {}
     if not isinstance(obj["metadata"], dict):
         raise bad_request("metadata: a map was expected")
@@ -147,7 +151,7 @@ class Verbs:
         if start:
             after = _read_continue(start)
             found = [obj for obj in found if key_of(obj) > after]
-        limit = int(query.get("limit") or 0)
+        limit = _number(query.get("limit") or 0, "limit")
         if 0 < limit < len(found):
             metadata |= {"continue": _continue(key_of(found[limit - 1])), "remainingItemCount": len(found) - limit}
             found = found[:limit]
@@ -231,7 +235,7 @@ class Verbs:
         if metadata.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         require_name(resource, config, target.key)
-        validation.check_types(resource, config)
+        check_types(resource, config)
         self._check_fields(resource, config, options)
         stored = self._registry.store.get(resource.store_name, target.key)
         if stored is None and (target.subresource or metadata.get("uid") or metadata.get("resourceVersion")):
@@ -291,14 +295,23 @@ def read_deletion(query: Mapping[str, str], value: Any) -> Deletion:
     if orphan is not None and not policy:
         policy = "Orphan" if orphan else "Background"
     grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-    preconditions = body.get("preconditions") or {}
+    preconditions = body.get("preconditions")
+    if not isinstance(preconditions, dict):
+        preconditions = {}
     return Deletion(
         policy=policy,
-        grace_s=None if grace in {None, ""} else int(grace),
+        grace_s=None if grace is None or grace == "" else _number(grace, "gracePeriodSeconds"),
         uid=preconditions.get("uid") or "",
         resource_version=preconditions.get("resourceVersion") or "",
         dry_run=body.get("dryRun") == ["All"] or query.get("dryRun") == "All",
     )
+
+
+def _number(value: Any, name: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise bad_request(f"{name}: a number was expected, got {value!r}") from error
 
 
 def _continue(key: Key) -> str:

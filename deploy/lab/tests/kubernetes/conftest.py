@@ -133,9 +133,14 @@ async def clusters(faults: FaultBook, ledger: CallLedger) -> AsyncIterator[LabCl
 
 
 @pytest.fixture
-async def cluster(clusters: LabClusters) -> LabCluster:
+def address() -> str:
+    """A loopback address that no other test uses."""
+    return next(_addresses)
+
+
+@pytest.fixture
+async def cluster(clusters: LabClusters, address: str) -> LabCluster:
     """One control plane and one worker."""
-    address = next(_addresses)
     cluster = await clusters.create(
         address=address, version="v1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12", san=("cluster.test",)
     )

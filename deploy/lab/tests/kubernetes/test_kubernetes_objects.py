@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubevnfm_lab.kubernetes import LabCluster
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -143,6 +145,54 @@ async def test_a_value_of_the_wrong_type_is_a_bad_request(api: Any, a_deployment
     assert (
         "cannot unmarshal string into Go struct field Deployment.spec.replicas of type int32" in answer.body["message"]
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.labels", {"a": 1}),
+        ("metadata.labels", "a"),
+        ("metadata.ownerReferences", {}),
+        ("spec", []),
+        ("spec.template", "x"),
+        ("spec.template.spec.containers", {"name": "a"}),
+        ("spec.template.spec.containers", ["a"]),
+        ("spec.selector", []),
+        ("spec.strategy", "RollingUpdate"),
+    ],
+)
+async def test_a_body_of_the_wrong_form_is_refused_and_harms_nothing(
+    api: Any, a_deployment: Callable[..., Any], path: str, value: Any
+) -> None:
+    body = a_deployment()
+    *parents, last = path.split(".")
+    node = body
+    for name in parents:
+        node = node[name]
+    node[last] = value
+    assert (await api.call("POST", DEPLOYMENTS, body)).code == 400
+    assert (await api.apply(f"{DEPLOYMENTS}/web", body)).code == 400
+    assert (await api.get(DEPLOYMENTS))["items"] == []
+
+
+async def test_fields_that_are_null_count_as_left_out(api: Any, a_deployment: Callable[..., Any]) -> None:
+    body = a_deployment()
+    body["metadata"]["creationTimestamp"] = None
+    body["spec"]["template"]["metadata"]["creationTimestamp"] = None
+    made = (await api.apply(f"{DEPLOYMENTS}/web", body)).body
+    assert made["metadata"]["creationTimestamp"]
+    assert "creationTimestamp" not in made["spec"]["template"]["metadata"]
+
+
+async def test_a_client_that_hangs_up_leaves_no_watch_behind(api: Any, cluster: LabCluster) -> None:
+    before = cluster.open_watches
+    watch = api.watch(MAPS)
+    await anext(watch)  # kube-root-ca.crt
+    assert cluster.open_watches == before + 1
+    await watch.aclose()
+    async with asyncio.timeout(5):
+        while cluster.open_watches != before:
+            await api.get("/version")  # gives the server its turn
 
 
 async def test_an_immutable_field_stays(api: Any, a_deployment: Callable[..., Any]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import pytest
-from kubevnfm_lab.faults import FaultBook
-from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"
@@ -174,6 +176,31 @@ async def test_a_daemon_set_follows_the_nodes(api: Any, cluster: LabCluster) -> 
     await api.until(sets, "agent", lambda s: s["status"].get("numberAvailable") == 3)
     pods = (await api.get(PODS))["items"]
     assert {p["spec"]["nodeName"] for p in pods} == {"master", "worker", "late"}
+
+
+async def test_pods_left_behind_are_taken_over_by_a_new_owner(api: Any, a_deployment: Callable[..., Any]) -> None:
+    await api.post(f"{APPS}/deployments", a_deployment())
+    await api.until(f"{APPS}/deployments", "web", rolled_out)
+    before = {p["metadata"]["uid"] for p in (await api.get(PODS))["items"]}
+    await api.delete(f"{APPS}/deployments/web", {"propagationPolicy": "Orphan"})
+    await api.until_gone(f"{APPS}/deployments", "web")
+    await api.post(f"{APPS}/deployments", a_deployment())
+    await api.until(f"{APPS}/deployments", "web", rolled_out)
+    assert {p["metadata"]["uid"] for p in (await api.get(PODS))["items"]} == before
+
+
+async def test_what_takes_its_time_takes_the_delay_told(faults: FaultBook, ledger: CallLedger, address: str) -> None:
+    clusters = LabClusters(faults=faults, ledger=ledger, controller_delay_s=3600.0)
+    cluster = await clusters.create(
+        address=address, version="1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
+    )
+    await cluster.add_node("worker", address="127.0.0.9", control_plane=False)
+    async with aiohttp.ClientSession() as session:
+        tls = ssl.create_default_context(cadata=cluster.ca_pem)
+        headers = {"Authorization": f"Bearer {cluster.admin_token}"}
+        async with session.get(f"{cluster.endpoint}/api/v1/nodes/worker", ssl=tls, headers=headers) as response:
+            assert "conditions" not in (await response.json())["status"]
+    await clusters.close()
 
 
 async def test_a_job_completes(api: Any) -> None:

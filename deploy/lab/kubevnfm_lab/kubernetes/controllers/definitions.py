@@ -83,7 +83,7 @@ class Definitions:
                 )
             else:
                 status["acceptedNames"] = obj["spec"]["names"]
-                stored = [version["name"] for version in obj["spec"]["versions"] if version["storage"]]
+                stored = [version["name"] for version in obj["spec"]["versions"] if version.get("storage")]
                 before = status.get("storedVersions") or []
                 status["storedVersions"] = [*before, *(name for name in stored if name not in before)]
             status["conditions"] = conditions
@@ -145,7 +145,7 @@ class Definitions:
 def resources_of(definition: Obj) -> list[Resource]:
     """Return what a definition serves, a resource per version; the storage version too where it is not served."""
     spec, names = definition["spec"], definition["spec"]["names"]
-    storage = next(version["name"] for version in spec["versions"] if version["storage"])
+    storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
     resources = []
     for version in spec["versions"]:
         if not version.get("served"):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, its_controller, itself
-from kubevnfm_lab.kubernetes.controllers.pods import template_hash
+from kubevnfm_lab.kubernetes.controllers.pods import adopt, template_hash
 from kubevnfm_lab.kubernetes.errors import ApiError
 from kubevnfm_lab.kubernetes.objects import (
     Key,
@@ -74,6 +74,8 @@ class Deployments:
         name = self._set_name(deployment)
         revisions = [int(annotations_of(s).get(_REVISION, "0")) for s in self._sets(deployment)]
         found = self._plane.store.get(_SETS, Key(metadata["namespace"], name))
+        if found is not None and controller_of(found) is None:
+            adopt(self._plane, deployment, _SETS, found)
         if found is not None and int(annotations_of(found).get(_REVISION, "0")) == max(revisions, default=0):
             return found
         revision = str(max(revisions, default=0) + 1)

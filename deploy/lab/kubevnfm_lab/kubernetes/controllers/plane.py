@@ -113,12 +113,15 @@ class ControlPlane:
 
     def _take_turn(self) -> None:
         self._turn = None
-        for _ in range(min(_TURN, len(self._queue))):
-            controller, key = next(iter(self._queue))
-            del self._queue[controller, key]
-            controller.reconcile(key)
-        if self._queue and self._turn is None:
-            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+        try:
+            for _ in range(min(_TURN, len(self._queue))):
+                controller, key = next(iter(self._queue))
+                del self._queue[controller, key]
+                controller.reconcile(key)
+        finally:
+            # A controller that fails on one object (the loop reports it) holds up nothing else.
+            if self._queue and self._turn is None:
+                self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
 
     def resource(self, name: str) -> Resource:
         """Return the preferred version of a built-in resource."""

@@ -19,6 +19,8 @@ from kubevnfm_lab.kubernetes.objects import (
     controller_reference,
     copy_of,
     is_terminating,
+    key_of,
+    owner_references,
 )
 
 _HASH_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -80,6 +82,15 @@ def new_pod(owner: Obj, *, labels: Mapping[str, str] | None = None, template: Ob
     if metadata.get("annotations"):
         made["annotations"] = dict(metadata["annotations"])
     return {"metadata": made, "spec": copy_of(template["spec"])}
+
+
+def adopt(plane: ControlPlane, owner: Obj, resource: str, orphan: Obj) -> None:
+    """Make the owner the controller of an object that has none."""
+
+    def take(obj: Obj) -> None:
+        obj["metadata"]["ownerReferences"] = [*owner_references(obj), controller_reference(owner)]
+
+    plane.registry.change(resource, key_of(orphan), take)
 
 
 def create_pod(plane: ControlPlane, owner: Obj, pod: Obj, *, component: str) -> ApiError | None:

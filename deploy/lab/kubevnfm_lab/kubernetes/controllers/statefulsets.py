@@ -7,6 +7,7 @@ from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, its_controller, itself
 from kubevnfm_lab.kubernetes.controllers.pods import (
+    adopt,
     create_pod,
     delete_pod,
     is_available,
@@ -20,6 +21,7 @@ from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
     at,
+    controller_of,
     controller_reference,
     copy_of,
     is_terminating,
@@ -74,7 +76,7 @@ class StatefulSets:
         for number in numbers:
             pod = pods.get(number)
             if pod is None:
-                self._make(stateful_set, number)
+                self._make_or_adopt(stateful_set, number)
             elif at(pod, "status", "phase") in {"Succeeded", "Failed"} and not is_terminating(pod):
                 delete_pod(self._plane, stateful_set, pod, component=_COMPONENT)
             elif is_ready(pod) and not is_terminating(pod):
@@ -101,6 +103,14 @@ class StatefulSets:
                 return
             if is_terminating(pod) or not is_ready(pod):
                 return
+
+    def _make_or_adopt(self, stateful_set: Obj, number: int) -> None:
+        metadata = stateful_set["metadata"]
+        there = self._plane.store.get("pods", Key(metadata["namespace"], f"{metadata['name']}-{number}"))
+        if there is None:
+            self._make(stateful_set, number)
+        elif controller_of(there) is None and not is_terminating(there):
+            adopt(self._plane, stateful_set, "pods", there)
 
     def _make(self, stateful_set: Obj, number: int) -> None:
         spec, metadata = stateful_set["spec"], stateful_set["metadata"]
