@@ -64,7 +64,7 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     """Return the package, its structure, its index and every digest in it checked.
 
     Raises: PackageRefused with the file and the rule that it breaks.
-    Source: SOL004 V2.6.1 clause 4 (structure), 5 (digests); api.md 7.2.
+    Source: SOL004 (structure, digests); api.md 7.2.
     """
     limits = limits or Limits()
     try:

@@ -77,7 +77,7 @@ def locate(files: PackageFiles, reference: str, *, beside: str) -> str | None:
     """Return the path of the file that ``reference`` (in the file ``beside``) points to; None if there is none.
 
     Tacker's v1 packages count from the package's root, v2 packages and TOSCA from the folder of the file that refers:
-    the latter is tried first because it is the standard (TOSCA Simple Profile 1.2, clause 3.5.8).
+    the latter is tried first because it is the standard (TOSCA Simple Profile, import definition).
     """
     reference = reference.strip()
     if not reference or reference.startswith("/") or "\\" in reference:

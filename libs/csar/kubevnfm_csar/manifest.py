@@ -1,6 +1,6 @@
 """TOSCA-Metadata/TOSCA.meta and the ETSI manifest: where the VNFD starts, and the digests of the files.
 
-Source: TOSCA Simple Profile 1.2 clause 6.2, SOL004 V2.6.1 clauses 4.2 and 5.
+Source: TOSCA Simple Profile (TOSCA meta file), SOL004 (manifest).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubevnfm_csar.files import PackageFiles, locate, read_text
 
 META: Final = "TOSCA-Metadata/TOSCA.meta"
 HASH_NAMES: Final = {"SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
-"""hashlib's name by the manifest's (SOL004 5.2, IANA's registry of hash names)."""
+"""hashlib's name by the manifest's (SOL004, IANA's registry of hash names)."""
 _LINE: Final = re.compile(r"^\s*([A-Za-z0-9_.-]+)\s*:\s*(.*?)\s*$")
 _URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
@@ -54,6 +54,13 @@ def read_index(files: PackageFiles) -> Index:
     """
     if META in files.names():
         return _from_meta(files)
+    entry, manifest = _root_files(files)
+    listed, external = _from_manifest(files, manifest)
+    return Index(path=manifest, entry=entry, manifest=manifest, listed=listed, external=external)
+
+
+def _root_files(files: PackageFiles) -> tuple[str, str]:
+    """Return VNFD and manifest of a package without TOSCA-Metadata: one of each in the root."""
     manifests = sorted(name for name in files.names() if "/" not in name and name.endswith(".mf"))
     if len(manifests) != 1:
         raise PackageRefused(
@@ -62,8 +69,7 @@ def read_index(files: PackageFiles) -> Index:
     roots = sorted(name for name in files.names() if "/" not in name and name.endswith((".yaml", ".yml")))
     if len(roots) != 1:
         raise PackageRefused(f"without {META} the root holds exactly one YAML file, the VNFD; {len(roots)} found")
-    listed, external = _from_manifest(files, manifests[0])
-    return Index(path=manifests[0], entry=roots[0], manifest=manifests[0], listed=listed, external=external)
+    return roots[0], manifests[0]
 
 
 def read_entry(files: PackageFiles) -> str:
@@ -71,9 +77,7 @@ def read_entry(files: PackageFiles) -> str:
 
     Raises: PackageRefused as ``read_index``.
     """
-    if META in files.names():
-        return _head(files)[0]
-    return read_index(files).entry
+    return _head(files)[0] if META in files.names() else _root_files(files)[0]
 
 
 def _head(files: PackageFiles) -> tuple[str, str | None, list[dict[str, str]]]:

@@ -28,7 +28,7 @@ class Checksum(Part):
 
 
 class SoftwareImage(Part):
-    """A disk or container image (SOL001 6.8.2, ``sw_image_data``)."""
+    """A disk or container image (SOL001 ``sw_image_data``)."""
 
     image_id: str
     """The node (VDU or storage) that it belongs to: SOL005's id of the software image."""
@@ -74,7 +74,7 @@ class Vdu(Part):
 
 
 class Storage(Part):
-    """A virtual storage (SOL001 6.8.4 to 6.8.6)."""
+    """A virtual storage (SOL001 ``Vdu.VirtualBlockStorage`` and its like)."""
 
     storage_id: str
     kind: Literal["block", "object", "file"] = "block"

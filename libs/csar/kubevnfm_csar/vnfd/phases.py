@@ -62,7 +62,7 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
 
 
 def _artifact(topology: Topology, artifacts: Mapping[str, Any], name: str, *, phase: str) -> str:
-    """Return the file of an artifact; a name that is no artifact may be the file itself (TOSCA 1.2, 3.6.17)."""
+    """Return the file of an artifact; a name that is no artifact may be the file itself (TOSCA, operation definition)."""
     where = f"Vnflcm.{phase}: {name}"
     artifact = artifacts.get(name)
     if artifact is None:

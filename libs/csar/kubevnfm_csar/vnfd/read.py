@@ -18,7 +18,7 @@ from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
 from kubevnfm_csar.vnfd.values import resolve, text
 
 _AUTOMATION: Final = {"is_autoscale_enabled": "isAutoscaleEnabled", "is_autoheal_enabled": "isAutohealEnabled"}
-"""SOL003 5.5.2.2 spells these two of vnfConfigurableProperties in camel case."""
+"""SOL003 spells these two of vnfConfigurableProperties in camel case."""
 
 
 def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
@@ -76,7 +76,7 @@ def _topologies(files: PackageFiles, templates: Templates) -> dict[str, Topology
 def _flavour_topologies(topologies: Mapping[str, Topology], entry: str) -> dict[str, Topology]:
     """Return the template of each flavour: those with substitution_mappings for one, else the entry file as the only.
 
-    SOL001 6.11 puts each flavour of several into a file of its own and lets a VNFD of one flavour be one file, whose
+    SOL001 puts each flavour of several into a file of its own and lets a VNFD of one flavour be one file, whose
     VNF node then carries the flavour's name.
     """
     found: dict[str, Topology] = {}
@@ -180,7 +180,7 @@ def _check_references(flavour: Flavour, topology: Topology) -> None:
 
 
 def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:
-    """Return what the VNF node sets, over what the types of these properties bring (SOL001 6.8.1.3)."""
+    """Return what the VNF node sets, over what the types of these properties bring."""
     if vnf is None:
         return InitialValues()
     definitions = topology.tree.properties(vnf.type)

@@ -14,7 +14,7 @@ _FACTOR: Final = {
     "b": 1, "kb": 1000, "kib": 1024, "mb": 1000**2, "mib": 1024**2,
     "gb": 1000**3, "gib": 1024**3, "tb": 1000**4, "tib": 1024**4,
 }  # fmt: skip
-"""Bytes by unit, case ignored (TOSCA Simple Profile 1.2 clause 3.3.6.4)."""
+"""Bytes by unit, case ignored (TOSCA Simple Profile, scalar-unit.size)."""
 
 
 def resolve(value: Any, inputs: Mapping[str, Any]) -> Any:
