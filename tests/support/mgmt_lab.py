@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import aiohttp
 from kubevnfm_events import Event
-from kubevnfm_events.common import PackageRef
+from kubevnfm_events.common import ClusterAccess, PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskProgressed
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.ids import new_id
@@ -31,6 +33,7 @@ from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.driver import Drivers
 from kubevnfm_mgmt_executor.domain.kubernetes.driver import NAMES, KubernetesDriver
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
+from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
@@ -67,6 +70,7 @@ class MgmtLab:
     ring: KeyRing
     instance_id: str = field(default_factory=new_id)
     news: list[TaskProgressed] = field(default_factory=list)
+    _told: asyncio.Event = field(default_factory=asyncio.Event)
     subnet: int = field(default_factory=lambda: next(_subnets))
 
     @classmethod
@@ -82,6 +86,8 @@ class MgmtLab:
             ) as machines,
             SqliteStore.open(folder / "store.db") as store,
         ):
+            for collection, indexes in INDEXES.items():
+                await store.ensure_indexes(collection, indexes)
             keys, logs = StoredHostKeys(store, clock), StoredOutputLog(store)
             packages, ring = OneFolder(SAMPLE), KeyRing([os.urandom(32)])
             handlers = MgmtHandlers(
@@ -99,7 +105,7 @@ class MgmtLab:
                 faults.clear()
                 await clusters.close()
 
-    async def boot(self, role: str, octet: int, *, host: str | None = None) -> ManagedNode:
+    async def boot(self, role: Literal["master", "worker"], octet: int, *, host: str | None = None) -> ManagedNode:
         """Start a machine whose address ends in ``octet``."""
         # A network of its own for each test and process, so that tests may run side by side.
         address = IPv4Address(f"127.{60 + os.getpid() % 100}.{(os.getpid() // 100 + 7 * self.subnet) % 250}.{octet}")
@@ -109,7 +115,7 @@ class MgmtLab:
         )
         return ManagedNode(
             vnfc_id=f"vnfc-{server_id}",
-            role=role,  # type: ignore[arg-type]  # tests name real roles
+            role=role,
             ssh_address=str(address),
             nic_address=str(address),
             subnet_cidr=f"{address}/32",
@@ -123,7 +129,11 @@ class MgmtLab:
         return [master, *[await self.boot("worker", 20 + n, host=f"compute-{n // 2}") for n in range(workers)]]
 
     def command(
-        self, nodes: Sequence[ManagedNode], *, phase: Phase = "instantiate_end", changes: Mapping[str, Any] | None = None
+        self,
+        nodes: Sequence[ManagedNode],
+        *,
+        phase: Phase = "instantiate_end",
+        changes: Mapping[str, Any] | None = None,
     ) -> RunPhase:
         """Return the command for the nodes; ``changes`` go into k8s_cluster_installation_param."""
         given: dict[str, Any] = {
@@ -149,6 +159,7 @@ class MgmtLab:
         async def tell(event: Event) -> None:
             assert isinstance(event, TaskProgressed)
             self.news.append(event)
+            self._told.set()
 
         return StepContext(
             message_id=message,
@@ -171,19 +182,69 @@ class MgmtLab:
     async def run_until(self, command: RunPhase, task: str, node: str, **context: Any) -> None:
         """Start the phase and kill it once a task has begun on a node."""
         work = asyncio.create_task(self.handlers.run_phase(command, self.context(**context)))
-        begun = asyncio.create_task(self._begun(task, node))
+        begun = asyncio.create_task(self.begun(task, node))
         await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED, timeout=60)
         assert begun.done(), f"{task} on {node} did not begin: {work}"
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
 
-    async def _begun(self, task: str, node: str) -> None:
-        while not any((news.task, news.node, news.state) == (task, node, "started") for news in self.news):
-            await asyncio.sleep(0.005)
+    async def begun(self, task: str, node: str) -> None:
+        """Return once a task has been told to have started on a node."""
+        await self.told(lambda: any((n.task, n.node, n.state) == (task, node, "started") for n in self.news))
+
+    async def told(self, is_so: Callable[[], bool]) -> None:
+        """Return once something is so, looking after each piece of news."""
+        while not is_so():
+            self._told.clear()
+            await self._told.wait()
+
+    async def running(self, node: ManagedNode, program: str) -> None:
+        """Return once a stand-in program was started on a node."""
+        while not self.calls(node, program):  # noqa: ASYNC110  # the lab counts, it does not tell
+            await asyncio.sleep(0.01)
 
     def machine(self, node: ManagedNode) -> Machine:
         """Return the lab's machine behind a node."""
         return next(machine for machine in self.machines.all() if machine.spec.machine_id == node.server_id)
+
+    def name(self, node: ManagedNode) -> str:
+        """Return the node's host name."""
+        return f"{node.role}{node.nic_address.rpartition('.')[2]}"
+
+    def finished(self) -> set[tuple[str, str]]:
+        """Return task and node of every task that was told to be done."""
+        return {(news.task, news.node) for news in self.news if news.state in ("finished", "skipped")}
+
+    def assert_done_once(self, nodes: Sequence[ManagedNode], finished: set[tuple[str, str]]) -> None:
+        """Fail when a machine was installed, joined or reset again although that task of it was finished."""
+        for node in nodes:
+            calls, name = self.machine(node).calls, self.name(node)
+            for task, program in (("prepare", "apt-get install"), ("join", "kubeadm join")):
+                if (task, name) in finished:
+                    assert calls[program] == 1, (name, program, calls[program])
+            if {("init", name), ("join", name)} & finished:
+                assert calls["kubeadm reset"] == 0, name
+
+    async def ask_api(self, access: ClusterAccess, path: str, *, method: str = "GET") -> Any:
+        """Ask the cluster's API with what the phase gave, the CA included."""
+        context = ssl.create_default_context(cadata=access.ssl_ca_cert)
+        headers = {"Authorization": f"Bearer {access.bearer_token.reveal(self.ring)}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.request(method, access.server + path, ssl=context) as response,
+        ):
+            response.raise_for_status()
+            return await response.json()
+
+    async def assert_ready(self, access: ClusterAccess, names: Sequence[str]) -> None:
+        """Fail when the cluster's nodes are not exactly these, all Ready."""
+        listed = await self.ask_api(access, "/api/v1/nodes")
+        ready = {
+            item["metadata"]["name"]
+            for item in listed["items"]
+            if any(c["type"] == "Ready" and c["status"] == "True" for c in item["status"]["conditions"])
+        }
+        assert ready == set(names)
 
     def calls(self, node: ManagedNode, program: str) -> int:
         """Return how often a stand-in ran on the node: ``kubeadm init``, ``apt-get install``."""

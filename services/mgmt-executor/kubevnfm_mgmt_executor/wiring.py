@@ -26,7 +26,7 @@ from kubevnfm_mgmt_executor.settings import Settings
 
 SERVICE = "mgmt-executor"
 LAYER = "Management driver"
-_INDEXES = {
+INDEXES = {
     journal.TASKS: journal.INDEXES,
     host_keys.HOST_KEYS: host_keys.INDEXES,
     node_logs.NODE_LOGS: node_logs.INDEXES,
@@ -48,7 +48,7 @@ async def mgmt_executor(
     settings: Settings, *, bus: MessageBus, store: DocumentStore, key_ring: KeyRing, packages: Packages
 ) -> AsyncIterator[MgmtExecutor]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
-    for collection, indexes in _INDEXES.items():
+    for collection, indexes in INDEXES.items():
         await store.ensure_indexes(collection, indexes)
     clock = SystemClock()
     keys = host_keys.StoredHostKeys(store, clock)

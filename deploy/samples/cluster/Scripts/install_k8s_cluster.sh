@@ -4,13 +4,12 @@
 # Makes one machine a node of a kubeadm cluster, one task a call. Every task looks first and does only what is missing,
 # so a call that was cut off is simply repeated.
 #
-#   bash install_k8s_cluster.sh <task> --params FILE [--result FILE] [--lifeline]
+#   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
 #
 # Tasks      on every node:  prepare  join (workers)
 #            on the master:  init  network  admin  token  revoke  label  verify
 # --params   shell assignments NAME='value', written by whoever calls (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
-# --lifeline end the task when standard input ends: no orphan goes on when the connection is lost
 #
 # Ubuntu 22.04 and 24.04; containerd; packages of the Kubernetes project's apt repository or of a mirror of it.
 # KUBEVNFM_SYSROOT stands before every system path (empty on a real machine).
@@ -587,16 +586,14 @@ task=${1:-}
 case $task in
   prepare | init | network | admin | token | revoke | join | label | verify) shift ;;
   *)
-    printf 'usage: %s prepare|init|network|admin|token|revoke|join|label|verify --params FILE [--result FILE] [--lifeline]\n' "$0" >&2
+    printf 'usage: %s prepare|init|network|admin|token|revoke|join|label|verify --params FILE [--result FILE]\n' "$0" >&2
     exit 64
     ;;
 esac
-lifeline=false
 while (($# > 0)); do
   case $1 in
     --params) params=${2:?--params: a file expected} && shift 2 ;;
     --result) result=${2:?--result: a file expected} && shift 2 ;;
-    --lifeline) lifeline=true && shift ;;
     *) die "unknown option $1" ;;
   esac
 done
@@ -623,17 +620,7 @@ if [[ -n $HTTP_PROXY_URL ]]; then export http_proxy=$HTTP_PROXY_URL; fi # curl r
 if [[ -n $HTTPS_PROXY_URL ]]; then export https_proxy=$HTTPS_PROXY_URL; fi
 if [[ -n $HTTP_PROXY_URL$HTTPS_PROXY_URL ]]; then export no_proxy=$NO_PROXY_LIST; fi
 
-exec 8<&0 </dev/null
-if $lifeline; then
-  # TERM to the whole process group: under timeout(1) that is this task with all it started, and nothing else.
-  {
-    while read -r _ <&8; do :; done
-    kill -TERM 0
-  } 9>&- >/dev/null 2>&1 &
-  readonly watcher=$!
-  trap 'kill "$watcher" 2>/dev/null || true' EXIT
-fi
-exec 8<&-
+exec </dev/null
 
 # A call whose connection was lost may still be ending: wait for it rather than work beside it.
 mkdir -p "$root/run"

@@ -36,6 +36,23 @@ KEEPALIVE_TRIES: Final = 4
 COMMAND_S: Final = 60.0
 """For the adapter's own small commands and file transfers."""
 TRANSFER_CHUNK: Final = 256 * 1024
+KILL_GRACE_S: Final = 10
+"""timeout(1) on the machine sends KILL this long after TERM."""
+TIMED_OUT: Final = 124
+"""timeout(1)'s exit code when it ended the command."""
+LIFELINE: Final = """exec 8<&0 </dev/null
+{ while read -r _ <&8; do :; done; kill -TERM 0; } >/dev/null 2>&1 &
+exec 8<&-
+"$@"
+code=$?
+kill "$!" 2>/dev/null
+exit "$code"
+"""
+"""Ends the command when its standard input ends, which it does with the channel or the connection.
+
+sshd kills nothing by itself, and its signals reach neither what runs under sudo nor a root login's commands. TERM goes
+to the process group: under timeout(1) that is the command with all it started, and nothing else.
+"""
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
 T = TypeVar("T")
@@ -171,12 +188,14 @@ class SshMachine:
     async def run(
         self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None = None, as_root: bool = False
     ) -> int | None:
-        """Run a command; cancelled or out of time, it is killed and its channel closed, which ends its input too."""
-        command = shlex.join([*self._as_root, *argv] if as_root else argv)
+        """Run a command under a lifeline and a deadline on the machine itself; both end all that it started."""
+        guarded = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:g}", "bash", "-c", LIFELINE, "bash", *argv]
+        command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
+        began = time.monotonic()
         async with self._translated(task):
             process = await self._connection.create_process(command, encoding=None)
         try:
-            async with asyncio.timeout(timeout_s), self._translated(task):
+            async with asyncio.timeout(timeout_s + 2 * KILL_GRACE_S), self._translated(task):
                 if as_root and self._sudo_reads_password:
                     process.stdin.write(f"{self._login.password}\n".encode())
                 async with asyncio.TaskGroup() as group:  # both at once, so that neither can fill its window and block
@@ -184,15 +203,17 @@ class SshMachine:
                     group.create_task(_drain(process.stderr, output))
                 await process.wait_closed()
         except TimeoutError as error:
-            raise CommandTimedOut(f"not done after {timeout_s:.0f} s and killed", node=self._node, task=task) from error
+            raise self._timed_out(task, timeout_s) from error
         finally:
-            if process.exit_status is None:
-                with suppress(OSError, asyncssh.Error):
-                    process.terminate()
             process.close()
-        if process.exit_status is None and process.exit_signal is None:
+        if process.exit_status is None:
             raise ConnectionLost("the session ended before the command did", node=self._node, task=task)
+        if process.exit_status == TIMED_OUT and time.monotonic() - began >= timeout_s:
+            raise self._timed_out(task, timeout_s)
         return process.exit_status if process.exit_signal is None else None
+
+    def _timed_out(self, task: str, timeout_s: float) -> CommandTimedOut:
+        return CommandTimedOut(f"task {task}: not done after {timeout_s:g} s, and killed", node=self._node, task=task)
 
     async def upload(self, folder: str, files: Mapping[str, bytes]) -> None:
         """Put the files there; each is read back and compared."""

@@ -13,17 +13,13 @@ from typing import Any, Final, TypeVar
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_mgmt_executor.domain.errors import CommandTimedOut, CommandUnsuccessful, ConnectionLost, NodeFailure
+from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog
 
 SESSION_TRIES: Final = 3
 """How often a task is begun again because its session broke; every task looks before it acts."""
-KILL_GRACE_S: Final = 10
-"""timeout(1) on the machine sends KILL this long after TERM."""
-TIMED_OUT: Final = 124
-"""timeout(1)'s exit code when it had to end the command."""
 RESULT_LIMIT: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
@@ -109,16 +105,10 @@ class NodeSession:
     ) -> Mapping[str, Any]:
         folder, params, result = self._files.folder, f"{task}.env", f"{task}.json"
         await machine.upload(folder, {params: assignments(values), result: b""})
-        argv = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:.0f}", "bash", f"{folder}/{self._files.script}"]
-        argv += [task, "--params", f"{folder}/{params}", "--result", f"{folder}/{result}", "--lifeline"]
-        exit_code, said = await self._run(machine, argv, task=task, timeout_s=timeout_s + 2 * KILL_GRACE_S)
+        argv = ["bash", f"{folder}/{self._files.script}", task]
+        argv += ["--params", f"{folder}/{params}", "--result", f"{folder}/{result}"]
+        exit_code, said = await self._run(machine, argv, task=task, timeout_s=timeout_s)
         answer = self._answer(await machine.read(f"{folder}/{result}", limit=RESULT_LIMIT), task)
-        if exit_code == TIMED_OUT and not answer:
-            raise CommandTimedOut(
-                f"task {task}: not done after {timeout_s:.0f} s; its last output: {said}",
-                node=self.address.node,
-                task=task,
-            )
         if exit_code != 0:
             raise CommandUnsuccessful(
                 node=self.address.node,

@@ -43,8 +43,8 @@ class Machine(Protocol):
     ) -> int | None:
         """Run a command; return its exit code, None if a signal ended it.
 
-        Its standard input stays open until it ends, is cancelled or runs out of time.
-        Raises CommandTimedOut; the command has been killed then, as it is when the caller is cancelled.
+        Its standard input is empty. It is killed, with all it started, when it runs out of time, when the caller is
+        cancelled and when the session breaks. Raises CommandTimedOut.
         """
         ...
 

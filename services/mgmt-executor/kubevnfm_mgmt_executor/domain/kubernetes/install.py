@@ -71,7 +71,13 @@ class ClusterInstall:
             tasks += [
                 self._task("reach", node, self._reach),
                 self._task("copy", node, self._copy, after=[("reach", self._cluster.name(node))]),
-                self._task("prepare", node, self._prepare, after=[("copy", self._cluster.name(node))], takes_slot=True),
+                self._task(
+                    "prepare",
+                    node,
+                    self._prepare,
+                    after=[("copy", self._cluster.name(node))],
+                    takes_slot=node is not master,  # all the others wait for the master
+                ),
             ]
         tasks += [
             self._task("init", master, self._init, after=[("prepare", m)]),

@@ -1,0 +1,414 @@
+"""Installing clusters on the lab's machines: real SSH, a real shell, the package's real script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+from kubevnfm_kit.errors import InvalidInput, Unprocessable, VnfmError
+from kubevnfm_lab.machines import MachineSettings
+from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
+from kubevnfm_mgmt_executor.domain.errors import (
+    CommandUnsuccessful,
+    DriverUnknown,
+    ForeignScript,
+    HostKeyChanged,
+    LoginRefused,
+    NodeUnreachable,
+    PhaseUnsupported,
+)
+from kubevnfm_store.query import Query
+from mgmt_lab import SAMPLE, MgmtLab
+
+STEPS = (
+    ("reach", "master10"),
+    ("copy", "worker20"),
+    ("prepare", "master10"),
+    ("prepare", "worker20"),
+    ("init", "master10"),
+    ("network", "master10"),
+    ("admin", "master10"),
+    ("token", "master10"),
+    ("join", "worker20"),
+    ("label", "master10"),
+    ("verify", "master10"),
+    ("revoke", "master10"),
+)
+
+
+async def test_a_cluster_of_one_master_and_workers_comes_up(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=3)
+    done = await lab.run(lab.command(nodes))
+
+    assert done.cluster is not None
+    assert done.cluster.server == f"https://{nodes[0].nic_address}:6443"
+    assert done.cluster.ssl_ca_cert_hash == public_key_hash(done.cluster.ssl_ca_cert)
+    assert done.cluster.kubernetes_version == "v1.31.4"
+    assert done.cluster.certificate_key is not None
+    assert len(done.cluster.certificate_key.reveal(lab.ring)) == 64
+    names = ["master10", "worker20", "worker21", "worker22"]
+    assert done.node_names == dict(zip([node.vnfc_id for node in nodes], names, strict=True))
+
+    cluster = lab.clusters.at(nodes[0].nic_address, 6443)
+    assert cluster is not None
+    assert cluster.ca_pem.strip() == done.cluster.ssl_ca_cert.strip()
+    listed = await lab.ask_api(done.cluster, "/api/v1/nodes")
+    labels = {item["metadata"]["name"]: item["metadata"]["labels"].get("CIS-node") for item in listed["items"]}
+    assert labels == {"master10": None, "worker20": "compute-0", "worker21": "compute-0", "worker22": "compute-1"}
+
+
+async def test_nodes_are_left_as_a_node_must_be_after_a_reboot(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    await lab.run(lab.command(nodes, changes={"proxy": {"http_proxy": "http://proxy.example:3128"}}))
+    root = lab.machine(nodes[1]).root
+    hosts = (root / "etc/hosts").read_text()
+    assert f"{nodes[0].nic_address} master10\n{nodes[1].nic_address} worker20\n# kubevnfm end" in hosts
+    assert "127.0.0.1 localhost" in hosts
+    assert (root / "etc/hostname").read_text().strip() == "worker20"
+    assert "# kubevnfm: /swap.img" in (root / "etc/fstab").read_text()
+    assert "br_netfilter" in (root / "etc/modules-load.d/kubevnfm.conf").read_text()
+    proxy = (root / "etc/systemd/system/containerd.service.d/kubevnfm-proxy.conf").read_text()
+    assert 'Environment="HTTP_PROXY=http://proxy.example:3128"' in proxy
+    assert "192.168.0.0/16" in proxy
+    await lab.machines.stop(nodes[1].server_id)
+    await lab.machines.start(nodes[1].server_id)
+    assert lab.machine(nodes[1]).kernel.swap_devices == []
+    assert lab.machine(nodes[1]).kernel.sysctl["net.ipv4.ip_forward"] == "1"
+
+
+async def test_nothing_of_ours_is_left_in_the_logins_home(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    await lab.run(lab.command(nodes))
+    for node in nodes:
+        assert not list((lab.machine(node).root / "home/ubuntu/.kubevnfm").glob("*"))
+
+
+async def test_join_tokens_are_revoked_after_the_joins(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=2)
+    done = await lab.run(lab.command(nodes))
+    assert lab.calls(nodes[0], "kubeadm token") == 2  # one made for all workers, and deleted
+    assert done.cluster is not None
+    secrets = await lab.ask_api(done.cluster, "/api/v1/namespaces/kube-system/secrets")
+    # kubeadm's own from the init lives ten minutes; ours is gone
+    tokens = [s for s in secrets["items"] if s["type"] == "bootstrap.kubernetes.io/token"]
+    assert len(tokens) <= 1
+
+
+@pytest.mark.parametrize(("task", "node"), STEPS, ids=[f"{task}-{node}" for task, node in STEPS])
+async def test_a_phase_that_is_killed_in_a_task_goes_on_and_does_nothing_twice(
+    lab: MgmtLab, task: str, node: str
+) -> None:
+    nodes = await lab.boot_cluster(workers=2)
+    command = lab.command(nodes)
+    await lab.run_until(command, task, node)
+    finished = lab.finished()
+    done = await lab.run(command, fencing=2)
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20", "worker21"])
+    lab.assert_done_once(nodes, finished)
+
+
+@pytest.mark.parametrize(
+    ("program", "node"),
+    [("apt-get install", "worker20"), ("kubeadm init", "master10"), ("kubeadm join", "worker20")],
+)
+async def test_a_phase_that_is_killed_while_a_program_runs_takes_what_is_left_away_and_goes_on(
+    lab: MgmtLab, program: str, node: str
+) -> None:
+    nodes = await lab.boot_cluster(workers=2)
+    machine = next(n for n in nodes if lab.name(n) == node)
+    command = lab.command(nodes)
+    lab.faults.add(part="program", verb=program, node=lab.machine(machine).name, effect="hang")
+    work = asyncio.create_task(lab.handlers.run_phase(command, lab.context()))
+    async with asyncio.timeout(20):
+        await lab.running(machine, program)
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    lab.faults.clear()
+    done = await lab.run(command, fencing=2)
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20", "worker21"])
+
+
+async def test_a_retry_leaves_machines_alone_that_are_ready(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=2)
+    command = lab.command(nodes)
+    lab.faults.add(
+        part="program",
+        verb="kubeadm join",
+        node=lab.machine(nodes[2]).name,
+        status=1,
+        message="couldn't validate the identity of the API Server",
+        times=1,
+    )
+    lab.faults.add(part="program", verb="kubeadm join", node=lab.machine(nodes[2]).name, effect="slow", seconds=1.0)
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(command)
+    assert (caught.value.node, caught.value.task) == ("worker21", "join")
+    lab.faults.clear()
+    await lab.run(command)  # so that worker20 has joined whatever the order was
+    before = {lab.name(node): dict(lab.machine(node).calls) for node in nodes}
+    lab.news.clear()
+    await lab.run(command, operation="op-2", message="m-2")
+    for node in nodes:
+        after = lab.machine(node).calls
+        for program in ("apt-get install", "apt-get update", "kubeadm join", "kubeadm reset", "systemctl restart"):
+            assert after[program] == before[lab.name(node)].get(program, 0), (lab.name(node), program)
+    states = {(news.task, news.node): news.state for news in lab.news}
+    for untouched in (("prepare", "master10"), ("init", "master10"), ("prepare", "worker21"), ("join", "worker21")):
+        assert states[untouched] == "skipped"
+    assert ("token", "master10") not in states  # nobody had to join
+
+
+async def test_a_failing_kubeadm_names_node_task_command_exit_code_and_last_lines(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    lab.faults.add(part="program", verb="kubeadm init", status=3, message="[ERROR Mem]: the system RAM is too small")
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(lab.command(nodes))
+    error = caught.value
+    assert (error.node, error.task, error.code, error.title, error.status) == (
+        "master10",
+        "init",
+        "mgmt-driver-failed",
+        "Management driver failed",
+        422,
+    )
+    for part in ("node master10", "task init", "kubeadm init", "exit code 3", "the system RAM is too small"):
+        assert part in str(error)
+    assert "the system RAM is too small" in await lab.log(node="master10")
+    (record,) = [s.body for s in await lab.store.find("tasks", Query()) if s.body["task"] == "init"]
+    assert record["state"] == "failed"
+    assert "exit code 3" in record["error"]
+
+
+async def test_a_wrong_password_ends_the_phase_at_once_and_names_the_node(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    changes = {"worker_node": {"username": "ubuntu", "password": "wrong-password"}, "x_timeouts": {"ssh_ready": 600}}
+    async with asyncio.timeout(15):
+        with pytest.raises(LoginRefused) as caught:
+            await lab.run(lab.command(nodes, changes=changes))
+    assert caught.value.node == "worker20"
+    assert "wrong-password" not in str(caught.value)
+
+
+async def test_a_machine_that_never_answers_is_named_when_the_time_is_over(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    await lab.machines.stop(nodes[1].server_id)
+    with pytest.raises(NodeUnreachable, match="node worker20: no SSH session with"):
+        await lab.run(lab.command(nodes, changes={"x_timeouts": {"ssh_ready": 1}}))
+
+
+async def test_a_machine_that_boots_slowly_is_waited_for(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    await lab.machines.stop(nodes[1].server_id)
+    work = asyncio.create_task(lab.run(lab.command(nodes)))
+    async with asyncio.timeout(20):
+        await lab.begun("admin", "master10")  # the master does not wait for the worker
+    await lab.machines.start(nodes[1].server_id)
+    assert (await work).cluster is not None
+
+
+async def test_a_changed_host_key_stops_the_phase_before_anything_is_sent(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    command = lab.command(nodes)
+    await lab.run_until(command, "prepare", "worker20")
+    machine = lab.machine(nodes[1])
+    await lab.machines.stop(nodes[1].server_id)
+    machine.host_key = asyncssh.generate_private_key("ssh-ed25519")
+    await lab.machines.start(nodes[1].server_id)
+    ran = machine.calls["ssh exec"]
+    with pytest.raises(HostKeyChanged) as caught:
+        await lab.run(command, fencing=2)
+    assert caught.value.node == "worker20"
+    assert not caught.value.retryable
+    assert machine.calls["ssh exec"] == ran
+
+
+async def test_a_rebuilt_machine_may_have_another_host_key(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    done = await lab.run(lab.command(nodes))
+    assert done.cluster is not None
+    await lab.machines.destroy(nodes[1].server_id)
+    rebuilt = await lab.boot("worker", 20)
+    assert rebuilt.vnfc_id != nodes[1].vnfc_id
+    await lab.ask_api(done.cluster, "/api/v1/nodes/worker20", method="DELETE")
+    await lab.run(lab.command([nodes[0], rebuilt]), operation="op-2", message="m-2")
+
+
+async def test_a_connection_that_breaks_is_opened_again_and_the_task_goes_on(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    lab.faults.add(part="ssh", verb="exec", node=lab.machine(nodes[1]).name, effect="drop", times=1, after=2)
+    assert (await lab.run(lab.command(nodes))).cluster is not None
+    assert lab.calls(nodes[1], "kubeadm join") == 1
+
+
+@pytest.mark.parametrize("machine_settings", [MachineSettings(sudo_needs_password=True)])
+async def test_sudo_gets_its_password_on_standard_input(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    assert (await lab.run(lab.command(nodes))).cluster is not None
+
+
+async def test_secrets_are_in_no_log_journal_error_or_news(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    proxy = "http://user:proxy-pass-word@proxy.example:3128"
+    # apt prints the proxy that it cannot resolve, as the real one does
+    lab.faults.add(
+        part="program", verb="apt-get update", status=100, message=f"Could not resolve '{proxy}' (ubuntu)", times=1
+    )
+    command = lab.command(nodes, changes={"proxy": {"http_proxy": proxy}, "x_max_parallel_nodes": 1})
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(command)
+    done = await lab.run(command)
+    assert done.cluster is not None
+    secrets = [
+        "proxy-pass-word",
+        done.cluster.bearer_token.reveal(lab.ring),
+        done.cluster.certificate_key.reveal(lab.ring) if done.cluster.certificate_key else "",
+    ]
+    kept = [
+        str(caught.value),
+        await lab.log(),
+        json.dumps([dict(stored.body) for stored in await lab.store.find("tasks", Query())]),
+        "".join(news.model_dump_json() for news in lab.news),
+    ]
+    for place, text in enumerate(kept):
+        for secret in secrets:
+            assert secret not in text, (place, secret)
+        assert not re.search(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b", text), place  # join tokens
+    assert "Could not resolve '***'" in kept[0]
+
+
+NASTY = "a'b\"c;$(touch /tmp/kubevnfm-injected)`touch /tmp/kubevnfm-injected`&&|\\"
+
+
+@pytest.mark.parametrize(
+    "machine_settings", [MachineSettings(password_by_user={"ubuntu": NASTY}, sudo_needs_password=True)]
+)
+async def test_a_password_full_of_shell_is_passed_on_as_it_is(lab: MgmtLab) -> None:
+    marker = Path("/tmp/kubevnfm-injected")
+    nodes = await lab.boot_cluster(workers=0)
+    await lab.run(lab.command(nodes, changes={"master_node": {"username": "ubuntu", "password": NASTY}}))
+    assert not marker.exists()
+    assert "touch" not in await lab.log()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"script_path": "../install.sh"}, "script_path"),
+        ({"master_node": {"username": "ubuntu; reboot", "password": "x"}}, "master_node.username"),
+        ({"master_node": {"username": "ubuntu", "password": "x\ny"}}, "master_node.password"),
+        ({"worker_node": {"username": "ubuntu"}}, "worker_node.password"),
+        ({"proxy": {"http_proxy": 'http://x"; rm -rf /'}}, "proxy.http_proxy"),
+        ({"proxy": {"https_proxy": "proxy.example:80"}}, "proxy.https_proxy"),
+        ({"proxy": {"no_proxy": "a,$(reboot)"}}, "proxy.no_proxy"),
+        ({"x_kubernetes_version": "1.31.4; reboot"}, "x_kubernetes_version"),
+        ({"x_kubernetes_version": "1.9.1"}, "x_kubernetes_version"),
+        ({"x_mirror": {"apt": "https://x y/"}}, "x_mirror.apt"),
+        ({"x_timeouts": {"ssh_ready": 0}}, "x_timeouts.ssh_ready"),
+        ({"x_cri": "docker"}, "x_cri"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_parameters_that_could_do_harm_are_refused_by_name(
+    lab: MgmtLab, changes: Mapping[str, Any], field: str
+) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    with pytest.raises(InvalidInput) as caught:
+        await lab.run(lab.command(nodes, changes=changes))
+    assert caught.value.field == f"additionalParams.k8s_cluster_installation_param.{field}"
+    assert "reboot" not in str(caught.value)
+    assert all(lab.machine(node).calls["ssh connect"] == 0 for node in nodes)
+
+
+async def test_two_machines_of_one_address_are_refused(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    twin = nodes[1].model_copy(update={"vnfc_id": "twin"})
+    with pytest.raises(Unprocessable, match="is the address of"):
+        await lab.run(lab.command([*nodes, twin]))
+
+
+async def test_a_pod_network_over_the_nodes_own_is_refused(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    login = {"username": "ubuntu", "password": "ubuntu"}
+    for cidr in ("127.0.0.0/8", "10.0.0.0/8"):  # over the nodes; over the services
+        with pytest.raises(Unprocessable, match="overlaps"):
+            await lab.run(lab.command(nodes, changes={"master_node": {**login, "pod_cidr": cidr}}))
+
+
+async def test_several_masters_are_refused_for_now(lab: MgmtLab) -> None:
+    nodes = [await lab.boot("master", 10), await lab.boot("master", 11)]
+    with pytest.raises(PhaseUnsupported, match="2 masters"):
+        await lab.run(lab.command(nodes))
+
+
+async def test_a_package_without_the_script_or_with_a_foreign_one_is_refused(lab: MgmtLab, tmp_path: Path) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    with pytest.raises(Unprocessable, match=r"the package has no file Scripts/other\.sh"):
+        await lab.run(lab.command(nodes, changes={"script_path": "Scripts/other.sh"}))
+    package = tmp_path / "package"
+    shutil.copytree(SAMPLE, package)
+    (package / "Scripts/install_k8s_cluster.sh").write_text("#!/bin/bash\necho token: x\n")
+    lab.packages.root = package
+    with pytest.raises(ForeignScript, match="no script of this driver's interface"):
+        await lab.run(lab.command(nodes))
+
+
+async def test_an_unknown_driver_is_named(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    with pytest.raises(DriverUnknown, match="'mgmt-drivers-magic'") as caught:
+        await lab.run(lab.command(nodes).model_copy(update={"driver": "mgmt-drivers-magic"}))
+    assert caught.value.status == 422
+
+
+async def test_a_worker_that_lost_the_command_cannot_write_the_journal_of_its_successor(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    await lab.run(lab.command(nodes), fencing=2)
+    with pytest.raises(VnfmError) as caught:
+        await lab.run(lab.command(nodes), fencing=1)
+    assert caught.value.code == "claim-lost"
+
+
+@pytest.mark.parametrize("machine_settings", [MachineSettings(seconds_by_program={"apt-get install": 1.0})])
+async def test_ten_workers_take_about_as_long_as_one(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=10)
+    began = asyncio.get_running_loop().time()
+    await lab.run(lab.command(nodes))
+    # eleven installations of a second each, one after the other, would take eleven at least
+    assert asyncio.get_running_loop().time() - began < 8
+
+
+async def test_only_so_many_workers_are_installed_at_a_time_as_the_request_allows(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=4)
+    for node in nodes:
+        lab.faults.add(part="program", verb="apt-get update", node=lab.machine(node).name, effect="hang")
+    work = asyncio.create_task(lab.run(lab.command(nodes, changes={"x_max_parallel_nodes": 2})))
+    async with asyncio.timeout(20):
+        await lab.told(lambda: sum(news.task == "copy" and news.state == "finished" for news in lab.news) == 5)
+        await lab.running(nodes[0], "apt-get update")  # the master waits for nobody
+    begun = [n.node for n in lab.news if (n.task, n.state) == ("prepare", "started")]
+    assert sorted(begun)[0] == "master10"
+    assert len(begun) == 3
+    lab.faults.clear()
+    await work
+
+
+async def test_terminate_end_forgets_the_machines_and_other_phases_have_nothing_to_do(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    await lab.run(lab.command(nodes, phase="instantiate_start"))
+    assert lab.machine(nodes[0]).calls["ssh connect"] == 0
+    await lab.run(lab.command(nodes))
+    assert await lab.store.find("host_keys", Query())
+    await lab.run(lab.command(nodes, phase="terminate_end"), operation="op-2", message="m-2")
+    assert not await lab.store.find("host_keys", Query())
+    assert not await lab.store.find("tasks", Query())
+    assert "master10 init" in await lab.log()  # what happened stays readable until the instance is deleted
+    with pytest.raises(PhaseUnsupported, match="scale_end"):
+        await lab.run(lab.command(nodes, phase="scale_end"))

@@ -1,0 +1,318 @@
+"""The port to machines, over a real OpenSSH server and over the lab's machines: one suite for both."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import stat
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import asyncssh
+import pytest
+from kubevnfm_kit.ids import new_id
+from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
+from kubevnfm_mgmt_executor.domain.errors import (
+    CommandTimedOut,
+    ConnectionLost,
+    HostKeyChanged,
+    LoginRefused,
+    NodeUnreachable,
+    SudoRefused,
+    TransferRefused,
+)
+from kubevnfm_mgmt_executor.domain.ports import Address, Login, Machine
+from mgmt_lab import MgmtLab
+from openssh import OpenSsh, openssh
+
+
+@dataclass
+class KnownKeys:
+    """Host keys in memory."""
+
+    keys: dict[str, str] = field(default_factory=dict)
+
+    async def pinned(self, vnf_instance_id: str, vnfc_id: str) -> str | None:
+        return self.keys.get(vnfc_id)
+
+    async def pin(self, vnf_instance_id: str, vnfc_id: str, key: str) -> str:
+        return self.keys.setdefault(vnfc_id, key)
+
+    async def forget(self, vnf_instance_id: str, *, vnfc_ids: object = None) -> None:
+        self.keys.clear()
+
+
+class Server(Protocol):
+    """Something with an sshd, and what tests do to it."""
+
+    host: str
+    port: int
+    login: Login
+    wrong_login: Login
+
+    async def restart_with_new_host_key(self) -> None: ...
+
+    async def cut(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def home(self) -> Path: ...
+
+
+class MachinesSuite:
+    """What every machine behind the port does."""
+
+    @pytest.fixture
+    async def server(self) -> Server:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def known(self) -> KnownKeys:
+        return KnownKeys()
+
+    @pytest.fixture
+    def folder(self) -> str:
+        return f".kubevnfm-test-{new_id()[:8]}/files"
+
+    @pytest.fixture
+    async def machine(self, server: Server, known: KnownKeys, folder: str) -> AsyncIterator[Machine]:
+        machine = await self.reach(server, known)
+        yield machine
+        await machine.close()
+        shutil.rmtree(server.home() / folder.partition("/")[0], ignore_errors=True)
+
+    async def reach(
+        self, server: Server, known: KnownKeys, *, login: Login | None = None, within_s: float = 10.0
+    ) -> Machine:
+        address = Address("node1", "instance", "vnfc-1", server.host)
+        return await SshMachines(known, port=server.port).reach(address, login or server.login, within_s=within_s)
+
+    async def output_of(self, machine: Machine, *argv: str) -> tuple[int | None, str]:
+        parts: list[bytes] = []
+        code = await machine.run(argv, task="t", timeout_s=20, output=parts.append)
+        return code, b"".join(parts).decode()
+
+    async def test_a_command_gives_exit_code_and_output(self, machine: Machine) -> None:
+        assert await self.output_of(machine, "bash", "-c", "echo out; exit 3") == (3, "out\n")
+        assert await self.output_of(machine, "bash", "-c", "echo err >&2") == (0, "err\n")
+
+    async def test_a_command_that_a_signal_ends_has_no_exit_code(self, machine: Machine) -> None:
+        code, _ = await self.output_of(machine, "bash", "-c", "kill -KILL $$")
+        assert code is None or code == 128 + 9  # the shell in between reports it as a number
+
+    async def test_arguments_arrive_as_they_are(self, machine: Machine) -> None:
+        nasty = "a'b\"c;$(echo x)`echo y`&&|\\ \n*"
+        assert await self.output_of(machine, "printf", "%s", nasty) == (0, nasty)
+
+    async def test_floods_on_both_outputs_do_not_block_each_other(self, machine: Machine) -> None:
+        script = "yes out | head -c 4000000; yes err | head -c 4000000 >&2; yes out | head -c 4000000"
+        code, text = await self.output_of(machine, "bash", "-c", script)
+        assert (code, len(text)) == (0, 12_000_000)
+
+    async def test_commands_run_side_by_side(self, machine: Machine) -> None:
+        began = asyncio.get_running_loop().time()
+        await asyncio.gather(*(self.output_of(machine, "sleep", "0.5") for _ in range(5)))
+        assert asyncio.get_running_loop().time() - began < 2
+
+    async def test_a_command_finds_its_input_empty(self, machine: Machine) -> None:
+        assert await self.output_of(machine, "bash", "-c", "read -r -t 5 line; echo $?") == (0, "1\n")
+
+    async def test_a_command_out_of_time_is_killed(self, machine: Machine, server: Server, folder: str) -> None:
+        await machine.upload(folder, {"x": b"x"})
+        script = f"echo $$ > {folder}/pid; exec sleep 60"
+        with pytest.raises(CommandTimedOut) as caught:
+            await machine.run(["bash", "-c", script], task="install", timeout_s=0.5)
+        assert (caught.value.node, caught.value.task) == ("node1", "install")
+        await self.assert_gone(server, folder)
+
+    async def test_a_command_whose_caller_is_cancelled_is_killed(
+        self, machine: Machine, server: Server, folder: str
+    ) -> None:
+        await machine.upload(folder, {"x": b"x"})
+        script = f"echo $$ > {folder}/pid; echo ready; exec sleep 60"
+        ready = asyncio.Event()
+        work = asyncio.create_task(
+            machine.run(["bash", "-c", script], task="t", timeout_s=60, output=lambda _: ready.set())
+        )
+        async with asyncio.timeout(10):
+            await ready.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await self.assert_gone(server, folder)
+
+    async def assert_gone(self, server: Server, folder: str) -> None:
+        process = Path("/proc") / (server.home() / folder / "pid").read_text().strip()
+        async with asyncio.timeout(10):
+            while process.exists() and " Z " not in (process / "stat").read_text():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    async def test_files_arrive_private_and_whole(self, machine: Machine, server: Server, folder: str) -> None:
+        content = bytes(range(256)) * 4096
+        await machine.upload(folder, {"big": content, "empty": b""})
+        place = server.home() / folder
+        assert (place / "big").read_bytes() == content
+        assert (place / "empty").read_bytes() == b""
+        for path, mode in ((place.parent, 0o700), (place, 0o700), (place / "big", 0o600), (place / "empty", 0o600)):
+            assert stat.S_IMODE(path.stat().st_mode) == mode, path
+        assert await machine.read(f"{folder}/big", limit=len(content)) == content
+        assert await machine.read(f"{folder}/big", limit=10) == content[:10]
+        assert await machine.read(f"{folder}/absent", limit=10) == b""
+
+    async def test_a_file_that_is_there_is_not_sent_again_and_a_changed_one_is(
+        self, machine: Machine, server: Server, folder: str
+    ) -> None:
+        await machine.upload(folder, {"same": b"same", "other": b"old and longer"})
+        file = server.home() / folder / "same"
+        written = file.stat().st_mtime_ns
+        await machine.upload(folder, {"same": b"same", "other": b"new"})
+        assert file.stat().st_mtime_ns == written
+        assert await machine.read(f"{folder}/other", limit=100) == b"new"
+
+    async def test_a_folder_is_removed_with_all_in_it_and_twice_does_no_harm(
+        self, machine: Machine, server: Server, folder: str
+    ) -> None:
+        await machine.upload(folder, {"a": b"a"})
+        await machine.remove(folder)
+        await machine.remove(folder)
+        assert not (server.home() / folder).exists()
+
+    async def test_a_place_that_cannot_be_written_is_told_as_such(self, machine: Machine, folder: str) -> None:
+        await machine.upload(folder, {"file": b"x"})
+        with pytest.raises(TransferRefused):
+            await machine.upload(f"{folder}/file", {"below-a-file": b"x"})
+
+    async def test_the_host_key_is_pinned_on_first_contact(self, server: Server, known: KnownKeys) -> None:
+        await (await self.reach(server, known)).close()
+        assert known.keys["vnfc-1"].startswith("ssh-ed25519 ")
+        await (await self.reach(server, known)).close()
+
+    async def test_a_changed_host_key_is_refused(self, server: Server, known: KnownKeys) -> None:
+        await (await self.reach(server, known)).close()
+        await server.restart_with_new_host_key()
+        async with asyncio.timeout(8):
+            with pytest.raises(HostKeyChanged):
+                await self.reach(server, known, within_s=60)
+
+    async def test_a_refused_login_is_told_at_once(self, server: Server, known: KnownKeys) -> None:
+        async with asyncio.timeout(8):
+            with pytest.raises(LoginRefused) as caught:
+                await self.reach(server, known, login=server.wrong_login, within_s=60)
+        assert caught.value.node == "node1"
+
+    async def test_a_machine_that_does_not_answer_is_told_after_the_time(
+        self, server: Server, known: KnownKeys
+    ) -> None:
+        await server.stop()
+        with pytest.raises(NodeUnreachable):
+            await self.reach(server, known, within_s=0.5)
+
+    async def test_a_session_that_breaks_is_told_as_lost_and_leaves_no_orphan(
+        self, machine: Machine, server: Server, folder: str
+    ) -> None:
+        await machine.upload(folder, {"x": b"x"})
+        script = f"echo $$ > {folder}/pid; echo started; exec sleep 60"
+        started = asyncio.Event()
+        work = asyncio.create_task(
+            machine.run(["bash", "-c", script], task="t", timeout_s=60, output=lambda _: started.set())
+        )
+        async with asyncio.timeout(10):
+            await started.wait()
+            await server.cut()
+            with pytest.raises(ConnectionLost) as caught:
+                await work
+        assert caught.value.retryable
+        with pytest.raises(ConnectionLost):
+            await machine.run(["true"], task="t", timeout_s=5)
+        with pytest.raises(ConnectionLost):
+            await machine.read("x", limit=1)
+        await self.assert_gone(server, folder)
+
+
+@dataclass
+class OpenSshServer:
+    """The suite's view of a real sshd."""
+
+    sshd: OpenSsh
+
+    def __post_init__(self) -> None:
+        self.host, self.port = "127.0.0.1", self.sshd.port
+        self.login = Login(self.sshd.username, private_key=self.sshd.private_key)
+        other = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+        self.wrong_login = Login(self.sshd.username, private_key=other)
+
+    async def restart_with_new_host_key(self) -> None:
+        await self.sshd.stop()
+        self.sshd.new_host_key()
+        await self.sshd.start()
+
+    async def cut(self) -> None:
+        self.sshd.cut()
+
+    async def stop(self) -> None:
+        await self.sshd.stop()
+
+    def home(self) -> Path:
+        return Path.home()
+
+
+@pytest.mark.server
+class TestOpenSsh(MachinesSuite):
+    """Debian's openssh-server."""
+
+    @pytest.fixture
+    async def server(self, tmp_path: Path) -> AsyncIterator[Server]:
+        async with openssh(tmp_path / "sshd") as sshd:
+            if sshd.username != "root":
+                pytest.skip("these tests log in as the present user, who must be root or be able to become it")
+            yield OpenSshServer(sshd)
+
+
+@dataclass
+class LabServer:
+    """The suite's view of a machine of the lab."""
+
+    lab: MgmtLab
+    machine_id: str
+    host: str
+
+    def __post_init__(self) -> None:
+        self.port = self.lab.machines.ssh_port
+        self.login, self.wrong_login = Login("ubuntu", "ubuntu"), Login("ubuntu", "wrong")
+
+    async def restart_with_new_host_key(self) -> None:
+        machine = next(m for m in self.lab.machines.all() if m.spec.machine_id == self.machine_id)
+        await self.lab.machines.stop(self.machine_id)
+        machine.host_key = asyncssh.generate_private_key("ssh-ed25519")
+        await self.lab.machines.start(self.machine_id)
+
+    async def cut(self) -> None:
+        await self.lab.machines.stop(self.machine_id)
+
+    async def stop(self) -> None:
+        await self.lab.machines.stop(self.machine_id)
+
+    def home(self) -> Path:
+        machine = next(m for m in self.lab.machines.all() if m.spec.machine_id == self.machine_id)
+        return machine.root / "home/ubuntu"
+
+
+class TestLab(MachinesSuite):
+    """The lab's machines, as the user whom cloud images have."""
+
+    @pytest.fixture
+    async def server(self, lab: MgmtLab) -> Server:
+        node = await lab.boot("worker", 20)
+        return LabServer(lab, node.server_id, node.ssh_address)
+
+    async def test_a_user_who_may_not_become_root_is_told_as_such(self, lab: MgmtLab, known: KnownKeys) -> None:
+        node = await lab.boot("worker", 21)
+        server = LabServer(lab, node.server_id, node.ssh_address)
+        machine = await self.reach(server, known)
+        await machine.close()
+        for rules in (lab.machine(node).root / "etc/sudoers.d").glob("*"):
+            rules.unlink()
+        with pytest.raises(SudoRefused):
+            await self.reach(server, known)

@@ -1,0 +1,99 @@
+"""A real sshd (Debian's ``openssh-server``) of the tests' own: its configuration, host key and port, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import shutil
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+
+@dataclass
+class OpenSsh:
+    """A running sshd that lets the present user in with one key."""
+
+    folder: Path
+    port: int
+    username: str
+    private_key: str = field(repr=False)
+    process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start, and wait until it listens."""
+        program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+        if program is None:
+            reason = "OpenSSH's sshd is missing: apt-get install openssh-server"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        if os.getuid() == 0:
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it, whatever its configuration says
+        self.process = await asyncio.create_subprocess_exec(
+            program, "-D", "-e", "-f", str(self.folder / "sshd_config"), stderr=asyncio.subprocess.DEVNULL
+        )
+        async with asyncio.timeout(10):
+            while True:
+                with suppress(OSError):
+                    _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                    writer.close()
+                    return
+                assert self.process.returncode is None, "sshd ended at once: see its configuration"
+                await asyncio.sleep(0.02)
+
+    async def stop(self) -> None:
+        """End it and the sessions it serves."""
+        if self.process is not None and self.process.returncode is None:
+            self.cut()
+            self.process.terminate()
+            await self.process.wait()
+
+    def cut(self) -> None:
+        """Kill the processes that serve the sessions, as a lost network would end them."""
+        assert self.process is not None
+        for child in _descendants(self.process.pid):
+            with suppress(OSError):
+                if "sshd" in Path(f"/proc/{child}/comm").read_text():
+                    os.kill(child, signal.SIGKILL)
+
+    def new_host_key(self) -> None:
+        """Give it another host key, from the next start on."""
+        path = self.folder / "host_key"
+        asyncssh.generate_private_key("ssh-ed25519").write_private_key(path)
+        path.chmod(0o600)
+
+
+def _descendants(pid: int) -> list[int]:
+    children = [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [descendant for child in children for descendant in (*_descendants(child), child)]
+
+
+@asynccontextmanager
+async def openssh(folder: Path) -> AsyncIterator[OpenSsh]:
+    """Yield a running sshd whose files lie in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    (folder / "authorized_keys").write_bytes(key.export_public_key())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    (folder / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
+        f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
+        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n"
+    )
+    server = OpenSsh(folder, port, getpass.getuser(), key.export_private_key().decode())
+    server.new_host_key()
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
