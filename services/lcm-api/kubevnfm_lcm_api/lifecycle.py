@@ -314,7 +314,7 @@ class LifeCycle:
             if default is None:
                 raise NoVim("vimConnectionInfo", "no entry was given and no default VIM is registered")
             found = str(default["id"])
-            typed[found] = VimConnectionInfo(vim_id=key, vim_type=long_vim_type(str(default["type"])))
+            typed[found] = VimConnectionInfo(vim_id=found, vim_type=long_vim_type(str(default["type"])))
         key, chosen = found, typed[found]
         if not chosen.access_info:
             if chosen.vim_id is None:

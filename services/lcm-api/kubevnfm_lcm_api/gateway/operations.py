@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import web
@@ -86,16 +87,19 @@ async def events(request: web.Request) -> web.StreamResponse:
 
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     async with gateway(request).bus.watch_events(PATTERNS, take):
-        await response.prepare(request)
-        await response.write(b": connected\n\n")
-        while not overflowed.is_set():
-            try:
-                envelope = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
-            except TimeoutError:
-                await response.write(b": alive\n\n")
-                continue
-            await response.write(_server_sent(envelope))
+        with suppress(ConnectionResetError):  # the watcher went away
+            await response.prepare(request)
+            await response.write(b": connected\n\n")
+            while not overflowed.is_set():
+                await response.write(await _next(queue))
     return response
+
+
+async def _next(queue: asyncio.Queue[Envelope[Message]]) -> bytes:
+    try:
+        return _server_sent(await asyncio.wait_for(queue.get(), _HEARTBEAT_S))
+    except TimeoutError:
+        return b": alive\n\n"
 
 
 def _server_sent(envelope: Envelope[Message]) -> bytes:
