@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+import ssl
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -70,14 +71,15 @@ class LabCluster:
             ledger=ledger,
         )
         self._joins: Counter[str] = Counter()
-        self._san = san
+        self._sans = tuple(san)
+        self._tls: ssl.SSLContext | None = None
 
     async def start(self) -> None:
         """Listen and hold what a new cluster holds; raise OSError when the address is taken."""
         service_address = str(next(IPv4Network(self.service_cidr).hosts()))
         domain = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
-        sans = (self.address, "127.0.0.1", "localhost", service_address, *domain, *self._san)
-        await self._server.start(self.address, self.port, self._authority.server_context(sans))
+        self._sans = (self.address, "127.0.0.1", "localhost", service_address, *domain, *self._sans)
+        await self.resume()
         for name in _NAMESPACES:
             self.plane.create("namespaces", {"metadata": {"name": name}})
         for obj in initial_objects():
@@ -94,6 +96,16 @@ class LabCluster:
                 "spec": {"clusterIP": service_address, "ports": ports},
             },
         )
+
+    async def resume(self) -> None:
+        """Serve the API, with the certificate of the last time; raise OSError when the address is taken."""
+        if self._tls is None:
+            self._tls = self._authority.server_context(self._sans)
+        await self._server.start(self.address, self.port, self._tls)
+
+    async def suspend(self) -> None:
+        """Stop serving the API; everything is kept."""
+        await self._server.close()
 
     async def close(self) -> None:
         """End the API server and the controllers."""

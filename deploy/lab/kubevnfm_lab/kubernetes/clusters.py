@@ -58,6 +58,19 @@ class LabClusters:
         for place in [place for place in self._clusters if place[0] == address]:
             await self._clusters.pop(place).close()
 
+    async def suspend_at(self, address: str) -> None:
+        """Stop serving on the address, as a powered-off control plane does; all objects are kept."""
+        for cluster in self._on(address):
+            await cluster.suspend()
+
+    async def resume_at(self, address: str) -> None:
+        """Serve on the address again; raise OSError when something else listens there by now."""
+        for cluster in self._on(address):
+            await cluster.resume()
+
+    def _on(self, address: str) -> Sequence[LabCluster]:
+        return [cluster for place, cluster in self._clusters.items() if place[0] == address]
+
     def inventory(self) -> Sequence[Mapping[str, Any]]:
         """See `ports.Clusters`."""
         return [cluster.inventory() for cluster in self._clusters.values()]

@@ -55,7 +55,9 @@ class ApiServer:
         self._address = ""
 
     async def start(self, address: str, port: int, context: ssl.SSLContext) -> None:
-        """Listen; raise OSError when the address is taken."""
+        """Listen, if it does not yet; raise OSError when the address is taken."""
+        if self._runner is not None:
+            return
         self._address = f"{address}:{port}"
         # A client that hangs up ends its watch at once; writes have no wait inside and cannot be torn apart.
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)

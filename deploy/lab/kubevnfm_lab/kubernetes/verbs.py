@@ -214,13 +214,14 @@ class Verbs:
         elif kind == MERGE_PATCH:
             patched = merge_patch(live, value)
         else:
-            patched = copy_of(strategic_merge(live, value, shape_of(resource)))
+            patched = strategic_merge(live, value, shape_of(resource))
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise bad_request("the patch leaves no object")
-        obj: Obj = {**patched, "metadata": dict(patched["metadata"])}
+        # As with whole objects: what a patch sets to null in a built-in kind is left out.
+        obj: Obj = without_nulls(patched) if resource.custom is None else copy_of(patched)
         require_name(resource, obj, target.key)
         self._check_fields(resource, obj, options)
-        return self._replace(target, copy_of(obj), options), False
+        return self._replace(target, obj, options), False
 
     def _apply(self, target: Target, value: Any, options: WriteOptions) -> tuple[Obj, bool]:
         resource = target.resource

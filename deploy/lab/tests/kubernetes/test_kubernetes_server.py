@@ -216,6 +216,19 @@ async def test_a_closed_cluster_ends_its_watches_and_frees_its_address(
     )
 
 
+async def test_a_suspended_cluster_comes_back_with_all_it_held(
+    clusters: LabClusters, cluster: LabCluster, api: Any
+) -> None:
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "kept"}})
+    await clusters.suspend_at(cluster.address)
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await api.get("/version")
+    assert clusters.at(cluster.address, 6443) is cluster
+    await clusters.resume_at(cluster.address)
+    await clusters.resume_at(cluster.address)
+    assert (await api.get("/api/v1/namespaces/kept"))["metadata"]["name"] == "kept"
+
+
 async def test_bootstrap_tokens_hold_until_they_are_over_or_deleted(cluster: LabCluster) -> None:
     token, over = cluster.create_bootstrap_token(ttl_s=60), cluster.create_bootstrap_token(ttl_s=-1)
     assert cluster.bootstrap_token_is_valid(token)

@@ -71,6 +71,24 @@ async def test_a_new_image_rolls_out_and_keeps_enough_pods_available(
     assert {p["spec"]["containers"][0]["image"] for p in live} == {"nginx:2"}
 
 
+async def test_going_back_to_an_old_template_takes_its_replica_set_again(
+    api: Any, a_deployment: Callable[..., Any]
+) -> None:
+    for image in ("nginx:1", "nginx:2", "nginx:1"):
+        await api.apply(f"{APPS}/deployments/web", a_deployment(image=image))
+        await api.until(f"{APPS}/deployments", "web", rolled_out)
+    sets = (await api.get(f"{APPS}/replicasets"))["items"]
+    revision = "deployment.kubernetes.io/revision"
+    told = {
+        s["spec"]["template"]["spec"]["containers"][0]["image"]: (s["spec"]["replicas"], s["metadata"]["annotations"])
+        for s in sets
+    }
+    assert {image: (count, notes[revision]) for image, (count, notes) in told.items()} == {
+        "nginx:1": (2, "3"),
+        "nginx:2": (0, "2"),
+    }
+
+
 async def test_no_replicas_is_ready_with_none(api: Any, a_deployment: Callable[..., Any]) -> None:
     await api.post(f"{APPS}/deployments", a_deployment(replicas=0))
     done = await api.until(f"{APPS}/deployments", "web", lambda d: d["status"].get("observedGeneration") == 1)
