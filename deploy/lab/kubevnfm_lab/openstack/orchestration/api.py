@@ -75,7 +75,7 @@ class OrchestrationApi:
         wire.route("GET", resource + "/metadata", "resource_metadata", self.metadata)
         wire.route("GET", resource + "/events", "event_list", self.events)
         wire.route("GET", resource + "/events/{event}", "event_show", self.event)
-        cfn.route("POST", "/v1/signal/{arn}", "resource_signal", self.signed_signal, open_to_all=True, raw_body=True)
+        cfn.route("POST", "/v1/signal/{arn:.+}", "resource_signal", self.signed_signal, open_to_all=True, raw_body=True)
 
     # -- the service
 
@@ -137,7 +137,8 @@ class OrchestrationApi:
     async def list_stacks(self, call: Call) -> web.Response:
         """Return the stacks that pass the filters, newest first, from after ``marker``, at most ``limit``."""
         self._check_project(call)
-        found = _filtered(call, self._engine.newest_first(call.project_id))
+        deleted = (call.query("show_deleted") or "").lower() in _TRUE
+        found = _filtered(call, self._engine.newest_first(call.project_id, deleted=deleted))
         if (key := call.query("sort_keys")) and key.startswith("creation") and call.query("sort_dir") == "asc":
             found = reversed([*found])
         links = _links(call)
@@ -225,14 +226,14 @@ class OrchestrationApi:
         return json_answer(self._stack(call).files)
 
     async def outputs(self, call: Call) -> web.Response:
-        stack = self._stack(call)
+        stack = self._live(call)
         listed = [
             {"output_key": name, "description": output.description} for name, output in stack.template.outputs.items()
         ]
         return json_answer({"outputs": listed})
 
     async def output(self, call: Call) -> web.Response:
-        stack, key = self._stack(call), call.path("key")
+        stack, key = self._live(call), call.path("key")
         found = stack.output(key) if key in stack.template.outputs else None
         if found is None:
             message = f"Specified output key {key} not found."
@@ -360,7 +361,7 @@ class OrchestrationApi:
         return stack
 
     def _resource(self, call: Call) -> Resource:
-        stack, name = self._stack(call), call.path("resource")
+        stack, name = self._live(call), call.path("resource")
         found = stack.resources.get(name) or next(
             (one for one in stack.resources.values() if one.physical_id == name), None
         )
@@ -383,7 +384,10 @@ class OrchestrationApi:
         if cleared := body.get("clear_parameters"):
             kept = {key: value for key, value in base.parameters.items() if key not in cleared}
             base = Environment(kept, base.parameter_defaults, base.resource_registry)
-        draft = self._stack_of(call, stack.name, template, base.merged_with(_environment(body, files)), files)
+        environment = base.merged_with(_environment(body, files))
+        # A PATCH, unlike a POST, drops what the template has no parameter for.
+        environment.parameters = {k: v for k, v in environment.parameters.items() if k in template.parameters}
+        draft = self._stack_of(call, stack.name, template, environment, files)
         if "tags" not in body:
             draft.tags = stack.tags
         if "disable_rollback" not in body:

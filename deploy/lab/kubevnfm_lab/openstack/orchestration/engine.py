@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -68,9 +69,11 @@ class Engine:
             raise resource_not_found(name, stack.name)
         return found
 
-    def newest_first(self, project_id: str) -> Iterable[Stack]:
-        """Yield the project's live stacks, nested ones too."""
-        return (stack for stack in reversed(self.stacks.values()) if stack.project_id == project_id)
+    def newest_first(self, project_id: str, *, deleted: bool = False) -> Iterable[Stack]:
+        """Yield the project's live stacks, nested ones too; then the deleted ones when asked."""
+        stacks = reversed(self.stacks.values())
+        every = itertools.chain(stacks, reversed(self.deleted.values())) if deleted else stacks
+        return (stack for stack in every if stack.project_id == project_id)
 
     # -- what the API asks for
 
@@ -163,7 +166,7 @@ class Engine:
             message = "signal is not supported for resource."
             raise ServiceError("heat", 400, "ResourceActionNotSupported", message)
         nothing = resource.kind.signal(resource)
-        reason = "alarm state changed to alarm" if nothing is None else f"no action required: {nothing}"
+        reason = "No signal details provided" if nothing is None else f"No action required: {nothing}"
         resource.stack.tell(
             resource.name, resource.physical_id or "", "SIGNAL_COMPLETE", reason, resource.resource_type
         )
@@ -257,6 +260,10 @@ class Engine:
     # -- running
 
     def _prepare(self, stack: Stack) -> None:
+        for name, definition in stack.template.resources.items():
+            # Heat looks at the types first, so an unknown one is told even when a parameter is wrong too.
+            if definition.condition is None:
+                self.types.find(stack, definition.resource_type, name)
         lookup = partial(self._services.wrong, project_id=stack.project_id, user_id=stack.user_id)
         values = parameter_values(stack.template, stack.environment, strict=stack.parent is None, lookup=lookup)
         stack.use(stack.template, stack.environment, stack.files, values)

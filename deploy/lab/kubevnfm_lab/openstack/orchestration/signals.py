@@ -26,6 +26,6 @@ def signal_url(base_url: str, key: bytes, resource: Resource) -> str:
     """Return the address."""
     name = arn(resource)
     return (
-        f"{base_url}/cloudformation/v1/signal/{quote(name, safe='')}"
-        f"?SignatureMethod=HmacSHA256&SignatureVersion=2&Signature={signature(key, name)}"
+        f"{base_url}/cloudformation/v1/signal/{quote(name, safe='/')}?SignatureMethod=HmacSHA256&SignatureVersion=2"
+        f"&AWSAccessKeyId={resource.physical_id}&Signature={signature(key, name)}"
     )

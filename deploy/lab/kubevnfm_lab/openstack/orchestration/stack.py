@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kubevnfm_lab.openstack.orchestration.types.base import ResourceType
 
 _EVENTS_KEPT: Final = 1000
-_sequence = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +57,6 @@ class Resource:
     """What its type needs to remember."""
     created: str = field(default_factory=now_z)
     updated: str = field(default_factory=now_z)
-    sequence: int = field(default_factory=lambda: next(_sequence))
-    """Which was made first."""
 
     def __post_init__(self) -> None:
         self.physical_name = f"{self.stack.name}-{self.definition.name}-{short_id()}"
@@ -131,7 +127,6 @@ class Stack:
     task: asyncio.Task[None] | None = None
     generation: int = 0
     """Which change is the current one; an older change that still runs begins nothing new."""
-    sequence: int = field(default_factory=lambda: next(_sequence))
     _conditions: dict[str, bool] = field(default_factory=dict)
 
     @property

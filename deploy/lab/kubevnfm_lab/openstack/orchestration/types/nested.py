@@ -129,7 +129,7 @@ class GroupType(NestedType):
         if resource.nested is None:
             return []
         members = [r for r in resource.nested.resources.values() if r.status != "FAILED"]
-        return sorted(members, key=lambda r: r.sequence)
+        return sorted(members, key=_age)
 
     def member_value(self, member: Resource, path: Sequence[Any]) -> Any:
         """Return an attribute of a member."""
@@ -180,7 +180,7 @@ class AutoScalingGroupType(GroupType):
         wanted = resource.props["resource"]
         kept: list[str] = []
         if resource.nested is not None:
-            ranked = sorted(resource.nested.resources.values(), key=lambda r: (r.status != "FAILED", r.sequence))
+            ranked = sorted(resource.nested.resources.values(), key=lambda r: (r.status != "FAILED", *_age(r)))
             kept = [r.name for r in ranked][-capacity:] if capacity else []
         names = kept + [short_id() for _ in range(capacity - len(kept))]
         return group_template({name: (wanted["type"], wanted.get("properties") or {}) for name in names})
@@ -343,6 +343,11 @@ def group_template(members: Mapping[str, tuple[str, Json]]) -> Template:
         },
     }
     return Template("2015-04-30", "No description", {}, resources, {}, {}, raw)
+
+
+def _age(member: Resource) -> tuple[str, str]:
+    """Order members as Heat does: oldest first by whole seconds, then by name."""
+    return member.created, member.name
 
 
 def _capacity(current: int, policy: Json) -> int:

@@ -1,0 +1,22 @@
+"""A cloud on a free port over a twin of the machines, and a client that speaks its HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from kubevnfm_lab.openstack.settings import CloudSettings
+
+from openstack_stand import Stand, standing
+
+
+@pytest.fixture
+def settings() -> CloudSettings:
+    """Return what the cloud of a test starts with; a test module overrides it."""
+    return CloudSettings()
+
+
+@pytest.fixture
+async def stand(settings: CloudSettings) -> AsyncIterator[Stand]:
+    async with standing(settings) as stand:
+        yield stand
