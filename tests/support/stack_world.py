@@ -24,6 +24,7 @@ from kubevnfm_infra_openstack.domain.stack import (
 )
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import hide
 from kubevnfm_worker import StepContext
 
 PACKAGE = Path(__file__).parents[2] / "services/infra-openstack/tests/package"
@@ -184,6 +185,16 @@ class GivenVims:
         return vim
 
 
+def openstack_vim(auth_url: str, **changes: str) -> VimConnection:
+    """The connection of the lab's first user (the same as the real test bed's)."""
+    access = {"username": "nfv", "password": "nfv", "project": "nfv", "projectDomain": "Default"}
+    return VimConnection(
+        vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3",
+        interface_info={"endpoint": auth_url},
+        access_info=hide({**access, "userDomain": "Default", "region": "RegionOne", **changes}),
+    )
+
+
 def a_context(*, attempt: int = 1, operation_id: str = "op-1") -> StepContext:
     async def tell(_: Event) -> None:
         return None
@@ -202,7 +213,9 @@ def a_context(*, attempt: int = 1, operation_id: str = "op-1") -> StepContext:
 
 def links(network: str = "net0") -> list[dict[str, Any]]:
     """External virtual links of the package's two connection points, in v3 form."""
-    cps = [{"cpdId": name, "cpConfig": {"1": {}}} for name in ("masterNode_CP1", "workerNode_CP1")]
+    cps: list[dict[str, Any]] = [
+        {"cpdId": name, "cpConfig": {"1": {}}} for name in ("masterNode_CP1", "workerNode_CP1")
+    ]
     return [{"id": "vl-1", "resourceId": network, "extCps": cps}]
 
 

@@ -113,7 +113,7 @@ async def test_a_failed_stack_tells_the_failing_resources_own_reason(world: Worl
     world.stacks.resource_list = (
         HeatResource("masterNode", SERVER, "", "CREATE_FAILED", "No valid host was found", ""),
     )
-    with pytest.raises(StackFailed, match="masterNode.*No valid host was found"):
+    with pytest.raises(StackFailed, match=r"masterNode.*No valid host was found"):
         await world.handlers.create_resources(a_create(), a_context())
 
 

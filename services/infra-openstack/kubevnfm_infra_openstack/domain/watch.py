@@ -71,7 +71,7 @@ class StackWatch:
         while len(self._born) > _REMEMBERED:
             self._born.pop(next(iter(self._born)))
         watched = self._watched.setdefault(stack.id, _Watched(born_at=born_at, due_at=now))
-        watched.due_at = min(watched.due_at, now + self._shortest_s if born_at == now else now)
+        watched.due_at = min(watched.due_at, now)  # at once: what was quick is done by now
         watched.waiters[future] = until
         self._wake.set()
         if self._task is None or self._task.done():

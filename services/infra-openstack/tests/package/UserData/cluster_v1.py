@@ -1,5 +1,7 @@
 """User data as Tacker's users write it for the v1 API."""
 
+# mypy: ignore-errors
+
 import tacker.vnfm.lcm_user_data.utils as UserDataUtil  # noqa: N812 - as its users write it
 from tacker.vnfm.lcm_user_data.abstract_user_data import AbstractUserData
 

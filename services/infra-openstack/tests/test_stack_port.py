@@ -1,0 +1,112 @@
+"""One suite for every StackPort: the twin that unit tests use, and Heat as the lab speaks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
+from kubevnfm_infra_openstack.domain.errors import StackNameTaken
+from kubevnfm_infra_openstack.domain.ports import Cloud, StackPort
+from kubevnfm_infra_openstack.domain.stack import MADE, StackOrder, StackState
+from kubevnfm_lab.lab import Lab
+from kubevnfm_secrets import KeyRing
+from stack_world import TwinStacks, openstack_vim
+
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "resources": {"net": {"type": "OS::Neutron::Net"}},
+}
+
+
+def an_order(name: str = "vnf-1", *, tag: str = "inst-1") -> StackOrder:
+    return StackOrder(name, TEMPLATE, files={}, parameters={}, tags=(tag, "op-1/create/1"), timeout_s=60)
+
+
+async def made(stacks: StackPort, order: StackOrder) -> None:
+    stack = await stacks.settle(await stacks.create(order), until=MADE, within_s=10)
+    assert stack is not None
+    assert stack.state is StackState.READY
+
+
+class StackPortSuite:
+    @pytest.fixture
+    async def stacks(self) -> AsyncIterator[StackPort]:
+        raise NotImplementedError
+        yield
+
+    async def test_a_stack_is_found_by_its_name_and_tag(self, stacks: StackPort) -> None:
+        assert await stacks.find("vnf-1", tag="inst-1") is None
+        await made(stacks, an_order())
+        found = await stacks.find("vnf-1", tag="inst-1")
+        assert found is not None
+        assert set(found.tags) == {"inst-1", "op-1/create/1"}
+        assert found.state is StackState.READY
+
+    async def test_a_stack_without_the_tag_is_somebody_elses(self, stacks: StackPort) -> None:
+        await made(stacks, an_order(tag="inst-2"))
+        with pytest.raises(StackNameTaken):
+            await stacks.find("vnf-1", tag="inst-1")
+
+    async def test_a_name_is_taken_once(self, stacks: StackPort) -> None:
+        await made(stacks, an_order())
+        with pytest.raises(StackNameTaken):
+            await stacks.create(an_order())
+
+    async def test_a_deleted_stack_is_gone_and_its_name_free(self, stacks: StackPort) -> None:
+        await made(stacks, an_order())
+        found = await stacks.find("vnf-1", tag="inst-1")
+        assert found is not None
+        await stacks.delete(found)
+        assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=10) is None
+        assert await stacks.find("vnf-1", tag="inst-1") is None
+        await stacks.delete(found)
+        await made(stacks, an_order())
+
+    async def test_a_wait_ends_with_the_stack_as_it_is(self, stacks: StackPort) -> None:
+        stack = await stacks.create(an_order())
+        still = await stacks.settle(stack, until=frozenset({StackState.STUCK}), within_s=0.2)
+        assert still is not None
+        assert still.id == stack.id
+
+
+def lists_of(lab: Lab) -> int:
+    calls = lab.ledger.calls()
+    return sum(call["count"] for call in calls if (call["part"], call["verb"]) == ("heat", "stack_list"))
+
+
+class TestTwin(StackPortSuite):
+    @pytest.fixture
+    async def stacks(self) -> AsyncIterator[StackPort]:
+        yield TwinStacks()
+
+
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    async with Lab.start() as lab:
+        yield lab
+
+
+@pytest.fixture
+async def cloud(lab: Lab) -> AsyncIterator[Cloud]:
+    async with OpenStackClouds(KeyRing.from_text(KeyRing.new_key()), threads=16, call_timeout_s=10) as clouds:
+        yield clouds.cloud(openstack_vim(lab.auth_url))
+
+
+class TestHeat(StackPortSuite):
+    @pytest.fixture
+    async def stacks(self, cloud: Cloud) -> AsyncIterator[StackPort]:
+        yield cloud.stacks
+
+    async def test_many_stacks_are_watched_with_few_calls(self, stacks: StackPort, lab: Lab) -> None:
+        lab.cloud.durations.port_create_s = 0.5
+        template = {
+            "heat_template_version": "2018-08-31",
+            "resources": {"port": {"type": "OS::Neutron::Port", "properties": {"network": "net0"}}},
+        }
+        orders = [StackOrder(f"s-{n}", template, {}, {}, ("t",), 60) for n in range(30)]
+        begun = await asyncio.gather(*map(stacks.create, orders))
+        before = lists_of(lab)
+        await asyncio.gather(*(stacks.settle(stack, until=MADE, within_s=20) for stack in begun))
+        assert 0 < lists_of(lab) - before < len(orders)
