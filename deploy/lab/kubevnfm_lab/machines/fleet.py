@@ -24,7 +24,7 @@ from kubevnfm_lab.machines.machine import Machine, make_machine
 from kubevnfm_lab.machines.nodes import Nodes
 from kubevnfm_lab.machines.programs import PROGRAMS
 from kubevnfm_lab.machines.relay import Relay, Target
-from kubevnfm_lab.machines.rootfs import Rootfs, StandIns
+from kubevnfm_lab.machines.rootfs import BASE_PROGRAMS, Rootfs, StandIns
 from kubevnfm_lab.machines.settings import MachineSettings
 from kubevnfm_lab.machines.sshd import Sshd
 from kubevnfm_lab.machines.storage import VolumeShelf
@@ -163,7 +163,7 @@ class SshMachines:
             return
         self._close_sshd(machine)
         machine.power_off()
-        self.nodes.settle(machine)
+        self.nodes.remove(machine)
         await self.nodes.settled()
         await self.control_planes.machine_gone(machine)
         if machine.rootfs.laid_out:
@@ -235,11 +235,12 @@ class SshMachines:
             return  # it hangs in its boot loader: there for Nova, but nobody ever logs in
         if self._machines.get(machine.spec.machine_id) is not machine:
             return  # destroyed while it booted
+        assert self._stand_ins is not None
         sshd = Sshd(
             machine,
             port=self._ssh_port,
             shell=self._shell,
-            path=[str(self._host_bin)],
+            path=[str(self._stand_ins.base), str(self._host_bin)],
             faults=self.faults,
             ledger=self._ledger,
         )
@@ -300,15 +301,20 @@ class SshMachines:
             "@HOST_CURL@": _host_program("curl") or "",
             "@HOST_WGET@": _host_program("wget") or "",
         }
-        scripts = {"ask": "ask.sh", **ON_THEIR_OWN}
-        for name, script in scripts.items():
+        base = folder / "base"
+        base.mkdir(exist_ok=True)
+        scripts = {ask: "ask.sh"} | {base / name: script for name, script in ON_THEIR_OWN.items()}
+        for target, script in scripts.items():
             text = (resources.files("kubevnfm_lab.machines") / "shell" / script).read_text()
             for placeholder, value in values.items():
                 text = text.replace(placeholder, value)
-            target = folder / name
             target.write_text(text)
             target.chmod(0o700)
-        return StandIns(ask, {name: folder / name for name in ON_THEIR_OWN})
+        for name in BASE_PROGRAMS:
+            link = base / name
+            if not link.is_symlink():
+                link.symlink_to(ask)
+        return StandIns(ask, base)
 
     async def _close(self) -> None:
         await asyncio.gather(*(self.destroy(machine_id) for machine_id in list(self._machines)))

@@ -18,11 +18,20 @@ from typing import Any
 
 from kubevnfm_lab.machines.machine import Machine
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Program, World
+from kubevnfm_lab.machines.wordlist import words
 from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 REQUEST_LIMIT = 8 * 1024 * 1024
 INLINE_LIMIT = 512
 """Bytes of output that the script reads itself; bash reads sockets byte by byte, so more goes through cat."""
+
+WITH_VERB = frozenset(
+    words(
+        "kubeadm kubectl apt-get apt apt-cache apt-mark systemctl hostnamectl docker ctr crictl helm cloud-init containerd "
+        "ip modprobe"
+    )
+)
+"""Programs that are known by their first argument too; it is a command there, or a name."""
 
 OPTIONS_WITH_VALUE = frozenset(("--kubeconfig", "-n", "--namespace", "-o", "-a", "--address", "-c", "--config", "-t"))
 
@@ -176,16 +185,19 @@ async def _unless_gone(reader: asyncio.StreamReader, run: Coroutine[Any, Any, No
 
 
 def _verb(program: str, args: Sequence[str]) -> str:
-    """Return the program with its first argument that is no option: ``kubeadm join``."""
-    skip = False
+    """Return the program, with its first argument where that is a name: ``kubeadm join``, ``kubeadm init phase``."""
+    if program not in WITH_VERB:
+        return program
+    skip, names = False, [program]
     for arg in args:
         if skip:
             skip = False
         elif arg in OPTIONS_WITH_VALUE:
             skip = True
         elif not arg.startswith("-"):
-            return f"{program} {arg}"
-    return program
+            names.append(arg)
+    # One phase alone is another thing than the whole.
+    return " ".join(names[:3] if names[2:3] == ["phase"] else names[:2])
 
 
 def _write_exit(writer: asyncio.StreamWriter, ended: Exit) -> None:

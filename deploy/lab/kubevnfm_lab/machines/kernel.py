@@ -38,6 +38,10 @@ BRIDGE_SYSCTL = {
 }
 
 
+SHOWN_SYSCTL = ("net.ipv4.ip_forward", *BRIDGE_SYSCTL)
+"""What installers read under ``/proc/sys``; the sysctl program shows the others too. Files cost, machines are many."""
+
+
 @dataclass
 class Kernel:
     """The running kernel; a restart makes a new one from the files under ``/etc``."""
@@ -46,6 +50,7 @@ class Kernel:
     modules: set[str] = field(default_factory=set)
     sysctl: dict[str, str] = field(default_factory=lambda: dict(BASE_SYSCTL))
     swap_devices: list[str] = field(default_factory=list)
+    _published: dict[str, str] = field(default_factory=dict, repr=False)
 
     def load(self, module: str) -> bool:
         """Load a module; return False when the image has none of that name."""
@@ -66,17 +71,20 @@ class Kernel:
         return True
 
     def publish(self) -> None:
-        """Write what programs read under ``/proc``: modules, swaps and sys."""
-        proc = self.root / "proc"
-        (proc / "sys").mkdir(parents=True, exist_ok=True)
-        lines = [f"{name} 16384 0 - Live 0x0000000000000000\n" for name in sorted(self.modules)]
-        (proc / "modules").write_text("".join(lines))
-        rows = [f"{device:<40}file\t\t2097148\t\t0\t\t-2\n" for device in self.swap_devices]
-        (proc / "swaps").write_text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" + "".join(rows))
-        for key, value in self.sysctl.items():
-            target = proc / "sys" / key.replace(".", "/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(f"{value}\n")
+        """Write what programs read under ``/proc``: modules, swaps and the values of `SHOWN_SYSCTL`; only what changed."""
+        modules = "".join(f"{name} 16384 0 - Live 0x0000000000000000\n" for name in sorted(self.modules))
+        swaps = "".join(f"{device:<40}file\t\t2097148\t\t0\t\t-2\n" for device in self.swap_devices)
+        texts = {"modules": modules, "swaps": f"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n{swaps}"}
+        for key in SHOWN_SYSCTL:
+            if key in self.sysctl:
+                texts[f"sys/{key.replace('.', '/')}"] = f"{self.sysctl[key]}\n"
+        for name, text in texts.items():
+            if self._published.get(name) != text:
+                target = self.root / "proc" / name
+                if name.startswith("sys/") and name not in self._published:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text)
+                self._published[name] = text
 
 
 def modules_to_load(root: Path) -> list[str]:

@@ -48,7 +48,7 @@ class Nodes:
             await self._tell(node, ready=True)  # the Node of an earlier machine of that name, taken over
 
     def remove(self, machine: Machine) -> None:
-        """Forget a machine whose kubelet lost its credential (kubeadm reset); the Node object stays, not ready."""
+        """Forget a machine that is gone or whose kubelet lost its credential; the Node object stays, not ready."""
         self.settle(machine, gone=True)
         self._by_machine.pop(machine.spec.machine_id, None)
 

@@ -12,11 +12,11 @@ from kubevnfm_lab.machines.cloud_init import CloudConfig
 from kubevnfm_lab.machines.wordlist import words
 
 FOLDERS = words(
-    "etc/apt/sources.list.d etc/apt/keyrings etc/apt/apt.conf.d etc/systemd/system etc/modules-load.d etc/sysctl.d "
-    "etc/sudoers.d etc/cloud run/systemd/system run/lock usr/bin usr/sbin usr/local/bin usr/local/sbin usr/share/keyrings "
-    "usr/lib/systemd/system var/lib/cloud/data var/lib/dpkg var/lib/apt/lists var/log var/tmp tmp opt mnt srv dev/disk/by-id "
-    "proc root home"
+    "dev etc etc/apt etc/apt/apt.conf.d etc/apt/keyrings etc/apt/sources.list.d etc/cloud etc/modules-load.d etc/sudoers.d "
+    "etc/sysctl.d etc/systemd etc/systemd/system home mnt opt proc root run srv tmp usr usr/bin usr/lib usr/local "
+    "usr/local/bin usr/local/sbin usr/sbin var var/lib var/lib/dpkg var/log var/tmp"
 )
+"""Parents before what is in them: each is made with one call."""
 
 BASE_PROGRAMS = words(
     "apt-get apt apt-cache apt-mark apt-key add-apt-repository dpkg dpkg-query systemctl journalctl hostnamectl hostname "
@@ -41,8 +41,8 @@ class StandIns:
 
     asks_the_lab: Path
     """The one that hands its arguments to the lab; its name says which program it is."""
-    on_their_own: dict[str, Path]
-    """Those that need no lab: sudo, id, chown, curl, by name."""
+    base: Path
+    """The folder of what every image brings: those that need no lab (sudo, id, chown, curl) and `BASE_PROGRAMS`."""
 
 
 @dataclass
@@ -60,12 +60,9 @@ class Rootfs:
         self.laid_out = True
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in FOLDERS:
-            (self.root / folder).mkdir(parents=True, exist_ok=True)
+            (self.root / folder).mkdir()
         for alias in ("bin", "sbin"):
             (self.root / alias).symlink_to(f"usr/{alias}")
-        for name, script in self.stand_ins.on_their_own.items():
-            (self.root / "usr/bin" / name).symlink_to(script)
-        self.add_programs(f"bin/{name}" for name in BASE_PROGRAMS)
         self._write_etc(config, swap=swap, hostname=hostname)
         for account in config.accounts.values():
             self._add_home(account.home, account.public_keys)
@@ -80,15 +77,13 @@ class Rootfs:
         """Let programs appear under ``/usr``: ``bin/kubeadm``."""
         for path in paths:
             link = self.root / "usr" / path
-            if not link.is_symlink() and link.name not in self.stand_ins.on_their_own:
+            if not link.is_symlink() and not (self.stand_ins.base / link.name).exists():
                 link.symlink_to(self.stand_ins.asks_the_lab)
 
     def remove_programs(self, paths: Iterable[str]) -> None:
         """Take programs away again."""
         for path in paths:
-            link = self.root / "usr" / path
-            if link.name not in self.stand_ins.on_their_own:
-                link.unlink(missing_ok=True)
+            (self.root / "usr" / path).unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Delete the folder with all that is in it."""
@@ -99,9 +94,10 @@ class Rootfs:
     def _add_home(self, home: str, public_keys: list[str]) -> None:
         folder = self.root / home.lstrip("/")
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        keys = folder / ".ssh"
-        keys.mkdir(mode=0o700, exist_ok=True)
-        (keys / "authorized_keys").write_text("".join(f"{key}\n" for key in public_keys))
+        if public_keys:
+            keys = folder / ".ssh"
+            keys.mkdir(mode=0o700, exist_ok=True)
+            (keys / "authorized_keys").write_text("".join(f"{key}\n" for key in public_keys))
 
     def _write_etc(self, config: CloudConfig, *, swap: bool, hostname: str) -> None:
         etc = self.root / "etc"

@@ -105,7 +105,6 @@ class Disks:
                 self._link(f"dev/disk/by-uuid/{volume.uuid}", device)
         lines = ["/dev/vda1 / ext4 rw,relatime 0 0"]
         lines += [f"{m.source} {m.target} {m.kind} {m.options} 0 0" for m in self.mounts]
-        (self.root / "proc").mkdir(parents=True, exist_ok=True)
         (self.root / "proc/mounts").write_text("\n".join(lines) + "\n")
 
     def _link(self, place: str, device: str) -> None:
