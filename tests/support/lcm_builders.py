@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.domain.drafts import (
 from kubevnfm_lcm_api.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.plans import planned, write_draft
-from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
 
@@ -98,7 +98,7 @@ def an_instantiate_draft(**known: Any) -> InstantiateVmDraft:
         "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "vim1", "vim": VIM,
         "vim_connections": {"vim1": VimConnectionInfo(vim_id="vim-1", vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3")},
         "flavour_id": "simple", "stack_name": "vnf-inst-1", "request": {"flavourId": "simple"}, "instance": {"id": "inst-1"},
-        "parameters": CLUSTER_PARAMETERS,
+        "parameters": hide(CLUSTER_PARAMETERS),
         "phases": {"instantiate_end": "mgmt-drivers-kubernetes", "terminate_end": "mgmt-drivers-kubernetes"},
         "cluster_vim_name": "cluster-1",
     }  # fmt: skip

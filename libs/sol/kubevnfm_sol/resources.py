@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_sol.base import SolType
@@ -154,7 +155,7 @@ class InstantiatedVnfInfo(SolType):
     vnf_virtual_link_resource_info: tuple[VnfVirtualLinkResourceInfo, ...] | None = None
     virtual_storage_resource_info: tuple[VirtualStorageResourceInfo, ...] | None = None
     vnfc_info: tuple[VnfcInfo, ...] = ()
-    additional_params: dict[str, Any] | None = None
+    additional_params: SecretParams | None = None
     """v1 answers show it; sealed in documents."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """v2 answers show it: non-secret facts that an operator needs (stack id, namespace)."""

@@ -19,7 +19,7 @@ from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemov
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import Stored
@@ -119,7 +119,7 @@ class Engine:
         assert isinstance(command, AdvanceOperation)
         occurrence_id = delivery.envelope.operationid
         if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
-            await self._insert(occurrence_id, OccurrenceRecord.from_document(command.occurrence).document(self._ring))
+            await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
 
         def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.occ.operation_state is not OperationState.STARTING:
