@@ -32,9 +32,8 @@ async def made(stacks: StackPort, order: StackOrder) -> None:
 
 class StackPortSuite:
     @pytest.fixture
-    async def stacks(self) -> AsyncIterator[StackPort]:
+    async def stacks(self) -> StackPort:
         raise NotImplementedError
-        yield
 
     async def test_a_stack_is_found_by_its_name_and_tag(self, stacks: StackPort) -> None:
         assert await stacks.find("vnf-1", tag="inst-1") is None
@@ -78,8 +77,8 @@ def lists_of(lab: Lab) -> int:
 
 class TestTwin(StackPortSuite):
     @pytest.fixture
-    async def stacks(self) -> AsyncIterator[StackPort]:
-        yield TwinStacks()
+    async def stacks(self) -> StackPort:
+        return TwinStacks()
 
 
 @pytest.fixture
@@ -96,8 +95,8 @@ async def cloud(lab: Lab) -> AsyncIterator[Cloud]:
 
 class TestHeat(StackPortSuite):
     @pytest.fixture
-    async def stacks(self, cloud: Cloud) -> AsyncIterator[StackPort]:
-        yield cloud.stacks
+    async def stacks(self, cloud: Cloud) -> StackPort:
+        return cloud.stacks
 
     async def test_many_stacks_are_watched_with_few_calls(self, stacks: StackPort, lab: Lab) -> None:
         lab.cloud.durations.port_create_s = 0.5

@@ -1,0 +1,144 @@
+"""The built-in user data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubevnfm_csar import Flavour, FolderFiles, read_vnfd
+from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links
+from kubevnfm_infra_openstack.domain.grant import Granted
+from kubevnfm_infra_openstack.domain.merge import merge_patch
+from kubevnfm_infra_openstack.domain.request import as_v3
+from stack_world import PACKAGE, links
+
+
+@pytest.fixture(scope="module")
+def vnfd() -> Flavour:
+    return read_vnfd(FolderFiles(PACKAGE)).flavour("simple")
+
+
+def a_template(*paths: list[str], **parameters: Any) -> dict[str, Any]:
+    properties = {f"p{n}": {"get_param": path} for n, path in enumerate(paths)}
+    return {
+        "parameters": {"nfv": {"type": "json"}, **parameters},
+        "resources": {"server": {"type": "OS::Nova::Server", "properties": {"deep": [{"in": properties}]}}},
+    }
+
+
+def given(**facts: Any) -> Granted:
+    return Granted(**{"request": {"flavourId": "simple", "extVirtualLinks": links()}, **facts})
+
+
+def test_only_the_paths_that_the_template_reads_are_filled(vnfd: Flavour) -> None:
+    template = a_template(["nfv", "VDU", "masterNode", "flavor"], ["nfv", "CP", "masterNode_CP1", "network"])
+    assert heat_parameters(template, vnfd, given()) == {
+        "nfv": {"VDU": {"masterNode": {"flavor": "m1.small"}}, "CP": {"masterNode_CP1": {"network": "net0"}}}
+    }
+
+
+def test_both_generations_of_names_are_known(vnfd: Flavour) -> None:
+    names = ["flavor", "computeFlavourId", "image", "vcImageId"]
+    template = a_template(*(["nfv", "VDU", "masterNode", name] for name in names))
+    (vdu,) = heat_parameters(template, vnfd, given())["nfv"]["VDU"].values()
+    assert vdu == {"flavor": "m1.small", "computeFlavourId": "m1.small", "image": "ubuntu", "vcImageId": "ubuntu"}
+
+
+def test_the_grant_goes_before_the_package_and_the_package_before_the_vnfds_names(vnfd: Flavour) -> None:
+    grant = {
+        "zones": [{"id": "z1", "zoneId": "az-west"}],
+        "addResources": [{"resourceDefinitionId": "d1", "zoneId": "z1"}],
+        "vimAssets": {
+            "computeResourceFlavours": [{"vnfdVirtualComputeDescId": "masterNode", "vimFlavourId": "f-1"}],
+            "softwareImages": [{"vnfdSoftwareImageId": "masterNode", "vimSoftwareImageId": "i-1"}],
+        },
+        "extVirtualLinks": links("granted-net"),
+    }
+    asked = {"addResources": [{"id": "d1", "type": "COMPUTE", "resourceTemplateId": "masterNode"}]}
+    template = a_template(
+        *(["nfv", "VDU", "masterNode", name] for name in ("flavor", "image", "locationConstraints")),
+        ["nfv", "VDU", "workerNode", "image"],
+        ["nfv", "CP", "workerNode_CP1", "network"],
+    )
+    facts = given(grant=grant, grant_request=asked, image_by_node={"masterNode": "made", "workerNode": "made"})
+    assert heat_parameters(template, vnfd, facts)["nfv"] == {
+        "VDU": {
+            "masterNode": {"flavor": "f-1", "image": "i-1", "locationConstraints": "az-west"},
+            "workerNode": {"image": "made"},
+        },
+        "CP": {"workerNode_CP1": {"network": "granted-net"}},
+    }
+
+
+@pytest.mark.parametrize(("level", "count"), [(None, 2), ("small", 2), ("large", 4)])
+def test_the_level_decides_capacity_by_vdu_and_by_aspect(vnfd: Flavour, level: str | None, count: int) -> None:
+    template = a_template(
+        ["nfv", "VDU", "workerNode", "desired_capacity"], ["nfv", "desired_capacity", "worker_instance"]
+    )
+    facts = given(request={"flavourId": "simple", **({"instantiationLevelId": level} if level else {})})
+    assert heat_parameters(template, vnfd, facts)["nfv"] == {
+        "VDU": {"workerNode": {"desired_capacity": count}},
+        "desired_capacity": {"worker_instance": count},
+    }
+
+
+def test_what_was_granted_decides_capacity_first(vnfd: Flavour) -> None:
+    asked = [{"id": str(n), "type": "COMPUTE", "resourceTemplateId": "workerNode"} for n in range(3)]
+    template = a_template(["nfv", "VDU", "workerNode", "desired_capacity"])
+    facts = given(grant_request={"addResources": asked})
+    assert heat_parameters(template, vnfd, facts)["nfv"]["VDU"]["workerNode"] == {"desired_capacity": 3}
+
+
+def test_additional_parameters_are_merged_and_copied_where_declared(vnfd: Flavour) -> None:
+    template = a_template(["nfv", "VDU", "masterNode", "flavor"], size={"type": "number"})
+    request = {"additionalParams": {"nfv": {"VDU": {"masterNode": {"flavor": "mine"}}}, "size": 3, "other": 4}}
+    facts = given(request=request, grant={"additionalParams": {"nfv": {"extra": True}, "size": 5}})
+    assert heat_parameters(template, vnfd, facts) == {
+        "size": 5,
+        "nfv": {"VDU": {"masterNode": {"flavor": "mine"}}, "extra": True},
+    }
+
+
+def test_nothing_is_given_that_the_template_does_not_declare(vnfd: Flavour) -> None:
+    assert heat_parameters({"resources": {}}, vnfd, given(request={"additionalParams": {"nfv": {}}})) == {}
+
+
+def test_fixed_addresses_of_a_v1_request_reach_the_port(vnfd: Flavour) -> None:
+    address = {"type": "IPV4", "fixedAddresses": ["10.0.0.5"], "subnetId": "s"}
+    protocol = {"layerProtocol": "IP_OVER_ETHERNET", "ipOverEthernet": {"ipAddresses": [address]}}
+    cp = {"cpdId": "masterNode_CP1", "cpConfig": [{"cpInstanceId": "c", "cpProtocolData": [protocol]}]}
+    request = as_v3({"extVirtualLinks": [{"id": "l", "resourceId": "n", "extCps": [cp]}]})
+    template = a_template(["nfv", "CP", "masterNode_CP1", "fixed_ips", 0, "ip_address"])  # type: ignore[list-item]
+    nfv = heat_parameters(template, vnfd, given(request=request))["nfv"]
+    assert nfv["CP"]["masterNode_CP1"] == {"fixed_ips": [{"subnet": "s", "ip_address": "10.0.0.5"}]}
+
+
+def test_managed_links_take_the_place_of_the_templates_own() -> None:
+    template = {
+        "resources": {
+            "internal": {"type": "OS::Neutron::Net"},
+            "internal_subnet": {
+                "type": "OS::Neutron::Subnet",
+                "properties": {"network": {"get_resource": "internal"}},
+            },
+            "port": {
+                "type": "OS::Neutron::Port",
+                "depends_on": ["internal_subnet", "router"],
+                "properties": {"network": {"get_resource": "internal"}},
+            },
+        }
+    }
+    request = {"extManagedVirtualLinks": [{"vnfVirtualLinkDescId": "internal", "resourceId": "net-9"}]}
+    changed = with_managed_links(template, given(request=request))
+    assert changed is not None
+    assert changed["resources"] == {
+        "port": {"type": "OS::Neutron::Port", "depends_on": ["router"], "properties": {"network": "net-9"}}
+    }
+    assert "internal" in template["resources"]
+    assert with_managed_links(template, given()) is None
+
+
+def test_a_merge_patch_leaves_its_arguments_alone() -> None:
+    target = {"a": {"b": 1, "c": 2}}
+    assert merge_patch(target, {"a": {"b": None, "d": 3}}) == {"a": {"c": 2, "d": 3}}
+    assert target == {"a": {"b": 1, "c": 2}}

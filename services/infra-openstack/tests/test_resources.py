@@ -1,0 +1,158 @@
+"""StackResources from lists in the shape that a real Heat, Nova and Neutron gave."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
+from kubevnfm_infra_openstack.domain.failure import failed_resources, failure_of
+from kubevnfm_infra_openstack.domain.hot import AUTO_SCALING_GROUP, FLOATING_IP, NETWORK, PORT, SERVER, VOLUME
+from kubevnfm_infra_openstack.domain.resources import stack_resources
+from kubevnfm_infra_openstack.domain.stack import (
+    FloatingIp,
+    HeatResource,
+    NeutronPort,
+    NovaServer,
+    Stack,
+    StackContents,
+    StackState,
+)
+
+TOP = Stack("top", "vnf-1", StackState.READY)
+VDUS = {"masterNode": "masterNode", "workerNode": "worker"}
+
+
+def a_resource(
+    name: str,
+    kind: str,
+    physical_id: str = "",
+    *,
+    stack: str = "top",
+    status: str = "CREATE_COMPLETE",
+    reason: str = "",
+) -> HeatResource:
+    nested = physical_id if kind in (AUTO_SCALING_GROUP,) or kind.endswith(".yaml") else ""
+    return HeatResource(name, kind, physical_id, status, reason, stack, nested_id=nested)
+
+
+def tree() -> list[HeatResource]:
+    members = [
+        (
+            a_resource(f"rnd{n}", "worker.yaml", f"member{n}", stack="group"),
+            a_resource("workerNode", SERVER, f"w{n}", stack=f"member{n}"),
+            a_resource("worker_CP1", PORT, f"wp{n}", stack=f"member{n}"),
+        )
+        for n in (1, 2)
+    ]
+    return [
+        a_resource("masterNode", SERVER, "m"),
+        a_resource("master_CP1", PORT, "mp"),
+        a_resource("master_FIP", FLOATING_IP, "mf"),
+        a_resource("vip_CP", PORT, "vip"),
+        a_resource("internal", NETWORK, "net"),
+        a_resource("data", VOLUME, "vol"),
+        a_resource("worker_instance", AUTO_SCALING_GROUP, "group"),
+        *(resource for member in members for resource in member),
+    ]
+
+
+def contents() -> StackContents:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    return StackContents(
+        resources=tree(),
+        server_by_id={
+            "m": NovaServer("m", "master", host="compute1", zone="nova", created_at=moment, volume_ids=("vol",)),
+            "w1": NovaServer("w1", "w", created_at=moment.replace(minute=2)),
+            "w2": NovaServer("w2", "w", created_at=moment.replace(minute=1)),
+        },
+        port_by_id={
+            "mp": NeutronPort("mp", ("10.0.0.4",), ("s1",), "fa:16", "net0", "172.24.4.9"),
+            "wp1": NeutronPort("wp1", ("10.0.0.5", "fd00::5"), ("s1", "s2"), "fa:17", "net0"),
+        },
+        floating_by_id={"mf": FloatingIp("mf", "172.24.4.9", "mp", "public")},
+        cidr_by_subnet_id={"s1": "10.0.0.0/24", "s2": "fd00::/64"},
+    )
+
+
+def test_servers_come_by_vdu_then_oldest_first() -> None:
+    facts = stack_resources(TOP, contents(), VDUS)
+    assert [server.server_id for server in facts.servers] == ["m", "w2", "w1"]
+
+
+def test_a_member_is_told_with_its_group_and_the_ports_beside_it() -> None:
+    worker = stack_resources(TOP, contents(), VDUS).servers[-1]
+    assert (worker.group, worker.member, worker.stack_id, worker.vdu_id) == (
+        "worker_instance",
+        "rnd1",
+        "member1",
+        "workerNode",
+    )
+    (port,) = worker.ports
+    assert port.addresses == ("10.0.0.5", "fd00::5")
+    assert port.subnet_cidrs == ("10.0.0.0/24", "fd00::/64")
+
+
+def test_the_top_stacks_ports_and_floating_ips_are_told() -> None:
+    facts = stack_resources(TOP, contents(), VDUS)
+    by_name = {port.name: port for port in facts.ports}
+    assert set(by_name) == {"master_CP1", "master_FIP", "vip_CP"}
+    assert by_name["master_CP1"].floating_address == "172.24.4.9"
+    assert by_name["master_FIP"].floating_address == "172.24.4.9"
+    assert by_name["master_FIP"].addresses == ()
+    assert by_name["vip_CP"].addresses == ()
+    assert [network.resource_id for network in facts.networks] == ["net"]
+    assert [(volume.resource_id, volume.server_id) for volume in facts.volumes] == [("vol", "m")]
+
+
+def vdu_of(*resources: HeatResource, vdus: dict[str, str]) -> str:
+    return stack_resources(TOP, StackContents(list(resources)), vdus).servers[0].vdu_id
+
+
+def test_a_vdu_is_recognised_by_the_names_around_its_server() -> None:
+    inner = a_resource("server", SERVER, "s", stack="n")
+    assert vdu_of(a_resource("VDU1", SERVER, "s"), vdus={"VDU1": "x"}) == "VDU1"
+    assert vdu_of(a_resource("web", SERVER, "s"), vdus={"VDU1": "web"}) == "VDU1"
+    assert vdu_of(a_resource("VDU1-0", "VDU1.yaml", "n"), inner, vdus={"VDU1": "x"}) == "VDU1"
+    assert vdu_of(a_resource("VDU1_group", "VDU1.yaml", "n"), inner, vdus={"VDU1": "x"}) == "VDU1"
+    assert vdu_of(a_resource("else", SERVER, "s"), vdus={"VDU1": "x"}) == "else"
+
+
+def test_a_clone_is_the_group_of_its_server() -> None:
+    resources = [a_resource("VDU1-0", "VDU1.yaml", "n"), a_resource("VDU1", SERVER, "s", stack="n")]
+    (server,) = stack_resources(TOP, StackContents(resources), {"VDU1": "VDU1"}).servers
+    assert (server.group, server.member) == ("VDU1-0", None)
+
+
+def test_a_rebuilt_server_is_another_vnfc() -> None:
+    first, again, rebuilt = (
+        stack_resources(TOP, StackContents([a_resource("VDU1", SERVER, server_id)]), {}).servers[0].vnfc_id
+        for server_id in ("a", "a", "b")
+    )
+    assert first == again != rebuilt
+
+
+def test_the_deepest_failure_is_named_and_its_echoes_are_not() -> None:
+    failed = "CREATE_FAILED"
+    resources = [
+        a_resource("group", AUTO_SCALING_GROUP, "group", status=failed, reason="resources.group: echo"),
+        a_resource("rnd", "worker.yaml", "member", stack="group", status=failed, reason="echo of an echo"),
+        a_resource("vm", SERVER, stack="member", status=failed, reason="No valid host was found"),
+        a_resource("other", SERVER, status=failed, reason="CREATE aborted (user triggered cancel)"),
+    ]
+    assert [resource.name for resource in failed_resources(resources)] == ["vm"]
+    error = failure_of(Stack("top", "vnf-1", StackState.BROKEN, "Resource CREATE failed"), resources)
+    assert isinstance(error, StackFailed)
+    assert str(error) == "stack vnf-1: vm (OS::Nova::Server): No valid host was found"
+
+
+def test_a_passed_deadline_names_what_was_unfinished() -> None:
+    resources = [a_resource("vm", SERVER, "s", status="CREATE_IN_PROGRESS")]
+    error = failure_of(Stack("top", "vnf-1", StackState.BROKEN, "CREATE timed out"), resources)
+    assert isinstance(error, StackTimedOut)
+    assert error.status == 504
+    assert "unfinished: vm" in str(error)
+
+
+def test_without_a_failed_resource_the_stacks_reason_stands() -> None:
+    error = failure_of(Stack("top", "vnf-1", StackState.BROKEN, "Property error: x"), [])
+    assert str(error) == "stack vnf-1: Property error: x"

@@ -1,0 +1,453 @@
+"""LCM operation user data: classes as Tacker's users write them run unmodified, and can do nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from shutil import copytree
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import yaml
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import UserData
+from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
+from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
+from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
+from kubevnfm_kit.errors import Unprocessable
+from stack_world import PACKAGE, FolderPackages
+
+REQUEST = {
+    "flavourId": "simple",
+    "additionalParams": {"volume_size": 5, "k8s_cluster_installation_param": {"master_node": {"password": "s3cret"}}},
+    "vimConnectionInfo": {"vim1": {"vimType": "ETSINFV.OPENSTACK_KEYSTONE.V_3", "accessInfo": {"region": "RegionOne"}}},
+    "extVirtualLinks": [
+        {
+            "id": "vl-1",
+            "resourceId": "net0",
+            "extCps": [
+                {
+                    "cpdId": "masterNode_CP1",
+                    "cpConfig": {
+                        "cp1": {
+                            "cpProtocolData": [
+                                {
+                                    "layerProtocol": "IP_OVER_ETHERNET",
+                                    "ipOverEthernet": {
+                                        "ipAddresses": [
+                                            {"type": "IPV4", "fixedAddresses": ["10.10.0.9"], "subnetId": "sub-1"}
+                                        ]
+                                    },
+                                }
+                            ]
+                        }
+                    },
+                },
+                {"cpdId": "workerNode_CP1", "cpConfig": {"cp2": {"linkPortId": "port-1"}}},
+            ],
+        }
+    ],
+}
+GRANT_REQUEST = {
+    "operation": "INSTANTIATE",
+    "addResources": [
+        {"id": "r0", "type": "COMPUTE", "resourceTemplateId": "masterNode"},
+        {"id": "r1", "type": "COMPUTE", "resourceTemplateId": "workerNode"},
+        {"id": "r2", "type": "COMPUTE", "resourceTemplateId": "workerNode"},
+        {"id": "r3", "type": "LINKPORT", "resourceTemplateId": "masterNode_CP1"},
+    ],
+}
+GRANT = {
+    "zones": [{"id": "z", "zoneId": "nova"}],
+    "addResources": [{"resourceDefinitionId": "r0", "zoneId": "z"}],
+    "vimAssets": {
+        "computeResourceFlavours": [{"vnfdVirtualComputeDescId": "workerNode", "vimFlavourId": "m1.large"}],
+        "softwareImages": [{"vnfdSoftwareImageId": "masterNode", "vimSoftwareImageId": "image-1"}],
+    },
+}
+V1 = """
+    from tacker.vnfm.lcm_user_data.abstract_user_data import AbstractUserData
+    class Code(AbstractUserData):
+        @staticmethod
+        def instantiate(base_hot_dict=None, vnfd_dict=None, inst_req_info=None, grant_info=None):
+"""
+V2 = """
+    from tacker.sol_refactored.infra_drivers.openstack import userdata_utils
+    class Code(userdata_utils.AbstractUserData):
+        @staticmethod
+        def instantiate(req, inst, grant_req, grant, tmp_csar_dir):
+"""
+Run = Callable[..., Coroutine[Any, Any, HeatInput]]
+UNREADABLE = "No module named '(socket|subprocess)'"
+"""Where Python itself lies in a folder of root's alone, a run without namespaces cannot even import these."""
+
+
+@pytest.fixture(params=[True, False], ids=["namespaces", "limits-alone"])
+def namespaces(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def run(tmp_path: Path, namespaces: bool) -> Run:
+    """Run a body of ``instantiate`` under v1's or v2's signature, or a whole file."""
+    root = copytree(PACKAGE, tmp_path / "package")
+
+    async def run(
+        body: str = "", *, head: str = V1, source: str = "", name: str = "Code", timeout_s: float = 20, **given: Any
+    ) -> HeatInput:
+        text = (
+            dedent(source) if source else dedent(head) + "        " + dedent(body).strip().replace("\n", "\n        ")
+        )
+        (root / "UserData/code.py").write_text(text + "\n")
+        flavour = await CachedFlavours(FolderPackages(root)).flavour(PackageRef(package_id="p", vnfd_id="v"), "simple")
+        facts: dict[str, Any] = {
+            "api_version": "v1",
+            "request": REQUEST,
+            "instance": {"id": "inst-1", "vnfdId": "v"},
+            "grant_request": GRANT_REQUEST,
+            "grant": GRANT,
+            "service_template": flavour.service_template,
+            "image_by_vdu": {"masterNode": "image-1"},
+            "secrets": frozenset({"s3cret"}),
+        }
+        process = UserDataProcess(Limits(timeout_s=timeout_s, memory_mib=256, namespaces=namespaces))
+        user_data = UserData(path="UserData/code.py", class_name=name)
+        return await process.instantiate(user_data, flavour, UserDataInput(**{**facts, **given}))
+
+    return run
+
+
+# --- what it is for ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_v1_class_with_the_usual_six_functions(run: Run) -> None:
+    source = (PACKAGE / "UserData/cluster_v1.py").read_text()
+    heat = await run(source=source, name="ClusterUserData")
+    node = {"flavor": "m1.small", "image": "ubuntu"}
+    assert heat.parameters == {
+        "nfv": {
+            "VDU": {"masterNode": node, "workerNode": {**node, "desired_capacity": 2}},
+            "CP": {
+                "masterNode_CP1": {
+                    "network": "net0",
+                    "fixed_ips": [{"subnet": "sub-1", "ip_address": "10.10.0.9"}],
+                },
+                "workerNode_CP1": {"network": "net0", "fixed_ips": []},
+            },
+        },
+        "volume_size": 5,
+    }
+    assert heat.template is None
+
+
+async def test_the_other_v1_functions(run: Run) -> None:
+    heat = await run(
+        """
+        import tacker.vnfm.lcm_user_data.utils as util
+        initial = util.create_initial_param_dict(base_hot_dict)
+        return {
+            "initial": initial,
+            "sizes": util.create_vdu_flavor_dict(vnfd_dict),
+            "images": util.create_vdu_image_dict(grant_info),
+            "links": util.create_cpd_vl_dict(base_hot_dict, inst_req_info),
+            "final": util.create_final_param_dict(initial, {}, {}, {"masterNode_CP1": "net9"}),
+            "level": util.get_desired_capacity_dict(base_hot_dict, vnfd_dict, Info),
+        }
+        """,
+        head="""
+        from types import SimpleNamespace
+        Info = SimpleNamespace(scale_status=[SimpleNamespace(aspect_id="worker_instance", scale_level=2)])
+        """
+        + V1.replace("\n    ", "\n        "),
+    )
+    size = {"vcpus": 1, "ram": 488, "disk": 2}
+    got = heat.parameters
+    assert got["initial"] == {
+        "nfv": {"VDU": {"masterNode": {}, "workerNode": {}}, "CP": {"masterNode_CP1": {}, "workerNode_CP1": {}}}
+    }
+    assert got["sizes"] == {"masterNode": size, "workerNode": size}
+    assert got["images"] == {"masterNode": "image-1"}
+    assert got["links"] == {"masterNode_CP1": "net0", "workerNode_CP1": "net0"}
+    assert got["final"]["nfv"]["CP"]["masterNode_CP1"] == {"network": "net9"}
+    assert got["level"] == {"worker_instance": 4}
+
+
+async def test_a_v1_request_has_attributes(run: Run) -> None:
+    heat = await run(
+        """
+        cp = inst_req_info.ext_virtual_links[0].ext_cps[0]
+        address = cp.cp_config[0].cp_protocol_data[0].ip_over_ethernet.ip_addresses[0]
+        return {
+            "flavour": inst_req_info.flavour_id,
+            "level": inst_req_info.instantiation_level_id,
+            "params": inst_req_info.additional_params,
+            "vim": [(v.id, v.vim_type, v.access_info) for v in inst_req_info.vim_connection_info],
+            "cp": [cp.cpd_id, cp.cp_config[0].cp_instance_id, address.subnet_id, address.fixed_addresses],
+            "managed": inst_req_info.ext_managed_virtual_links,
+        }
+        """
+    )
+    assert heat.parameters == {
+        "flavour": "simple",
+        "level": None,
+        "params": REQUEST["additionalParams"],
+        "vim": [["vim1", "ETSINFV.OPENSTACK_KEYSTONE.V_3", {"region": "RegionOne"}]],
+        "cp": ["masterNode_CP1", "cp1", "sub-1", ["10.10.0.9"]],
+        "managed": [],
+    }
+
+
+async def test_a_v2_class_with_the_helper_functions(run: Run) -> None:
+    heat = await run(
+        """
+        vnfd = common_script_utils.get_vnfd(inst["vnfdId"], tmp_csar_dir)
+        hot = vnfd.get_base_hot(req["flavourId"])
+        nfv = common_script_utils.init_nfv_dict(hot["template"])
+        for name, vdu in nfv["VDU"].items():
+            vdu["flavor"] = common_script_utils.get_param_flavor(name, "simple", vnfd, grant)
+            vdu["image"] = common_script_utils.get_param_image(name, "simple", vnfd, grant)
+            vdu["zone"] = common_script_utils.get_param_zone(name, grant_req, grant)
+            if "desired_capacity" in vdu:
+                vdu["desired_capacity"] = common_script_utils.get_param_capacity(name, inst, grant_req)
+        for name, cp in nfv["CP"].items():
+            cp["network"] = common_script_utils.get_param_network(name, grant, req)
+            cp["fixed_ips"] = common_script_utils.get_param_fixed_ips(name, grant, req)
+        nfv = vnf_instance_utils.json_merge_patch(nfv, {"CP": {"workerNode_CP1": None}})
+        return {
+            "template": yaml.safe_dump(hot["template"]),
+            "parameters": {"nfv": nfv},
+            "files": {name: yaml.safe_dump(body) for name, body in hot["files"].items()},
+        }
+        """,
+        head="""
+    import yaml
+    from tacker.sol_refactored.common import common_script_utils, vnf_instance_utils"""
+        + V2,
+    )
+    assert heat.parameters["nfv"]["VDU"] == {
+        "masterNode": {"flavor": "m1.small", "image": "image-1", "zone": "nova"},
+        "workerNode": {"flavor": "m1.large", "image": "ubuntu", "zone": None, "desired_capacity": 2},
+    }
+    assert heat.parameters["nfv"]["CP"] == {
+        "masterNode_CP1": {"network": "net0", "fixed_ips": [{"ip_address": "10.10.0.9", "subnet": "sub-1"}]}
+    }
+    assert isinstance(heat.template, str)
+    assert "worker_instance" in yaml.safe_load(heat.template)["resources"]
+    assert heat.files is not None
+    assert list(heat.files) == ["worker.yaml"]
+
+
+@pytest.mark.parametrize("home", ["default.DefaultUserData", "standard.StandardUserData"])
+async def test_the_ready_made_classes_can_be_inherited(run: Run, home: str) -> None:
+    module, _, name = home.partition(".")
+    source = f"""
+    from tacker.sol_refactored.infra_drivers.openstack.userdata_{module} import {name}
+    class Code({name}):
+        @staticmethod
+        def instantiate(req, inst, grant_req, grant, tmp_csar_dir):
+            fields = {name}.instantiate(req, inst, grant_req, grant, tmp_csar_dir)
+            fields["parameters"]["nfv"]["seen"] = True
+            return fields
+    """
+    request: Mapping[str, Any] = REQUEST
+    grant_request: Mapping[str, Any] = GRANT_REQUEST
+    if module == "standard":  # clones one resource per VNFC of VDUs that the template has a resource of
+        grant_request = {"addResources": GRANT_REQUEST["addResources"][:1]}
+    heat = await run(source=source, api_version="v2", request=request, grant_request=grant_request)
+    nfv = heat.parameters["nfv"]
+    assert nfv["seen"]
+    assert isinstance(heat.template, str)
+    resources = yaml.safe_load(heat.template)["resources"]
+    if module == "default":
+        assert nfv["VDU"]["workerNode"]["desired_capacity"] == 2
+    else:
+        assert "masterNode-0" in resources
+        assert "masterNode" not in resources
+        assert "masterNode-0" in nfv["VDU"]
+
+
+async def test_a_class_without_our_bases_is_called_as_the_api_wants(run: Run) -> None:
+    source = """
+    class Code:
+        @staticmethod
+        def instantiate(*args):
+            return {"parameters": {"count": len(args)}}
+    """
+    assert (await run(source=source, api_version="v1")).parameters == {"parameters": {"count": 4}}
+    assert (await run(source=source, api_version="v2")).parameters == {"count": 5}
+
+
+async def test_modules_beside_the_class_can_be_imported(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "package/UserData/neighbour.py").write_text("NAME = 'from beside'\n")
+    heat = await run("from neighbour import NAME\nreturn {'name': NAME}")
+    assert heat.parameters == {"name": "from beside"}
+
+
+# --- what it must not do ----------------------------------------------------------------------------------------------
+
+
+async def test_an_endless_loop_is_killed(run: Run) -> None:
+    with pytest.raises(UserDataTimedOut, match="killed after 1 s"):
+        await run("while True: pass", timeout_s=1)
+
+
+async def test_a_sleeper_is_killed(run: Run) -> None:
+    with pytest.raises(UserDataTimedOut):
+        await run("import time\ntime.sleep(60)", timeout_s=1)
+
+
+async def test_a_memory_hog_is_told_so(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match="MemoryError"):
+        await run("return {'x': len('x' * (1 << 30))}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import os\nwhile True: os.fork()",
+        "import subprocess\nsubprocess.run(['/bin/true'])",
+        "import os\nos.system('true')",
+        "import os\nos.execv('/bin/true', ['true'])",
+        "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nreturn {}",
+        "import ctypes\nctypes.CDLL(None).fork()",
+    ],
+)
+async def test_no_process_is_started_or_signalled(run: Run, body: str) -> None:
+    with pytest.raises(UserDataFailed, match=f"user data must not|{UNREADABLE}"):
+        await run(body)
+
+
+async def test_no_network(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match=f"user data must not use the network|{UNREADABLE}"):
+        await run("import socket\nsocket.create_connection(('127.0.0.1', 22))")
+
+
+async def test_no_environment_of_the_service(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEVNFM_INFRA_OPENSTACK_KEYS", "the-key")
+    heat = await run("import os\nreturn {'names': sorted(os.environ)}")
+    assert "KUBEVNFM_INFRA_OPENSTACK_KEYS" not in heat.parameters["names"]
+
+
+async def test_no_file_of_the_machine_is_read(run: Run, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the-key")
+    secret.chmod(0o644)
+    for path in (str(secret), "/etc/hostname", f"/proc/{os.getpid()}/environ", "/proc/self/environ"):
+        with pytest.raises(UserDataFailed, match=r"PermissionError|FileNotFoundError"):
+            await run(f"return {{'text': open({path!r}).read()}}")
+
+
+async def test_no_file_of_the_package_is_changed(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(UserDataFailed, match=r"PermissionError|OSError"):
+        await run("open(tmp_csar_dir + '/BaseHOT/simple/cluster.yaml', 'w')", head=V2)
+    assert (tmp_path / "package/BaseHOT/simple/cluster.yaml").read_text()
+
+
+async def test_a_scratch_file_may_be_written_but_not_a_large_one(run: Run) -> None:
+    assert (await run("open('x', 'w').write('1')\nreturn {'text': open('x').read()}")).parameters == {"text": "1"}
+    with pytest.raises(UserDataFailed, match=r"OSError|ended with status"):
+        await run("open('x', 'wb').write(b'x' * (64 << 20))\nreturn {}")
+
+
+async def test_no_native_code_of_the_package(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "package/UserData/native.so").write_bytes(b"\x7fELF")
+    with pytest.raises(UserDataFailed, match="native code"):
+        await run("import native")
+
+
+async def test_two_runs_see_nothing_of_one_another(run: Run) -> None:
+    await run("open('left', 'w').write('here')\nreturn {}")
+    heat = await run("import os\nreturn {'here': os.path.exists('left')}")
+    assert heat.parameters == {"here": False}
+
+
+# --- what is told when it fails ---------------------------------------------------------------------------------------
+
+
+async def test_an_error_is_told_with_the_end_of_what_it_printed(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match=r"KeyError: 'absent'") as caught:
+        await run("print('first step')\nreturn {}['absent']")
+    assert "first step" in str(caught.value)
+    assert "code.py" in str(caught.value)
+
+
+async def test_secrets_of_the_request_are_masked(run: Run) -> None:
+    with pytest.raises(UserDataFailed) as caught:
+        await run("print(inst_req_info.additional_params)\nraise ValueError(inst_req_info.additional_params)")
+    assert "s3cret" not in str(caught.value)
+    assert "***" in str(caught.value)
+
+
+async def test_a_flood_of_output_is_cut(run: Run) -> None:
+    with pytest.raises(UserDataFailed) as caught:
+        await run("import sys\nfor _ in range(2000): sys.stderr.write('x' * 10000)\nraise ValueError('end')")
+    assert len(str(caught.value)) < 10_000
+
+
+async def test_an_answer_that_is_too_large_is_refused(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match="more than"):
+        await run("return {'x': 'x' * (9 << 20)}")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return None", "a dict of Heat parameters expected"),
+        ("return {'x': object()}", "is no JSON"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("import os\nos._exit(3)", "ended with status 3 without an answer"),
+    ],
+)
+async def test_an_answer_that_is_none_is_refused(run: Run, body: str, message: str) -> None:
+    with pytest.raises(UserDataFailed, match=message):
+        await run(body)
+
+
+async def test_a_class_that_is_not_there_is_named_with_those_that_are(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match="defines no class Missing; it defines Code"):
+        await run("return {}", name="Missing")
+
+
+async def test_a_syntax_error_is_told(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match="SyntaxError"):
+        await run(source="class Code(:\n")
+
+
+@pytest.mark.parametrize("path", ["../outside.py", "/etc/passwd", "UserData/absent.py"])
+async def test_a_path_outside_the_package_is_refused_unread(path: str) -> None:
+    flavour = await CachedFlavours(FolderPackages()).flavour(PackageRef(package_id="p", vnfd_id="v"), "simple")
+    given = UserDataInput("v1", REQUEST, {}, {}, {}, {}, {})
+    with pytest.raises(Unprocessable, match="lcm-operation-user-data"):
+        await UserDataProcess(Limits()).instantiate(UserData(path=path, class_name="Code"), flavour, given)
+
+
+async def test_a_cancelled_run_leaves_no_process(run: Run) -> None:
+    task = asyncio.create_task(run("import time\ntime.sleep(60)", timeout_s=50))
+    await until(lambda: bool(children()))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not children())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - other processes' coming and going is told by nobody
+            await asyncio.sleep(0.01)
+
+
+def children() -> list[str]:
+    """User data processes of this test process, with those of their own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(word.endswith(b"/sandbox/child.py") for word in words):
+            found.append(path.parent.name)
+    return found

@@ -1,0 +1,183 @@
+"""Many waits, few calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from kubevnfm_infra_openstack.domain.errors import VimUnavailable
+from kubevnfm_infra_openstack.domain.stack import (
+    LEFT,
+    MADE,
+    Next,
+    Stack,
+    StackState,
+    next_for_creation,
+    state_of,
+)
+from kubevnfm_infra_openstack.domain.watch import StackWatch
+
+pytestmark = pytest.mark.looptime
+
+
+class Listed:
+    """A list of stacks that counts how often it was asked for."""
+
+    def __init__(self, *ids: str) -> None:
+        self.stacks = {one: Stack(one, one, StackState.MAKING) for one in ids}
+        self.calls: list[tuple[float, tuple[str, ...]]] = []
+        self.error: Exception | None = None
+
+    async def __call__(self, ids: Sequence[str]) -> Mapping[str, Stack]:
+        self.calls.append((asyncio.get_running_loop().time(), tuple(ids)))
+        if self.error is not None:
+            raise self.error
+        return {one: self.stacks[one] for one in ids if one in self.stacks}
+
+    async def turn(self, id: str, state: StackState, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        self.stacks[id] = replace(self.stacks[id], state=state)
+
+
+async def test_a_quick_stack_is_told_within_milliseconds() -> None:
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    turning = asyncio.create_task(listed.turn("a", StackState.READY, 0.12))
+    begun = asyncio.get_running_loop().time()
+    stack = await watch.settle(listed.stacks["a"], until=MADE, within_s=20)
+    assert stack is not None
+    assert stack.state is StackState.READY
+    assert asyncio.get_running_loop().time() - begun < 0.2
+    await turning
+    await watch.close()
+
+
+async def test_a_slow_stack_costs_ever_fewer_calls() -> None:
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    await watch.settle(listed.stacks["a"], until=MADE, within_s=600)
+    times = [at for at, _ in listed.calls]
+    pauses = [later - sooner for sooner, later in pairwise(times)]
+    assert pauses[0] == pytest.approx(0.05, abs=0.01)
+    assert pauses[-1] == pytest.approx(5, abs=0.1)
+    assert len(times) < 200
+    await watch.close()
+
+
+async def test_its_age_is_remembered_from_wait_to_wait() -> None:
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    for _ in range(5):
+        await watch.settle(listed.stacks["a"], until=MADE, within_s=20)
+    last = [at for at, _ in listed.calls if at > 90]
+    assert len(last) < 5
+    await watch.close()
+
+
+async def test_stacks_of_an_age_share_their_calls() -> None:
+    listed = Listed(*(f"s{n}" for n in range(100)))
+    watch = StackWatch(listed)
+    await asyncio.gather(*(watch.settle(s, until=MADE, within_s=20) for s in list(listed.stacks.values())))
+    assert len(listed.calls) < 60
+    assert sum(len(ids) == 100 for _, ids in listed.calls) > len(listed.calls) / 2
+    await watch.close()
+
+
+async def test_a_stack_that_comes_later_is_looked_at_at_once() -> None:
+    listed = Listed("old", "new")
+    watch = StackWatch(listed)
+    old = asyncio.create_task(watch.settle(listed.stacks["old"], until=MADE, within_s=100))
+    await asyncio.sleep(60)
+    listed.stacks["new"] = replace(listed.stacks["new"], state=StackState.READY)
+    begun = asyncio.get_running_loop().time()
+    await watch.settle(listed.stacks["new"], until=MADE, within_s=20)
+    assert asyncio.get_running_loop().time() - begun < 0.1
+    await old
+    await watch.close()
+
+
+async def test_a_stack_that_is_gone_is_none() -> None:
+    listed = Listed("a", "b")
+    watch = StackWatch(listed)
+    a, b = listed.stacks["a"], listed.stacks.pop("b")
+    turning = asyncio.create_task(listed.turn("a", StackState.GONE, 1))
+    assert await asyncio.gather(*(watch.settle(s, until=LEFT, within_s=20) for s in (a, b))) == [None, None]
+    await turning
+    await watch.close()
+
+
+async def test_each_waits_for_its_own_state() -> None:
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    turning = asyncio.create_task(listed.turn("a", StackState.STUCK, 1))
+    made, left = await asyncio.gather(
+        watch.settle(listed.stacks["a"], until=frozenset({StackState.READY}), within_s=3),
+        watch.settle(listed.stacks["a"], until=LEFT, within_s=20),
+    )
+    assert made is not None
+    assert left is not None
+    assert left.state is StackState.STUCK
+    await turning
+    await watch.close()
+
+
+async def test_an_error_reaches_everyone_who_waits_and_the_next_wait_works() -> None:
+    listed = Listed("a", "b")
+    watch = StackWatch(listed)
+    listed.error = VimUnavailable("Heat", "503")
+    waits = [watch.settle(s, until=MADE, within_s=20) for s in list(listed.stacks.values())]
+    assert all(isinstance(r, VimUnavailable) for r in await asyncio.gather(*waits, return_exceptions=True))
+    listed.error = None
+    listed.stacks["a"] = replace(listed.stacks["a"], state=StackState.READY)
+    assert await watch.settle(listed.stacks["a"], until=MADE, within_s=20) == listed.stacks["a"]
+    await watch.close()
+
+
+async def test_nobody_waits_and_nothing_is_asked() -> None:
+    listed = Listed("a")
+    watch = StackWatch(listed)
+    await watch.settle(listed.stacks["a"], until=MADE, within_s=1)
+    asked = len(listed.calls)
+    await asyncio.sleep(60)
+    assert len(listed.calls) == asked
+    await watch.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ("CREATE_IN_PROGRESS", StackState.MAKING),
+        ("CREATE_COMPLETE", StackState.READY),
+        ("UPDATE_COMPLETE", StackState.READY),
+        ("CREATE_FAILED", StackState.BROKEN),
+        ("DELETE_IN_PROGRESS", StackState.GOING),
+        ("DELETE_FAILED", StackState.STUCK),
+        ("DELETE_COMPLETE", StackState.GONE),
+        ("SOMETHING_NEW", StackState.MAKING),
+    ],
+)
+async def test_heats_status_has_a_meaning(status: str, state: StackState) -> None:
+    assert state_of(status) is state
+
+
+@pytest.mark.parametrize(
+    ("state", "tags", "wanted"),
+    [
+        (None, (), Next.MAKE),
+        (StackState.GONE, (), Next.MAKE),
+        (StackState.MAKING, (), Next.WAIT),
+        (StackState.READY, (), Next.READ),
+        (StackState.BROKEN, ("op/1",), Next.FAIL),
+        (StackState.BROKEN, ("op/0",), Next.REPLACE),
+        (StackState.STUCK, ("op/1",), Next.REPLACE),
+        (StackState.GOING, ("op/1",), Next.WAIT_GONE),
+    ],
+)
+async def test_what_is_found_decides_what_is_done(
+    state: StackState | None, tags: tuple[str, ...], wanted: Next
+) -> None:
+    found = Stack("s", "s", state, tags=("inst", *tags)) if state is not None else None
+    assert next_for_creation(found, made_by="op/1") is wanted
