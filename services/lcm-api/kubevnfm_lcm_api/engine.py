@@ -8,6 +8,7 @@ that the broker delivers again; each finds by ids whether it was done already.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -16,13 +17,13 @@ import structlog
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_sol.lcm import OperationState
-from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import Stored
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import Compare, Op, Query, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.domain import instance as instances
@@ -35,6 +36,7 @@ from kubevnfm_lcm_api.domain.saga import SOURCE, Move, Saga
 log = structlog.get_logger()
 
 _FINISHED_KEPT = 5
+_LATE_AT_ONCE = 100
 _RACES = 100
 """Lost races on one document before we call it a fault: far above the handful of services that can meet there."""
 
@@ -175,6 +177,20 @@ class Engine:
         if record.occ.operation_state is not OperationState.FAILED_TEMP:
             return None
         return self._saga.rollback(record, now)
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    async def watch_deadlines(self, *, every_s: float) -> None:
+        """Fail, again and again, the steps that nobody answers. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(every_s)
+            now = rfc3339(self._clock.now())
+            late = Query(Compare("internal/deadline", Op.LT, [now]), limit=_LATE_AT_ONCE, exclude=("internal/draft",))
+            try:
+                for stored in await self._store.find(occurrences.COLLECTION, late):
+                    await self._change(stored.id, self._saga.overdue)
+            except StoreUnavailable as error:
+                log.warning("deadlines_not_watched", reason=str(error))
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

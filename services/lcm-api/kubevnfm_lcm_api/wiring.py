@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.subscriptions import Subscriptions
 
 SERVICE = "lcm-api"
+_DEADLINES_EVERY_S = 30.0
 REPLIES = (
     "infra.resources.*",
     "mgmt.phase.done",
@@ -54,7 +56,12 @@ _INDEXES = {
         Index(["vnfInstanceName"]),
         Index(["internal/vimIds"]),
     ],
-    occurrence.COLLECTION: [Index(["startTime"]), Index(["vnfInstanceId"]), Index(["operationState"])],
+    occurrence.COLLECTION: [
+        Index(["startTime"]),
+        Index(["vnfInstanceId"]),
+        Index(["operationState"]),
+        Index(["internal/deadline"]),
+    ],
     packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"])],
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
     subscriptions.NOTIFICATIONS: [Index(["subscriptionId", "order"])],
@@ -144,5 +151,10 @@ async def lcm_api(
         await bus.consume_events(
             "lcm-api.notifications", ["lcm.operation.changed", "lcm.instance.*"], subscription_service.announce
         )
-        async with serving(make_app(services, ready), host=settings.host, port=settings.port) as port:
-            yield LcmApi(port)
+        watching = asyncio.create_task(engine.watch_deadlines(every_s=_DEADLINES_EVERY_S), name="deadlines")
+        try:
+            async with serving(make_app(services, ready), host=settings.host, port=settings.port) as port:
+                yield LcmApi(port)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)

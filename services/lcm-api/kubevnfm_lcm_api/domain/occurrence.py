@@ -40,6 +40,8 @@ class PlannedStep(SolType):
     """How often it (or its compensation) was asked; replies to older attempts are ignored."""
     started_at: str | None = None
     ended_at: str | None = None
+    deadline: str | None = None
+    """While it is asked: when its time is over."""
     error: ProblemDetails | None = None
 
 
@@ -84,6 +86,8 @@ class OccurrenceRecord(BaseModel):
             "facts": self.facts.model_dump(mode="json", by_alias=True),
             "isInternal": self.is_internal,
         }
+        if self.next_deadline is not None:
+            body["internal"]["deadline"] = self.next_deadline
         return body
 
     @classmethod
@@ -103,6 +107,16 @@ class OccurrenceRecord(BaseModel):
     def with_occ(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""
         return self.model_copy(update={"occ": self.occ.model_copy(update=changes)})
+
+    @property
+    def running(self) -> tuple[PlannedStep, ...]:
+        """The steps whose command, or compensation, is out."""
+        return tuple(step for step in self.steps if step.state in {StepState.ASKED, StepState.UNDOING})
+
+    @property
+    def next_deadline(self) -> str | None:
+        """When the first of the running steps' time is over."""
+        return min((step.deadline for step in self.running if step.deadline is not None), default=None)
 
     def step(self, name: str) -> PlannedStep | None:
         """Return the planned step of that name."""

@@ -25,7 +25,8 @@ from kubevnfm_lcm_api.domain.plans import STEPS, AnyStep, read_draft, write_draf
 from kubevnfm_lcm_api.domain.states import RollbackUnsupported, allowed_tasks, next_state
 
 SOURCE = "/kubevnfm/lcm-api"
-RUNNING = frozenset({StepState.ASKED, StepState.UNDOING})
+SILENCE_S = 120.0
+"""How long after its deadline a step is given up by the engine: the service's own failure event comes long before."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Saga:
     def take_reply(self, record: OccurrenceRecord, reply: Envelope[Message], now: datetime) -> Move | None:
         """Fold a service's answer in and go on; None when it answers nothing that is waited for (a repeat)."""
         planned = record.step(reply.stepid)
-        if planned is None or planned.state not in RUNNING or planned.attempt != reply.attempt:
+        if planned is None or planned not in record.running or planned.attempt != reply.attempt:
             return None
         if isinstance(reply.data, CommandFailed):
             return self._failed(record, planned, _problem(reply.data, record), now)
@@ -78,6 +79,24 @@ class Saga:
             record = record.with_occ(resource_changes=changes)
         news = self._step_news(record, done, "finished", now)
         return self._advance(record, [news], now)
+
+    def overdue(self, record: OccurrenceRecord, now: datetime) -> Move | None:
+        """Fail a step that nobody answered: its service is gone for good. None when none is overdue.
+
+        A service that lives fails its steps itself; so it gets ``SILENCE_S`` more than the deadline.
+        """
+        limit = rfc3339(now - timedelta(seconds=SILENCE_S))
+        late = next((step for step in record.running if step.deadline is not None and step.deadline < limit), None)
+        if late is None:
+            return None
+        problem = ProblemDetails(
+            type="step-unanswered",
+            title="Step not answered",
+            status=504,
+            detail=f"{late.name}: no answer within {STEPS[late.name].timeout_s:g} s; is its service running?",
+            instance=record.occ.id,
+        )
+        return self._failed(record, late, problem, now)
 
     def retry(self, record: OccurrenceRecord, now: datetime) -> Move:
         """FAILED_TEMP to PROCESSING, from the first step that is not done. Raises IllegalTransition."""
@@ -163,7 +182,7 @@ class Saga:
 
     def _stop(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
         """FAILED_TEMP once nothing runs any more; until then the others may end."""
-        if any(step.state in RUNNING for step in record.steps):
+        if record.running:
             return Move(record, tuple(messages))
         problem = next(step.error for step in record.steps if step.state is StepState.FAILED)
         stopped = self._enter(record, "step_failed", now).with_occ(error=problem)
@@ -275,7 +294,13 @@ class Saga:
 
 def _asked(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
     return planned.model_copy(
-        update={"state": state, "attempt": planned.attempt + 1, "started_at": rfc3339(now), "ended_at": None}
+        update={
+            "state": state,
+            "attempt": planned.attempt + 1,
+            "started_at": rfc3339(now),
+            "ended_at": None,
+            "deadline": rfc3339(now + timedelta(seconds=STEPS[planned.name].timeout_s)),
+        }
     )
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_events.lcm import OperationChanged, StepChanged
+from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord, StepState
+from kubevnfm_lcm_api.domain.plans import STEPS, read_draft
+from kubevnfm_lcm_api.domain.saga import Move, Saga
+from kubevnfm_lcm_api.domain.states import IllegalTransition, RollbackUnsupported
+from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (
     ACCESS,
     NOW,
@@ -18,13 +25,6 @@ from lcm_builders import (
     answer_to,
     later,
 )
-from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.lcm import OperationChanged, StepChanged
-from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord, StepState
-from kubevnfm_lcm_api.domain.plans import STEPS, read_draft
-from kubevnfm_lcm_api.domain.saga import Move, Saga
-from kubevnfm_lcm_api.domain.states import IllegalTransition, RollbackUnsupported
-from kubevnfm_sol.lcm import InstantiationState, OperationState
 
 SAGA = Saga(RING)
 DRAFTS = {
@@ -265,3 +265,14 @@ def test_a_clean_up_undoes_a_failed_operation_silently() -> None:
     assert undone == ["create_resources"]
     assert last.record.is_internal
     assert last.record.occ.id == "clean-1"
+
+
+def test_a_step_that_nobody_answers_fails_after_its_deadline() -> None:
+    move = granted(DRAFTS["plain vm"])
+    assert SAGA.overdue(move.record, later(STEPS["create_resources"].timeout_s)) is None
+    late = SAGA.overdue(reread(move.record), later(STEPS["create_resources"].timeout_s + 200))
+    assert late is not None
+    assert late.record.occ.operation_state is OperationState.FAILED_TEMP
+    assert late.record.occ.error is not None
+    assert late.record.occ.error.status == 504
+    assert "deadline" not in late.record.document(RING)["internal"]

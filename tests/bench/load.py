@@ -1,0 +1,79 @@
+"""What is done to a running gateway, and timed, over HTTP as a user would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
+V2 = {"Version": "2.0.0"}
+INSTANCES = "/vnflcm/v2/vnf_instances"
+
+
+def body(sample: str, name: str) -> dict[str, Any]:
+    """Return a request body of a sample package."""
+    return dict(json.loads((SAMPLES / sample / "requests" / f"{name}.json").read_text()))
+
+
+class Load:
+    """One client session against one gateway."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def __aenter__(self) -> Load:
+        connector = aiohttp.TCPConnector(limit=200)
+        self._session = aiohttp.ClientSession(self._url, connector=connector, headers=V2)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def call(self, method: str, path: str, sent: Any = None) -> tuple[Any, Mapping[str, str]]:
+        """Return the answer; anything but success ends the bench with what was told."""
+        async with self._session.request(method, path, json=sent) as response:
+            text = await response.text()
+            if response.status >= 400:
+                raise RuntimeError(f"{method} {path}: {response.status} {text[:500]}")
+            return (json.loads(text) if text else None), response.headers
+
+    async def create(self, vnfd_id: str) -> str:
+        created, _ = await self.call("POST", INSTANCES, {"vnfdId": vnfd_id, "vnfInstanceName": "bench"})
+        return str(created["id"])
+
+    async def operate(self, instance_id: str, task: str, request: Mapping[str, Any]) -> float:
+        """Run an operation to its end; return the seconds from the request to COMPLETED as polling sees it."""
+        started = time.perf_counter()
+        _, headers = await self.call("POST", f"{INSTANCES}/{instance_id}/{task}", dict(request))
+        path = "/vnflcm/v2/vnf_lcm_op_occs/" + headers["Location"].rsplit("/", 1)[-1]
+        pause_s = 0.004
+        while True:
+            occurrence, _ = await self.call("GET", path)
+            state = occurrence["operationState"]
+            if state == "COMPLETED":
+                return time.perf_counter() - started
+            if state in {"FAILED_TEMP", "FAILED", "ROLLED_BACK"}:
+                raise RuntimeError(f"{task} ended {state}: {occurrence.get('error', {}).get('detail')}")
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.3, 0.25)
+
+
+async def rate(clients: int, seconds: float, one: Callable[[], Awaitable[Any]]) -> tuple[float, list[float]]:
+    """Have ``clients`` repeat ``one`` for a while; return calls a second and the milliseconds of each."""
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+
+    async def repeat() -> None:
+        while (begun := time.perf_counter()) < end:
+            await one()
+            taken.append((time.perf_counter() - begun) * 1000)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(repeat() for _ in range(clients)))
+    return len(taken) / (time.perf_counter() - started), taken
