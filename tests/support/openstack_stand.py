@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -148,6 +148,12 @@ class Stand:
             await asyncio.wait(tasks)
         shown: Json = (await self.get(path))["stack"]
         return shown
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Let the loop go round until something holds; fail after ten seconds."""
+        async with asyncio.timeout(10):
+            while not holds():  # noqa: ASYNC110  # it waits for the loop's other tasks, not for time
+                await asyncio.sleep(0)
 
     def stack(self, path: str) -> Stack:
         found = self.cloud.engine.by_id(self.project_id, path.rsplit("/", 1)[1])

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 from kubevnfm_lab.openstack.settings import CloudSettings
-
 from openstack_stand import Stand, standing
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -58,7 +57,10 @@ async def test_stacks_are_found_by_name_id_tags_and_status(stand: Stand) -> None
     assert names(await stand.get(f"{heat}/stacks?id={made['a']['id']}&id={made['c']['id']}")) == ["c", "a"]
     assert names(await stand.get(f"{heat}/stacks?tags=x")) == ["b", "a"]
     assert names(await stand.get(f"{heat}/stacks?tags=x,y")) == ["a"]
-    assert names(await stand.get(f"{heat}/stacks?tags-any=y,z")) == ["a"]
+    assert names(await stand.get(f"{heat}/stacks?tags_any=y,z")) == ["a"]
+    assert names(await stand.get(f"{heat}/stacks?not_tags=x,y")) == ["c", "b"]
+    assert names(await stand.get(f"{heat}/stacks?not_tags_any=x,y")) == ["c"]
+    assert names(await stand.get(f"{heat}/stacks?action=CREATE&name=a&name=b")) == ["b", "a"]
     assert names(await stand.get(f"{heat}/stacks?status=COMPLETE")) == ["c", "b", "a"]
     assert names(await stand.get(f"{heat}/stacks?status=FAILED")) == []
 
@@ -147,8 +149,7 @@ async def test_the_old_server_goes_only_after_the_new_one_is_there(stand: Stand)
     await stand.call("PATCH", f"{path}/resources/server", {"mark_unhealthy": True})
     held = stand.faults.add(part="nova", verb="server_delete", effect="hang")
     await stand.call("PATCH", path, {})
-    while len(stand.machines.specs) < 2:
-        await asyncio.sleep(0)
+    await stand.until(lambda: len(stand.machines.specs) == 2)
     assert len(stand.cloud.nova.servers) == 2
     assert len(stand.cloud.neutron.ports) == 1
     stand.faults.remove(held.fault_id)
@@ -213,8 +214,7 @@ resources:
     )
     held = stand.faults.add(part="neutron", verb="port_create", effect="hang")
     path = await stand.begin_stack("one", template)
-    while (await stand.get(path))["stack"]["stack_status"] == "CREATE_IN_PROGRESS":
-        await asyncio.sleep(0)
+    await stand.until(lambda: stand.stack(path).state != "CREATE_IN_PROGRESS")
     stand.faults.remove(held.fault_id)
     stack = await stand.settled(path)
     assert stack["stack_status_reason"] == "Resource CREATE failed: ValueError: resources.bad: Test Resource failed bad"
@@ -225,8 +225,7 @@ resources:
 async def test_a_stack_is_deleted_while_it_is_being_made(stand: Stand) -> None:
     stand.faults.add(part="nova", verb="server_boot", effect="hang")
     path = await stand.begin_stack("one", SMALL)
-    while not stand.cloud.nova.servers:
-        await asyncio.sleep(0)
+    await stand.until(lambda: bool(stand.cloud.nova.servers))
     deleted = await stand.delete_stack(path)
     assert deleted["stack_status"] == "DELETE_COMPLETE"
     assert stand.left() == {}
@@ -235,8 +234,7 @@ async def test_a_stack_is_deleted_while_it_is_being_made(stand: Stand) -> None:
 async def test_an_update_of_a_stack_in_progress_waits_for_what_runs_and_then_wins(stand: Stand) -> None:
     held = stand.faults.add(part="nova", verb="server_boot", effect="hang")
     path = await stand.begin_stack("one", SMALL)
-    while not stand.cloud.nova.servers:
-        await asyncio.sleep(0)
+    await stand.until(lambda: bool(stand.cloud.nova.servers))
     assert (await stand.call("PATCH", path, {"parameters": {"name": "renamed"}})).status == 202
     assert (await stand.get(path))["stack"]["stack_status"] == "UPDATE_IN_PROGRESS"
     stand.faults.remove(held.fault_id)
@@ -269,8 +267,7 @@ async def test_a_missing_server_is_found_by_a_check(stand: Stand) -> None:
     assert (await stand.get(path))["stack"]["stack_status"] == "CHECK_COMPLETE"
     (server_id,) = stand.cloud.nova.servers
     await stand.call("DELETE", f"/compute/v2.1/servers/{server_id}")
-    while stand.cloud.nova.servers:
-        await asyncio.sleep(0)
+    await stand.until(lambda: not stand.cloud.nova.servers)
     await stand.call("POST", f"{path}/actions", {"check": None})
     assert (await stand.get(path))["stack"]["stack_status"] == "CHECK_FAILED"
     assert (await stand.update_stack(path))["stack_status"] == "UPDATE_COMPLETE"

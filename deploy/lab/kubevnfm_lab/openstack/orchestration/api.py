@@ -50,10 +50,11 @@ class OrchestrationApi:
         wire.route("GET", root + "/stacks", "stack_list", self.list_stacks)
         wire.route("GET", root + "/stacks/detail", "stack_list", self.list_stacks)
         wire.route("POST", root + "/stacks/preview", "stack_preview", self.preview, node=named)
-        for method in ("GET", "DELETE", "PATCH", "PUT"):
+        for method in ("GET", "POST", "DELETE", "PATCH", "PUT"):
             wire.route(method, root + "/stacks/{name}", "stack_lookup", self.lookup)
         for rest in ("resources", "events", "template", "environment", "files", "outputs", "actions"):
             wire.route("GET", root + "/stacks/{name}/" + rest, "stack_lookup", self.lookup)
+            wire.route("POST", root + "/stacks/{name}/" + rest, "stack_lookup", self.lookup)
         wire.route("GET", _STACK, "stack_show", self.show, node=named)
         wire.route("DELETE", _STACK, "stack_delete", self.delete, node=named)
         wire.route("PATCH", _STACK, "stack_update", self.patch, node=named)
@@ -486,24 +487,28 @@ def _whole(call: Call, name: str) -> int | None:
 def _filtered(call: Call, stacks: Iterable[Stack]) -> Iterable[Stack]:
     names, ids = set(call.queries("name")), set(call.queries("id"))
     statuses, actions = set(call.queries("status")), set(call.queries("action"))
-    tags = {tag for one in call.queries("tags") for tag in one.split(",")}
-    any_tags = {tag for one in call.queries("tags-any") for tag in one.split(",")}
-    not_tags = {tag for one in call.queries("not-tags") for tag in one.split(",")}
+    tags, any_tags = _comma(call, "tags"), _comma(call, "tags_any")
+    not_tags, not_any_tags = _comma(call, "not_tags"), _comma(call, "not_tags_any")
     owners = set(call.queries("owner_id"))
     nested = (call.query("show_nested") or "").lower() in _TRUE
     for stack in stacks:
         if (
             (not names or stack.name in names)
             and (not ids or stack.stack_id in ids)
-            and (not statuses or stack.status in statuses or stack.state in statuses)
+            and (not statuses or stack.status in statuses)
             and (not actions or stack.action in actions)
             and (not tags or tags <= set(stack.tags))
             and (not any_tags or not any_tags.isdisjoint(stack.tags))
             and (not not_tags or not not_tags <= set(stack.tags))
+            and not_any_tags.isdisjoint(stack.tags)
             and (nested or stack.parent is None or bool(owners))
             and (not owners or (stack.parent is not None and stack.parent.stack.stack_id in owners))
         ):
             yield stack
+
+
+def _comma(call: Call, name: str) -> set[str]:
+    return {tag for one in call.queries(name) for tag in one.split(",")}
 
 
 def _inner_stacks(stack: Stack, depth: int) -> list[tuple[Stack, str | None]]:

@@ -1,0 +1,161 @@
+"""The lab as a whole: real machines and clusters behind the cloud, its control interface, and it as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import asyncssh
+import pytest
+from aiohttp import web
+from kubevnfm_lab.lab import Lab, LabSettings
+from openstack_stand import Answer, path_of
+from openstack_templates import SMALL
+
+
+class Client:
+    """Calls one lab: its control interface, and Heat."""
+
+    def __init__(self, lab: Lab, session: aiohttp.ClientSession) -> None:
+        self.lab, self._session = lab, session
+
+    async def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        url = self.lab.control_url + path if path.startswith("/") else path
+        options = {"json": body} if body is not None else {}
+        async with self._session.request(method, url, headers=headers, **options) as answer:
+            is_json = answer.content_type == "application/json"
+            parsed = await answer.json() if is_json and answer.status != 204 else await answer.text()
+            return Answer(answer.status, answer.content_type, dict(answer.headers), parsed)
+
+    async def make_stack(self, name: str) -> dict[str, Any]:
+        user = {"name": "nfv", "domain": {"id": "default"}, "password": "nfv"}
+        scope = {"project": {"name": "nfv", "domain": {"id": "default"}}}
+        auth = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
+        token = await self.call("POST", f"{self.lab.auth_url}/auth/tokens", auth)
+        headers = {"X-Auth-Token": token.headers["X-Subject-Token"]}
+        root = f"{self.lab.base_url}/orchestration/v1/{token.body['token']['project']['id']}"
+        made = await self.call("POST", f"{root}/stacks", {"stack_name": name, "template": SMALL}, headers)
+        task = self.lab.cloud.engine.stacks[made.body["stack"]["id"]].task
+        assert task is not None
+        await task
+        shown = await self.call("GET", made.headers["Location"], headers=headers)
+        stack: dict[str, Any] = shown.body["stack"]
+        return stack
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    async with Lab.start(LabSettings(state_dir=tmp_path)) as lab, aiohttp.ClientSession() as session:
+        yield Client(lab, session)
+
+
+async def test_a_server_of_a_stack_is_a_machine_one_can_log_in_to(client: Client) -> None:
+    stack = await client.make_stack("one")
+    assert stack["stack_status"] == "CREATE_COMPLETE", stack["stack_status_reason"]
+    address = stack["outputs"][0]["output_value"]
+    async with asyncssh.connect(
+        address, client.lab.ssh_port, username="ubuntu", password="ubuntu", known_hosts=None
+    ) as machine:
+        assert (await machine.run("hostname", check=True)).stdout == "small\n"
+    inventory = (await client.call("GET", "/inventory")).body
+    assert [one["name"] for one in inventory["machines"]] == ["small"]
+    assert inventory["servers"][0]["addresses"] == [address]
+    assert inventory["clusters"] == []
+    assert path_of(stack).startswith("/orchestration/v1/")
+
+
+async def test_faults_are_added_listed_and_removed(client: Client) -> None:
+    rule = {"part": "nova", "verb": "server_boot", "effect": "fail", "message": "broken", "times": 6}
+    added = await client.call("POST", "/faults", rule)
+    assert added.status == 201
+    assert (await client.call("GET", "/faults")).body == [added.body]
+    stack = await client.make_stack("one")
+    assert "broken" in stack["stack_status_reason"]
+    assert (await client.call("DELETE", f"/faults/{added.body['fault_id']}")).status == 204
+    assert (await client.call("DELETE", f"/faults/{added.body['fault_id']}")).status == 404
+    await client.call("POST", "/faults", rule)
+    assert (await client.call("DELETE", "/faults")).status == 204
+    assert (await client.call("GET", "/faults")).body == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "/faults", {"effect": "explode"}, "effect"),
+        ("POST", "/faults", {"seconds": "long"}, "seconds"),
+        ("POST", "/faults", {"status": 42}, "status"),
+        ("POST", "/faults", {"nonsense": 1}, "nonsense"),
+        ("PUT", "/quotas", {"instances": "many"}, "instances"),
+        ("PUT", "/quotas", {"unicorns": 1}, "unicorns"),
+        ("PUT", "/settings", {"server_create_s": -1}, "server_create_s"),
+        ("PUT", "/settings", {"weather": 1}, "weather"),
+        ("PUT", "/settings", [], ""),
+    ],
+)
+async def test_bad_input_is_refused_by_the_name_of_its_field(
+    client: Client, method: str, path: str, body: Any, field: str
+) -> None:
+    answer = await client.call(method, path, body)
+    assert answer.status == 400
+    assert answer.body["error"]["field"] == field
+    assert "expected" in answer.body["error"]["message"] or "there are" in answer.body["error"]["message"]
+
+
+async def test_quotas_and_durations_are_changed_while_it_runs(client: Client) -> None:
+    changed = await client.call("PUT", "/quotas", {"instances": 0})
+    assert changed.body["instances"] == 0
+    assert "Quota exceeded for instances" in (await client.make_stack("one"))["stack_status_reason"]
+    await client.call("PUT", "/quotas", {"instances": -1})
+    settings = await client.call("PUT", "/settings", {"server_create_s": 0.01})
+    assert settings.body["server_create_s"] == 0.01
+    assert (await client.make_stack("two"))["stack_status"] == "CREATE_COMPLETE"
+
+
+async def test_calls_are_counted_and_the_count_begun_anew(client: Client) -> None:
+    await client.make_stack("one")
+    calls = (await client.call("GET", "/calls")).body
+    assert {"part": "nova", "verb": "server_create", "node": "small", "count": 1} in calls
+    await client.call("DELETE", "/calls")
+    assert (await client.call("GET", "/calls")).body == []
+
+
+async def test_it_is_up(client: Client) -> None:
+    assert (await client.call("GET", "/health")).body == {"status": "ok"}
+
+
+async def test_leaving_the_lab_ends_what_hangs_in_it(tmp_path: Path) -> None:
+    async with asyncio.timeout(20):
+        async with Lab.start(LabSettings(state_dir=tmp_path)) as lab, aiohttp.ClientSession() as session:
+            client = Client(lab, session)
+            await client.call("POST", "/faults", {"part": "keystone", "verb": "token_create", "effect": "hang"})
+            hanging = asyncio.create_task(client.call("POST", f"{lab.auth_url}/auth/tokens", {}))
+            await asyncio.wait([hanging], timeout=0.05)
+            hanging.cancel()
+            await asyncio.wait([hanging])
+
+
+async def test_it_runs_as_a_process_that_says_when_it_is_ready_and_ends_at_a_signal(tmp_path: Path) -> None:
+    ready = tmp_path / "ready.json"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubevnfm_lab", "--ready-file", str(ready), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(30):
+            endpoints = json.loads(await process.stdout.readline())
+        assert json.loads(await asyncio.to_thread(ready.read_text)) == endpoints
+        async with aiohttp.ClientSession() as session, session.get(f"{endpoints['control_url']}/health") as answer:
+            assert answer.status == web.HTTPOk.status_code
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(20):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
