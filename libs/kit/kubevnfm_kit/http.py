@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -25,12 +26,14 @@ def add_health(app: web.Application, ready: Ready) -> None:
 
 
 @asynccontextmanager
-async def serving(app: web.Application, *, host: str, port: int) -> AsyncIterator[int]:
+async def serving(
+    app: web.Application, *, host: str, port: int, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Serve the application; yield the port (the one the system chose when ``port`` is 0); leaving closes it."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
         await site.start()
         address = runner.addresses[0]
         yield int(address[1])

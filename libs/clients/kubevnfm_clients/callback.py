@@ -1,0 +1,73 @@
+"""How the call-back of a workload cluster's credentials is signed (capi.md chapter 10): sender and receiver alike.
+
+The receiver knows a master key; each VNF instance has a key derived from it, which its sender gets and nobody else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Final
+
+PATH: Final = "/credentials/v1/workload-clusters"
+LARGEST_BODY: Final = 256 * 1024
+
+KEY_ID: Final = "X-Vnfm-Key-Id"
+TIMESTAMP: Final = "X-Vnfm-Timestamp"
+NONCE: Final = "X-Vnfm-Nonce"
+CONTENT_SHA256: Final = "X-Vnfm-Content-SHA256"
+SIGNATURE: Final = "X-Vnfm-Signature"
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+
+_SCHEME: Final = "VNFM-HMAC-SHA256"
+_VERSION: Final = "v1="
+
+
+def instance_key(master_key: bytes, vnf_instance_id: str) -> bytes:
+    """Return the key of one VNF instance: HKDF-SHA256 with empty salt, one block (RFC 5869)."""
+    pseudo_random = hmac.digest(bytes(32), master_key, "sha256")
+    info = f"kubevnfm/callback/v1|{vnf_instance_id}".encode()
+    return hmac.digest(pseudo_random, info + b"\x01", "sha256")
+
+
+def sha256_hex(body: bytes) -> str:
+    """Return the hash of a body as the headers carry it."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def signature(key: bytes, *, method: str, target: str, timestamp: str, nonce: str, content_sha256: str) -> str:
+    """Return the value of X-Vnfm-Signature. ``target`` is the path, with the query as it is sent."""
+    text = f"{_SCHEME}\n{method}\n{target}\n{timestamp}\n{nonce}\n{content_sha256}"
+    return _VERSION + hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def signed_headers(
+    key: bytes,
+    body: bytes,
+    *,
+    vnf_instance_id: str,
+    timestamp: int,
+    nonce: str,
+    idempotency_key: str,
+    method: str = "POST",
+    target: str = PATH,
+) -> Mapping[str, str]:
+    """Return the headers of a call-back; a repeated try has a new timestamp and nonce and the same idempotency key."""
+    content_sha256 = sha256_hex(body)
+    return {
+        "Content-Type": "application/json",
+        IDEMPOTENCY_KEY: idempotency_key,
+        KEY_ID: f"vnf-{vnf_instance_id}",
+        TIMESTAMP: str(timestamp),
+        NONCE: nonce,
+        CONTENT_SHA256: content_sha256,
+        SIGNATURE: signature(
+            key,
+            method=method,
+            target=target,
+            timestamp=str(timestamp),
+            nonce=nonce,
+            content_sha256=content_sha256,
+        ),
+    }

@@ -1,0 +1,104 @@
+"""Reads the one cluster that a kubeconfig's current context points at.
+
+Only data that lies in the file itself is taken: paths and exec plug-ins name things on somebody else's machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import Secret
+
+_KUBERNETES = "ETSINFV.KUBERNETES.V_1"
+_ELSEWHERE = {
+    "certificate-authority": "certificate-authority-data",
+    "client-certificate": "client-certificate-data",
+    "client-key": "client-key-data",
+    "tokenFile": "token",
+    "exec": "token or client-certificate-data",
+    "auth-provider": "token or client-certificate-data",
+}
+
+
+def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnection:
+    """Return endpoint, CA and access data of the kubeconfig's current context.
+
+    Raises: Unprocessable naming the place below ``field``; never with a value of the file.
+    """
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise Unprocessable(field, "YAML expected") from error
+    config = _mapping(tree, field)
+    context = _mapping(
+        _named(config, "contexts", config.get("current-context"), field).get("context"), f"{field}.contexts[].context"
+    )
+    cluster = _mapping(
+        _named(config, "clusters", context.get("cluster"), field).get("cluster"), f"{field}.clusters[].cluster"
+    )
+    user = _mapping(_named(config, "users", context.get("user"), field).get("user"), f"{field}.users[].user")
+    server = _server(cluster, f"{field}.clusters[].cluster")
+    interface: dict[str, object] = {"endpoint": server}
+    ca = _pem(cluster, "certificate-authority-data", f"{field}.clusters[].cluster")
+    if ca is not None:
+        interface["ssl_ca_cert"] = ca
+    return VimConnection(
+        vim_type=_KUBERNETES, interface_info=interface, access_info=_access(user, f"{field}.users[].user")
+    )
+
+
+def _access(user: Mapping[str, Any], field: str) -> dict[str, Any]:
+    token = user.get("token")
+    if isinstance(token, str) and token:
+        return {"bearer_token": Secret(token)}
+    certificate, key = _pem(user, "client-certificate-data", field), _pem(user, "client-key-data", field)
+    if certificate is not None and key is not None:
+        return {"client_certificate": certificate, "client_key": Secret(key)}
+    for name, instead in _ELSEWHERE.items():
+        if name in user:
+            raise Unprocessable(f"{field}.{name}", f"works on its machine only; {instead} expected")
+    raise Unprocessable(field, "token, or client-certificate-data with client-key-data, expected")
+
+
+def _server(cluster: Mapping[str, Any], field: str) -> str:
+    if "certificate-authority" in cluster:
+        raise Unprocessable(f"{field}.certificate-authority", "certificate-authority-data expected")
+    server = cluster.get("server")
+    address = urlsplit(server) if isinstance(server, str) else None
+    if address is None or address.scheme != "https" or not address.hostname:
+        raise Unprocessable(f"{field}.server", "an https URL expected")
+    return str(server)
+
+
+def _pem(holder: Mapping[str, Any], name: str, field: str) -> str | None:
+    value = holder.get(name)
+    if value is None:
+        return None
+    try:
+        text = base64.b64decode(str(value), validate=True).decode("ascii")
+    except (binascii.Error, ValueError) as error:
+        raise Unprocessable(f"{field}.{name}", "base64 of PEM expected") from error
+    if "-----BEGIN " not in text:
+        raise Unprocessable(f"{field}.{name}", "base64 of PEM expected")
+    return text
+
+
+def _named(config: Mapping[str, Any], kind: str, name: object, field: str) -> Mapping[str, Any]:
+    entries = config.get(kind)
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and name and entry.get("name") == name:
+            return entry
+    raise Unprocessable(f"{field}.{kind}", "the entry that the current context names is missing")
+
+
+def _mapping(value: Any, field: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unprocessable(field, "a mapping expected")
+    return value

@@ -1,0 +1,1 @@
+"""What stands behind the ports, and the HTTP API in front."""

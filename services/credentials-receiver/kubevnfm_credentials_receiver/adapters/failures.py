@@ -1,0 +1,39 @@
+"""How often each address has failed to prove itself within the last minute (CR-067)."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Final
+
+from kubevnfm_credentials_receiver.domain.errors import TooManyFailures
+
+_WINDOW_S: Final = 60.0
+_ADDRESSES_KEPT: Final = 10_000
+"""The longest silent ones give way: memory stays bounded whatever a botnet does."""
+
+
+class Failures:
+    """Counts by address, in memory: a limit against guessing need not be exact across replicas."""
+
+    def __init__(self, *, a_minute: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._a_minute, self._now = a_minute, now
+        self._at: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def check(self, address: str) -> None:
+        """Raise TooManyFailures while the address must wait."""
+        failed_at = self._at.get(address)
+        if failed_at is None:
+            return
+        while failed_at and self._now() - failed_at[0] >= _WINDOW_S:
+            failed_at.popleft()
+        if len(failed_at) >= self._a_minute:
+            raise TooManyFailures(int(_WINDOW_S - (self._now() - failed_at[0])) + 1)
+
+    def note(self, address: str) -> None:
+        """Count a failure."""
+        self._at.setdefault(address, deque(maxlen=self._a_minute)).append(self._now())
+        self._at.move_to_end(address)
+        if len(self._at) > _ADDRESSES_KEPT:
+            self._at.popitem(last=False)

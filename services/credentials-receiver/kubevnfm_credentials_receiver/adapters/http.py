@@ -1,0 +1,189 @@
+"""The HTTP API: call-backs (signed), reading and deleting (internal token), and vim-registry's internal question."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from kubevnfm_clients import callback as signing
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
+from kubevnfm_kit.internal import internal_app
+
+from kubevnfm_credentials_receiver.adapters.failures import Failures
+from kubevnfm_credentials_receiver.domain.callback_body import read_callback
+from kubevnfm_credentials_receiver.domain.errors import (
+    HeaderMissing,
+    NotJson,
+    NotSigned,
+    OtherInstance,
+    TooLarge,
+    TooManyFailures,
+)
+from kubevnfm_credentials_receiver.domain.proof import Proven, prove
+from kubevnfm_credentials_receiver.domain.record import Record
+from kubevnfm_credentials_receiver.nonces import Nonces
+from kubevnfm_credentials_receiver.receiver import Receiver
+
+log = structlog.get_logger()
+
+_PAGE: Final = 100
+_LARGEST_PAGE: Final = 1000
+_LONGEST_KEY: Final = 256
+_RETRY_AFTER_S: Final = 5
+
+
+class CallbackApi:
+    """The handlers."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        nonces: Nonces,
+        failures: Failures,
+        clock: Clock,
+        *,
+        master_keys: Sequence[bytes],
+        token: str,
+    ) -> None:
+        self._receiver, self._nonces, self._failures, self._clock = receiver, nonces, failures, clock
+        self._keys, self._token = master_keys, token
+
+    def app(self) -> web.Application:
+        """Return the application."""
+        one = f"{signing.PATH}/{{id}}"
+        return internal_app(
+            [
+                web.post(signing.PATH, self.receive),
+                web.get(signing.PATH, self.list),
+                web.get(one, self.show),
+                web.delete(one, self.delete),
+                web.get("/internal/v1/credentials/{id}", self.content),
+            ],
+            token=self._token,
+        )
+
+    async def receive(self, request: web.Request) -> web.Response:
+        """POST: take a call-back; the order of the checks is CR-065's."""
+        try:
+            body = await _body(request)
+            proven = self._proven(request, body)
+            key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
+            if not 0 < len(key) <= _LONGEST_KEY:
+                raise HeaderMissing(signing.IDEMPOTENCY_KEY, f"1 to {_LONGEST_KEY} characters expected")
+            await self._nonces.claim(proven.vnf_instance_id, proven.nonce)
+            said = read_callback(body)
+            if said.vnf_instance_id != proven.vnf_instance_id:
+                raise OtherInstance("vnfInstanceId: the signing key is another VNF instance's")
+            answer = await self._receiver.take(said, idempotency_key=key, body=body)
+        except (NotSigned, OutsideUnavailable) as refusal:
+            return _refused(refusal)
+        return web.json_response(
+            _receipt(answer.record),
+            status=201 if answer.is_new else 200,
+            headers={"Location": f"{signing.PATH}/{answer.record.id}"},
+        )
+
+    async def list(self, request: web.Request) -> web.Response:
+        """GET: metadata, page by page; ``vnfInstanceId``, ``limit``, ``after``."""
+        self._operators_only(request)
+        limit = _limit(request.query.get("limit"))
+        found = await self._receiver.list(
+            vnf_instance_id=request.query.get("vnfInstanceId"), after=request.query.get("after"), limit=limit + 1
+        )
+        page = found[:limit]
+        return web.json_response(
+            {
+                "items": [record.view() for record in page],
+                "next": page[-1].id if len(found) > limit else None,
+            }
+        )
+
+    async def show(self, request: web.Request) -> web.Response:
+        """GET one: metadata."""
+        self._operators_only(request)
+        return web.json_response((await self._receiver.get(request.match_info["id"])).view())
+
+    async def delete(self, request: web.Request) -> web.Response:
+        """DELETE one: erase it."""
+        self._operators_only(request)
+        await self._receiver.delete(request.match_info["id"])
+        return web.Response(status=204)
+
+    async def content(self, request: web.Request) -> web.Response:
+        """GET /internal/v1/credentials/{id}: the kubeconfig, sealed."""
+        return web.json_response({"sealed": await self._receiver.resealed(request.match_info["id"])})
+
+    def _proven(self, request: web.Request, body: bytes) -> Proven:
+        address = request.remote or ""
+        self._failures.check(address)
+        try:
+            return prove(
+                request.headers,
+                body,
+                method=request.method,
+                target=request.raw_path,
+                keys=self._keys,
+                now=self._clock.now().timestamp(),
+            )
+        except NotSigned as refusal:
+            self._failures.note(address)
+            log.warning("callback_refused", address=address, cause=refusal.cause)
+            raise
+
+    def _operators_only(self, request: web.Request) -> None:
+        # This server is reached from workload clusters' networks, so even metadata are not for everybody.
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise _TokenMissing("the internal token is required")
+
+
+class _TokenMissing(VnfmError):
+    """Reading and deleting want the internal token."""
+
+    code = "unauthenticated"
+    title = "Unauthenticated"
+    status = 401
+
+
+async def _body(request: web.Request) -> bytes:
+    """Return the body. Raises TooLarge before it is read whole, NotJson."""
+    if (request.content_length or 0) > signing.LARGEST_BODY:
+        raise TooLarge(f"at most {signing.LARGEST_BODY} bytes expected")
+    if request.content_type != "application/json":
+        raise NotJson("Content-Type: application/json expected")
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > signing.LARGEST_BODY:
+            raise TooLarge(f"at most {signing.LARGEST_BODY} bytes expected")
+    return bytes(body)
+
+
+def _receipt(record: Record) -> dict[str, Any]:
+    return {"id": record.id, "vimId": None, "status": record.status}
+
+
+def _refused(error: VnfmError) -> web.Response:
+    """Return the problem; aiohttp adds the Date that a sender corrects its clock with."""
+    problem = {"type": error.code, "title": error.title, "status": error.status, "detail": str(error)}
+    headers: dict[str, str] = {}
+    if isinstance(error, TooManyFailures):
+        headers["Retry-After"] = str(error.retry_after_s)
+    elif isinstance(error, OutsideUnavailable):
+        headers["Retry-After"] = str(_RETRY_AFTER_S)
+    return web.Response(
+        status=error.status, text=json.dumps(problem), content_type="application/problem+json", headers=headers
+    )
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return _PAGE
+    if not text.isdigit() or not 1 <= int(text) <= _LARGEST_PAGE:
+        raise InvalidInput("limit", f"1 to {_LARGEST_PAGE} expected")
+    return int(text)

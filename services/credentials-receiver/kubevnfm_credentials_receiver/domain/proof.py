@@ -1,0 +1,74 @@
+"""What a call-back's headers must prove, in the order of CR-065: cheapest first, and nothing stored for strangers."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kubevnfm_clients import callback
+
+from kubevnfm_credentials_receiver.domain.errors import NotSigned
+
+SKEW_S: Final = 300
+"""How far the sender's clock may be off."""
+_NONCE: Final = re.compile(r"[A-Za-z0-9_-]{22,64}")
+_KEY_ID: Final = re.compile(r"vnf-(?P<instance>[A-Za-z0-9._~-]{1,128}?)(?:\.k(?P<number>[12]))?")
+_HEX: Final = re.compile(r"[0-9a-f]{64}")
+_KEY_BYTES: Final = 32
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What a request has proved."""
+
+    vnf_instance_id: str
+    nonce: str
+    """Still to be claimed."""
+
+
+def master_keys(text: str) -> Sequence[bytes]:
+    """Read one or two base64 keys of 32 bytes, divided by a comma. Raises ValueError without showing them."""
+    try:
+        keys = [urlsafe_b64decode(part.strip()) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise ValueError("master keys: base64 expected") from error
+    if not 1 <= len(keys) <= 2 or any(len(key) != _KEY_BYTES for key in keys):
+        raise ValueError(f"master keys: one or two keys of {_KEY_BYTES} bytes expected")
+    return keys
+
+
+def prove(
+    headers: Mapping[str, str], body: bytes, *, method: str, target: str, keys: Sequence[bytes], now: float
+) -> Proven:
+    """Check timestamp, key id, body hash and signature. ``now``: Unix seconds. Raises NotSigned."""
+    names = (callback.KEY_ID, callback.TIMESTAMP, callback.NONCE, callback.CONTENT_SHA256, callback.SIGNATURE)
+    for name in names:
+        if not headers.get(name):
+            raise NotSigned(f"{name} is missing")
+    timestamp, nonce = headers[callback.TIMESTAMP], headers[callback.NONCE]
+    if not (timestamp.isascii() and timestamp.isdigit()) or abs(int(timestamp[:16]) - now) > SKEW_S:
+        raise NotSigned("the timestamp is not within the allowed skew")
+    key_id = _KEY_ID.fullmatch(headers[callback.KEY_ID])
+    number = int(key_id["number"] or 1) if key_id else 0
+    if key_id is None or number > len(keys):
+        raise NotSigned("the key id is unknown")
+    if not _NONCE.fullmatch(nonce):
+        raise NotSigned("the nonce is malformed")
+    content_sha256 = headers[callback.CONTENT_SHA256]
+    if not _HEX.fullmatch(content_sha256) or not hmac.compare_digest(content_sha256, callback.sha256_hex(body)):
+        raise NotSigned("the body does not have the announced hash")
+    expected = callback.signature(
+        callback.instance_key(keys[number - 1], key_id["instance"]),
+        method=method,
+        target=target,
+        timestamp=timestamp,
+        nonce=nonce,
+        content_sha256=content_sha256,
+    )
+    if not hmac.compare_digest(headers[callback.SIGNATURE].encode(), expected.encode()):
+        raise NotSigned("the signature does not hold")
+    return Proven(key_id["instance"], nonce)

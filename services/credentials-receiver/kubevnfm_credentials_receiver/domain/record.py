@@ -1,0 +1,104 @@
+"""The credentials of one workload cluster, as they are kept."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_secrets import KeyRing
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_credentials_receiver.domain.callback_body import Callback
+
+_REQUESTS_KEPT: Final = 32
+"""Of one cluster: a sender repeats a request within minutes, not after that many others."""
+
+
+class Request(BaseModel):
+    """A call-back that was done, so that its repeat is known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    """Its Idempotency-Key."""
+    body_sha256: str
+
+
+class Record(BaseModel):
+    """What is known of a cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    id: str
+    vnf_instance_id: str
+    cluster_name: str
+    cluster_namespace: str = ""
+    cluster_uid: str
+    endpoint: str = ""
+    kubernetes_version: str = ""
+    infrastructure_provider: str = ""
+    management_vim_id: str | None = None
+    auth_type: str | None = None
+    expires_at: str | None = None
+    register_vim: bool = True
+    vim_name: str | None = None
+    vim_default: bool = False
+    status: Literal["STORED", "DELETED"] = "STORED"
+    content_sha256: str = ""
+    """Of the kubeconfig."""
+    sealed: str = ""
+    """The kubeconfig, sealed with the instance id as associated data (CR-071); erased when the cluster is gone."""
+    requests: tuple[Request, ...] = ()
+    created_at: str
+    updated_at: str
+
+    def view(self) -> dict[str, Any]:
+        """Return what readers may see: no content (CR-071)."""
+        return self.model_dump(mode="json", exclude={"sealed", "requests"}, exclude_none=True)
+
+    def document(self) -> dict[str, Any]:
+        """Return the body for the store."""
+        return self.model_dump(mode="json", exclude={"id"}, exclude_none=True)
+
+    def with_request(self, request: Request) -> Record:
+        """Return the record that remembers the request."""
+        return self.model_copy(update={"requests": (*self.requests, request)[-_REQUESTS_KEPT:]})
+
+    def kubeconfig(self, ring: KeyRing) -> str:
+        """Return the kubeconfig."""
+        return ring.open(self.sealed, bound_to=self.vnf_instance_id)
+
+    def erased(self, *, now: str) -> Record:
+        """Return the record of a cluster that is gone: it is remembered, its credentials are not."""
+        return self.model_copy(update={"status": "DELETED", "sealed": "", "content_sha256": "", "updated_at": now})
+
+
+def record_id(vnf_instance_id: str, cluster_uid: str) -> str:
+    """Return the id of a cluster's credentials."""
+    return derived_id("credentials", vnf_instance_id, cluster_uid)
+
+
+def record_of(callback: Callback, *, sealed: str, content_sha256: str, now: str) -> Record:
+    """Return the record that a CREATED or ROTATED call-back makes."""
+    credentials = callback.credentials
+    expires_at = credentials.expires_at if credentials else None
+    return Record(
+        id=record_id(callback.vnf_instance_id, callback.cluster.uid),
+        vnf_instance_id=callback.vnf_instance_id,
+        cluster_name=callback.cluster.name,
+        cluster_namespace=callback.cluster.namespace,
+        cluster_uid=callback.cluster.uid,
+        endpoint=callback.cluster.endpoint,
+        kubernetes_version=callback.cluster.kubernetes_version,
+        infrastructure_provider=callback.cluster.infrastructure_provider,
+        management_vim_id=callback.management_vim_id,
+        auth_type=credentials.auth_type if credentials else None,
+        expires_at=expires_at.isoformat() if expires_at else None,
+        register_vim=callback.vim.register_vim,
+        vim_name=callback.vim.name,
+        vim_default=callback.vim.is_default,
+        content_sha256=content_sha256,
+        sealed=sealed,
+        created_at=now,
+        updated_at=now,
+    )

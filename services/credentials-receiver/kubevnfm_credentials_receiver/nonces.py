@@ -1,0 +1,54 @@
+"""Nonces: each is used once; remembered for longer than a timestamp is accepted."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_store.port import AlreadyExists, DocumentStore, StoreUnavailable
+from kubevnfm_store.query import AllOf, Compare, Index, Op
+
+from kubevnfm_credentials_receiver.domain.errors import NonceUsed
+from kubevnfm_credentials_receiver.domain.proof import SKEW_S
+
+log = structlog.get_logger()
+
+COLLECTION: Final = "callback_nonces"
+_LIFE: Final = timedelta(seconds=3 * SKEW_S)
+"""A timestamp is good from SKEW_S before to SKEW_S after: a nonce must outlive both ends."""
+_PURGE_EVERY_S: Final = 60.0
+
+
+class Nonces:
+    """The used nonces, in the store: every replica knows them."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def prepare(self) -> None:
+        """Make the index."""
+        await self._store.ensure_indexes(COLLECTION, [Index(["usedAt"])])
+
+    async def claim(self, vnf_instance_id: str, nonce: str) -> None:
+        """Use a nonce. Raises NonceUsed. Only after the signature holds: strangers must not fill the table (CR-066)."""
+        try:
+            await self._store.insert(COLLECTION, f"{vnf_instance_id}:{nonce}", {"usedAt": rfc3339(self._clock.now())})
+        except AlreadyExists as error:
+            raise NonceUsed("X-Vnfm-Nonce: used before; a new one expected") from error
+
+    async def purge(self) -> int:
+        """Forget nonces whose timestamps nobody accepts any more."""
+        before = rfc3339(self._clock.now() - _LIFE)
+        return await self._store.delete_many(COLLECTION, AllOf([Compare("usedAt", Op.LT, [before])]))
+
+    async def purge_forever(self) -> None:
+        """Purge every minute until cancelled."""
+        while True:
+            await asyncio.sleep(_PURGE_EVERY_S)
+            try:
+                await self.purge()
+            except StoreUnavailable as error:
+                log.warning("nonce_purge_postponed", reason=str(error))

@@ -1,0 +1,44 @@
+"""Everything that an operator can set of credentials-receiver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from kubevnfm_kit.settings import ServiceSettings
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+
+class Settings(ServiceSettings):
+    """Environment variables ``KUBEVNFM_CREDENTIALS_RECEIVER_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CREDENTIALS_RECEIVER_")
+
+    host: str = "127.0.0.1"
+    """Where call-backs and internal questions are answered. Loopback unless told otherwise: then use TLS."""
+    port: int = 9893
+    """0: one that the system chooses."""
+    tls_certificate: Path | None = None
+    """PEM file of the server's certificate and its chain; with ``tls_key``: HTTPS, TLS 1.2 or later."""
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    """PEM file of the CA that callers' certificates must come from (mTLS); internal callers too."""
+    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
+    """RabbitMQ, with credentials."""
+    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
+    """MongoDB, with credentials."""
+    mongo_database: str = "kubevnfm_credentials_receiver"
+    lcm_api_url: str = "http://127.0.0.1:9890"
+    """lcm-api, which is asked whether a VNF instance exists."""
+    internal_token: SecretStr
+    """What the services show one another; the same in all of them. Reading and deleting want it too."""
+    keys: SecretStr
+    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts; the same everywhere."""
+    master_keys: SecretStr
+    """Base64 keys of 32 bytes that instances' signing keys are derived from; at most two, divided by a comma, while
+    one takes the place of the other: ``vnf-<id>`` names the first, ``vnf-<id>.k2`` the second."""
+    failures_a_minute: int = Field(default=20, ge=1)
+    """Refused signatures from one address before it has to wait."""
+    log_level: str = "INFO"
+    log_form: Literal["json", "console"] = "json"

@@ -1,0 +1,90 @@
+"""Which class stands behind which port; alone in importing adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.http import add_health, serving
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_worker import Outbox, OutboxRelay
+
+from kubevnfm_credentials_receiver.adapters.failures import Failures
+from kubevnfm_credentials_receiver.adapters.http import CallbackApi
+from kubevnfm_credentials_receiver.adapters.instances import LcmInstances
+from kubevnfm_credentials_receiver.adapters.tls import server_context
+from kubevnfm_credentials_receiver.domain.ports import Instances
+from kubevnfm_credentials_receiver.domain.proof import master_keys
+from kubevnfm_credentials_receiver.nonces import Nonces
+from kubevnfm_credentials_receiver.receiver import COLLECTION, Receiver
+from kubevnfm_credentials_receiver.settings import Settings
+
+SERVICE = "credentials-receiver"
+
+
+@dataclass(frozen=True)
+class CredentialsReceiver:
+    """The running service."""
+
+    port: int
+    """Where call-backs are taken."""
+
+
+@asynccontextmanager
+async def credentials_receiver(
+    settings: Settings,
+    *,
+    bus: MessageBus,
+    store: DocumentStore,
+    key_ring: KeyRing,
+    instances: Instances | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[CredentialsReceiver]:
+    """Yield the service, serving; leaving the block closes it. ``instances``: who knows them; lcm-api unless given."""
+    clock = clock or SystemClock()
+    nonces = Nonces(store, clock)
+    await nonces.prepare()
+    async with aiohttp.ClientSession() as session, OutboxRelay(store, bus, collections=[COLLECTION]) as relay:
+        receiver = Receiver(
+            store=store,
+            outbox=Outbox(store, relay, key_ring),
+            instances=instances or LcmInstances(settings.lcm_api_url, session),
+            key_ring=key_ring,
+            clock=clock,
+        )
+        await receiver.prepare()
+        app = CallbackApi(
+            receiver,
+            nonces,
+            Failures(a_minute=settings.failures_a_minute),
+            clock,
+            master_keys=master_keys(settings.master_keys.get_secret_value()),
+            token=settings.internal_token.get_secret_value(),
+        ).app()
+
+        async def ready() -> bool:
+            return await store.is_ready() and await bus.is_ready()
+
+        add_health(app, ready)
+        purging = asyncio.create_task(nonces.purge_forever(), name="nonce-purge")
+        try:
+            async with serving(app, host=settings.host, port=settings.port, tls=await _tls(settings)) as port:
+                yield CredentialsReceiver(port)
+        finally:
+            purging.cancel()
+            await asyncio.gather(purging, return_exceptions=True)
+
+
+async def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return await asyncio.to_thread(
+        server_context, settings.tls_certificate, settings.tls_key, client_ca=settings.tls_client_ca
+    )
