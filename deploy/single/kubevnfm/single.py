@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -56,7 +56,11 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
         InProcessBus(ring) as bus,
         aiohttp.ClientSession() as session,
+        AsyncExitStack() as starting,
     ):
+        # What the last run left in the outboxes is told as soon as a service starts; an event must not be told before
+        # the services that wait for it have declared their queues, which do not outlive the process here.
+        starting.enter_context(bus.holding())
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
         async with (
@@ -122,6 +126,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 node_logs=HttpNodeLogs(machines_url, token, session),
             ),
         ):
+            await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url)
 
