@@ -1,0 +1,64 @@
+"""The package's install script by itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kubevnfm_mgmt_executor.domain.kubernetes.package import MARKER, MARKER_WITHIN
+from mgmt_lab import SAMPLE
+
+SCRIPT = SAMPLE / "Scripts/install_k8s_cluster.sh"
+
+
+def run(*arguments: str, sysroot: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "KUBEVNFM_SYSROOT": str(sysroot)}
+    return subprocess.run(
+        ["bash", str(SCRIPT), *arguments],
+        env=environment, capture_output=True, text=True, check=False, timeout=20,
+    )  # fmt: skip
+
+
+def test_it_says_which_interface_it_has() -> None:
+    assert MARKER in SCRIPT.read_bytes().splitlines()[:MARKER_WITHIN]
+
+
+def test_shellcheck_finds_nothing() -> None:
+    program = shutil.which("shellcheck")
+    if program is None:
+        pytest.skip("shellcheck is missing")
+    ran = subprocess.run([program, "-s", "bash", str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ("NODE_NAME='a; reboot'", "parameter NODE_NAME"),
+        ("NODE_NAME=a\nHTTP_PROXY_URL='http://a\" b'", "parameter HTTP_PROXY_URL"),
+        ("NODE_NAME=a\nNO_PROXY_LIST='$(x)'", "parameter NO_PROXY_LIST"),
+        ("NODE_NAME=a\nKUBERNETES_VERSION=latest", "parameter KUBERNETES_VERSION"),
+    ],
+)
+def test_a_value_of_another_form_is_refused_by_name(tmp_path: Path, values: str, complaint: str) -> None:
+    (tmp_path / "p.env").write_text(values + "\n")
+    ran = run("prepare", "--params", str(tmp_path / "p.env"), "--result", str(tmp_path / "r.json"), sysroot=tmp_path)
+    assert ran.returncode == 1
+    assert complaint in ran.stderr
+    assert complaint in (tmp_path / "r.json").read_text()
+
+
+def test_another_operating_system_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text('ID=debian\nVERSION_ID="12"\n')
+    (tmp_path / "p.env").write_text("NODE_NAME=a\n")
+    ran = run("prepare", "--params", str(tmp_path / "p.env"), sysroot=tmp_path)
+    assert ran.returncode == 1
+    assert "operating system debian 12: Ubuntu 22.04 or 24.04 expected" in ran.stderr
+
+
+def test_an_unknown_task_shows_the_usage(tmp_path: Path) -> None:
+    assert run("destroy", sysroot=tmp_path).returncode == 64

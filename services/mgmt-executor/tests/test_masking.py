@@ -1,0 +1,76 @@
+"""What is kept of output holds no secrets, however the bytes come in."""
+
+from __future__ import annotations
+
+import pytest
+from kubevnfm_mgmt_executor.domain.masking import Mask
+from kubevnfm_mgmt_executor.domain.output import HEAD_CHARS, LONGEST_LINE, TAIL_CHARS, CollectedOutput
+
+
+def test_a_secret_is_masked_wherever_it_stands() -> None:
+    assert Mask(["s3cret"])("a s3cret, (s3crets3cret)") == "a ***, (******)"
+
+
+def test_of_two_secrets_the_longer_is_masked_whole() -> None:
+    assert Mask(["pass", "password-2"])("password-2 pass") == "*** ***"
+
+
+def test_the_password_of_a_url_is_masked_alone_too() -> None:
+    mask = Mask(["http://user:p%40ss@proxy:3128"])
+    assert mask("Proxy http://user:p%40ss@proxy:3128, user, p%40ss, p@ss") == "Proxy ***, user, ***, ***"
+
+
+def test_each_line_of_a_key_is_masked() -> None:
+    assert Mask(["-----KEY-----\nAAAABBBB\n"])("x AAAABBBB") == "x ***"
+
+
+def test_join_tokens_are_masked_whoever_made_them() -> None:
+    assert Mask()("kubeadm join --token abcdef.0123456789abcdef") == "kubeadm join --token ***"
+
+
+def test_a_secret_that_is_told_later_is_masked_from_then_on() -> None:
+    mask = Mask()
+    mask.add("later-secret")
+    assert mask("later-secret") == "***"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_a_secret_in_pieces_is_masked(size: int) -> None:
+    output = CollectedOutput(Mask(["s3cret"]))
+    data = b"one s3cret\r\ntwo\nthree s3cret"
+    for start in range(0, len(data), size):
+        output.add(data[start : start + size])
+    assert output.text() == "one ***\ntwo\nthree ***"
+
+
+@pytest.mark.parametrize("before", range(LONGEST_LINE - 8, LONGEST_LINE + 2))
+def test_a_secret_where_an_endless_line_is_cut_is_masked(before: int) -> None:
+    output = CollectedOutput(Mask(["s3cret"]))
+    for start in range(0, 4 * LONGEST_LINE, 1000):
+        text = (b"." * before + b"s3cret" + b"." * 4 * LONGEST_LINE)[start : start + 1000]
+        output.add(text)
+    assert "s3cret" not in output.text().replace("\n", "")
+
+
+def test_of_much_output_beginning_and_end_are_kept() -> None:
+    output = CollectedOutput(Mask())
+    for number in range(100_000):
+        output.add(f"line {number}\n".encode())
+    text = output.text()
+    assert len(text) < HEAD_CHARS + TAIL_CHARS + 1000
+    assert text.startswith("line 0\n")
+    assert text.endswith("line 99999")
+    assert "characters left out]" in text
+
+
+def test_the_last_lines_are_those_that_say_something() -> None:
+    output = CollectedOutput(Mask())
+    output.add(b"\n".join(b"line %d" % number for number in range(30)) + b"\n\n  \nlast")
+    assert output.last_lines().splitlines()[-1] == "last"
+    assert len(output.last_lines().splitlines()) == 12
+
+
+def test_bytes_that_are_no_text_do_no_harm() -> None:
+    output = CollectedOutput(Mask())
+    output.add(b"\xff\xfe\x00ok")
+    assert output.text().endswith("ok")

@@ -1,0 +1,144 @@
+"""The service as it is wired: commands in, events out, logs over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_events import CommandFailed, Envelope, Event
+from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone
+from kubevnfm_mgmt_executor.settings import Settings
+from kubevnfm_mgmt_executor.wiring import MgmtExecutor, mgmt_executor
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.query import Query
+from mgmt_lab import SAMPLE, MgmtLab, OneFolder
+from pydantic import SecretStr
+
+TOKEN = "internal-token-of-the-tests"
+
+
+class Service:
+    """The running service, and whoever asks it."""
+
+    def __init__(self, lab: MgmtLab, bus: InProcessBus, running: MgmtExecutor) -> None:
+        self.lab, self.bus, self.running = lab, bus, running
+        self.answers: asyncio.Queue[Event] = asyncio.Queue()
+
+    async def take(self, delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, Event)
+        await self.answers.put(delivery.envelope.data)
+        return Ack()
+
+    async def ask(self, command: object, *, operation: str = "op-1") -> Event:
+        await self.bus.publish(
+            Envelope(data=command, source="/test", subject=self.lab.instance_id, operationid=operation)  # type: ignore[arg-type]
+        )
+        async with asyncio.timeout(30):
+            return await self.answers.get()
+
+    async def get(self, path: str, *, token: str | None = TOKEN) -> tuple[int, str]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.get(f"http://127.0.0.1:{self.running.port}{path}") as response,
+        ):
+            return response.status, await response.text()
+
+
+@asynccontextmanager
+async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
+    settings = Settings(
+        port=0, internal_token=SecretStr(TOKEN), keys=SecretStr(KeyRing.new_key()), ssh_port=lab.machines.ssh_port
+    )
+    async with (
+        InProcessBus(lab.ring) as bus,
+        mgmt_executor(settings, bus=bus, store=lab.store, key_ring=lab.ring, packages=OneFolder(SAMPLE)) as running,
+    ):
+        service = Service(lab, bus, running)
+        await bus.consume_events(
+            "tests", ["mgmt.phase.done", "mgmt.instance.forgotten", "service.command.failed"], service.take
+        )
+        yield service
+
+
+@pytest.fixture
+async def service(lab: MgmtLab, tmp_path: Path) -> AsyncIterator[Service]:
+    async with a_service(lab) as running:
+        yield running
+
+
+async def test_a_command_on_the_bus_is_answered_by_the_phases_end(service: Service) -> None:
+    nodes = await service.lab.boot_cluster(workers=1)
+    done = await service.ask(service.lab.command(nodes))
+    assert isinstance(done, PhaseDone)
+    assert done.cluster is not None
+    await service.lab.assert_ready(done.cluster, ["master10", "worker20"])
+
+
+async def test_a_failure_names_node_task_and_layer(service: Service) -> None:
+    nodes = await service.lab.boot_cluster(workers=1)
+    service.lab.faults.add(part="program", verb="kubeadm join", status=1, message="x509: unknown authority")
+    failed = await service.ask(service.lab.command(nodes))
+    assert isinstance(failed, CommandFailed)
+    assert (failed.node, failed.task, failed.title, failed.status) == (
+        "worker20",
+        "join",
+        "Management driver failed",
+        422,
+    )
+    assert "x509: unknown authority" in failed.detail
+
+
+async def test_operators_read_what_machines_said_with_the_internal_token(service: Service) -> None:
+    nodes = await service.lab.boot_cluster(workers=1)
+    await service.ask(service.lab.command(nodes))
+    path = "/internal/v1/operations/op-1/log"
+    status, everything = await service.get(path)
+    assert status == 200
+    assert "master10 init: exit code 0" in everything
+    assert "worker20 join: exit code 0" in everything
+    _, of_one = await service.get(f"{path}?node=worker20")
+    assert "worker20 join" in of_one
+    assert "master10" not in of_one.replace("== ", "", 1).splitlines()[0]
+    assert await service.get("/internal/v1/operations/other/log") == (200, "")
+    for token in (None, "wrong"):
+        assert (await service.get(path, token=token))[0] == 401
+    assert (await service.get("/health/ready", token=None))[0] == 200
+
+
+async def test_a_forgotten_instance_leaves_nothing_behind(service: Service) -> None:
+    nodes = await service.lab.boot_cluster(workers=0)
+    await service.ask(service.lab.command(nodes))
+    for _ in range(2):
+        answer = await service.ask(ForgetInstance(vnf_instance_id=service.lab.instance_id), operation="op-2")
+        assert isinstance(answer, InstanceForgotten)
+    for collection in ("tasks", "host_keys", "node_logs"):
+        assert not await service.lab.store.find(collection, Query())
+
+
+@pytest.mark.slow
+async def test_a_service_that_ends_in_the_middle_is_followed_by_one_that_finishes(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    lab.faults.add(part="program", verb="kubeadm init", effect="hang", times=1)
+    async with a_service(lab) as first:
+        command = Envelope(
+            data=lab.command(nodes), source="/test", subject=lab.instance_id, operationid="op-1", id="the-command"
+        )
+        # in process, a message is safe when its handler has taken it to its end: nobody waits for that here
+        publishing = asyncio.create_task(first.bus.publish(command))
+        async with asyncio.timeout(20):
+            await lab.running(nodes[0], "kubeadm init")
+        publishing.cancel()
+    async with a_service(lab) as second:
+        await second.bus.publish(command)  # as the broker does with what was not acknowledged
+        async with asyncio.timeout(30):
+            done = await second.answers.get()
+    assert isinstance(done, PhaseDone)
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20"])
