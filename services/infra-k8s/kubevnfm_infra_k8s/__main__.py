@@ -1,0 +1,53 @@
+"""Runs infra-k8s alone: settings from the environment, RabbitMQ and MongoDB behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+from aiohttp import web
+from kubevnfm_bus import RabbitBus
+from kubevnfm_clients import HttpPackages, HttpVimDirectory
+from kubevnfm_kit.http import add_health, serving
+from kubevnfm_kit.logging import configure_logging
+from kubevnfm_kit.run import run_until_signal
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store import MongoStore
+
+from kubevnfm_infra_k8s.settings import Settings
+from kubevnfm_infra_k8s.wiring import SERVICE, infra_k8s
+
+
+@asynccontextmanager
+async def service(settings: Settings) -> AsyncIterator[int]:
+    """Yield the port of the health endpoints, with the service on its servers."""
+    ring = KeyRing.from_text(settings.keys.get_secret_value())
+    token = settings.internal_token.get_secret_value()
+    async with (
+        aiohttp.ClientSession() as session,
+        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
+        RabbitBus.connect(settings.amqp_url.get_secret_value(), service=SERVICE, key_ring=ring) as bus,
+        infra_k8s(
+            settings,
+            bus=bus,
+            store=store,
+            key_ring=ring,
+            packages=HttpPackages(settings.lcm_api_url, token, session, cache_dir=settings.cache_dir),
+            vims=HttpVimDirectory(settings.vim_registry_url, token, session),
+        ),
+    ):
+
+        async def ready() -> bool:
+            return await store.is_ready() and await bus.is_ready()
+
+        health = web.Application()
+        add_health(health, ready)
+        async with serving(health, host=settings.health_host, port=settings.health_port) as port:
+            yield port
+
+
+if __name__ == "__main__":
+    configured = Settings()
+    configure_logging(SERVICE, level=configured.log_level, form=configured.log_form)
+    run_until_signal(service(configured))

@@ -1,0 +1,1 @@
+"""Kubernetes API servers, package files, and the documents that this service keeps."""

@@ -1,0 +1,94 @@
+"""How a VIM's cluster is reached: address, trust, and what shows who we are (capi.md CR-007)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import KeyRing, revealed
+
+
+@dataclass(frozen=True)
+class Oidc:
+    """Credentials for a token of an OpenID provider (password grant)."""
+
+    token_url: str
+    username: str
+    client_id: str
+    password: str = field(repr=False)
+    client_secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Everything that a connection needs; secrets in clear, so it stays in memory and is never shown."""
+
+    endpoint: str
+    ca_pem: str = field(default="", repr=False)
+    """"": the system's certificate authorities."""
+    is_verified: bool = True
+    bearer_token: str = field(default="", repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    client_certificate: str = field(default="", repr=False)
+    client_key: str = field(default="", repr=False)
+    oidc: Oidc | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A name for a pool: other credentials, other name; it tells nothing about them."""
+        parts = [
+            self.endpoint, self.ca_pem, str(self.is_verified), self.bearer_token, self.username, self.password,
+            self.client_certificate, self.client_key,
+        ]  # fmt: skip
+        if self.oidc is not None:
+            known = self.oidc
+            parts += [known.token_url, known.username, known.password, known.client_id, known.client_secret]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read_access(vim: VimConnection, ring: KeyRing) -> Access:
+    """Read a complete VIM connection. Raises InvalidInput naming what it lacks.
+
+    Of several credentials OIDC goes before user name and password, those before a token, as Tacker has it; a client
+    certificate may come with any of them.
+    """
+    interface: Mapping[str, Any] = vim.interface_info
+    access: Mapping[str, Any] = revealed(vim.access_info, ring)
+    endpoint = str(interface.get("endpoint") or access.get("auth_url") or access.get("authUrl") or "").rstrip("/")
+    if urlsplit(endpoint).scheme not in ("https", "http") or not urlsplit(endpoint).hostname:
+        raise InvalidInput("vimConnectionInfo.interfaceInfo.endpoint", "the https URL of a Kubernetes API expected")
+    text = {name: str(value) for name, value in access.items() if value is not None}
+    common: dict[str, Any] = {
+        "endpoint": endpoint,
+        "ca_pem": _pem(interface.get("ssl_ca_cert") or text.get("ssl_ca_cert")),
+        "is_verified": interface.get("skipTlsVerify") is not True,
+        "client_certificate": _pem(text.get("client_certificate")),
+        "client_key": _pem(text.get("client_key")),
+    }
+    username, password = text.get("username", ""), text.get("password", "")
+    if text.get("oidc_token_url"):
+        if not text.get("client_id"):
+            raise InvalidInput("vimConnectionInfo.accessInfo.client_id", "required with oidc_token_url")
+        oidc = Oidc(text["oidc_token_url"], username, text["client_id"], password, text.get("client_secret", ""))
+        return Access(**common, oidc=oidc)
+    if username and password:
+        return Access(**common, username=username, password=password)
+    if text.get("bearer_token"):
+        return Access(**common, bearer_token=text["bearer_token"])
+    if common["client_certificate"] and common["client_key"]:
+        return Access(**common)
+    raise InvalidInput(
+        "vimConnectionInfo.accessInfo",
+        "one of bearer_token, username and password, client_certificate and client_key, or oidc_token_url expected",
+    )
+
+
+def _pem(value: object) -> str:
+    """Return a PEM text; requests often carry its line ends as the two characters ``\\n``."""
+    return str(value).replace("\\n", "\n") if value else ""

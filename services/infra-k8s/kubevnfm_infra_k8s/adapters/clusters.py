@@ -1,0 +1,67 @@
+"""Connections to clusters, pooled by address and credentials."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Self
+
+from kubevnfm_events import VimConnection
+from kubevnfm_secrets import KeyRing
+
+from kubevnfm_infra_k8s.adapters.access import read_access
+from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
+from kubevnfm_infra_k8s.adapters.transport import Transport
+
+_MOST_IDLE: Final = 32
+
+
+@dataclass
+class _Pooled:
+    cluster: KubernetesCluster
+    users: int = 0
+
+
+class KubernetesClusters:
+    """`ports.Clusters`: a cluster's connections stay while they are in use, and a while after."""
+
+    def __init__(self, key_ring: KeyRing) -> None:
+        self._key_ring = key_ring
+        self._pool: OrderedDict[str, _Pooled] = OrderedDict()
+        self._connecting = asyncio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, key_ring: KeyRing) -> AsyncIterator[Self]:
+        """Yield the pool; leaving closes all connections."""
+        clusters = cls(key_ring)
+        try:
+            yield clusters
+        finally:
+            for pooled in clusters._pool.values():
+                await pooled.cluster.close()
+
+    @asynccontextmanager
+    async def cluster(self, vim: VimConnection) -> AsyncIterator[KubernetesCluster]:
+        """See the port."""
+        access = read_access(vim, self._key_ring)
+        name = access.fingerprint
+        async with self._connecting:
+            if name not in self._pool:
+                self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access)))
+            pooled = self._pool[name]
+            self._pool.move_to_end(name)
+            pooled.users += 1
+        try:
+            yield pooled.cluster
+        finally:
+            pooled.users -= 1
+            await self._close_idle()
+
+    async def _close_idle(self) -> None:
+        idle = [name for name, pooled in self._pool.items() if not pooled.users]
+        for name in idle[: max(0, len(idle) - _MOST_IDLE)]:
+            await self._pool.pop(name).cluster.close()

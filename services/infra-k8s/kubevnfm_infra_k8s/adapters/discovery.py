@@ -1,0 +1,104 @@
+"""Which kinds a cluster serves: aggregated discovery where it is known (1.26 and later), per group elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_infra_k8s.adapters.transport import JSON, Transport
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
+from kubevnfm_infra_k8s.domain.objects import Resource, at
+
+_AGGREGATED: Final = "as=APIGroupDiscoveryList"
+_ACCEPT: Final = (
+    ",".join(f"application/json;g=apidiscovery.k8s.io;v={v};{_AGGREGATED}" for v in ("v2", "v2beta1")) + f",{JSON}"
+)
+Kinds = dict[tuple[str, str], Resource]
+
+
+class Discovery:
+    """The kinds of one cluster, kept until told to forget them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._kinds: Kinds = {}
+        self._is_fresh = False
+        self._asking = asyncio.Lock()
+
+    def forget(self) -> None:
+        """Kinds have changed."""
+        self._is_fresh = False
+
+    async def resource(self, api_version: str, kind: str) -> Resource | None:
+        """Return how the kind is served; what is not known yet is asked for."""
+        found = self._kinds.get((api_version, kind)) if self._is_fresh else None
+        if found is not None:
+            return found
+        async with self._asking:
+            if not self._is_fresh or (api_version, kind) not in self._kinds:
+                self._kinds = await self._ask(api_version)
+                self._is_fresh = True
+        return self._kinds.get((api_version, kind))
+
+    async def _ask(self, api_version: str) -> Kinds:
+        core, groups = await asyncio.gather(
+            self._transport.call("GET", "/api", accept=_ACCEPT), self._transport.call("GET", "/apis", accept=_ACCEPT)
+        )
+        if _AGGREGATED in core.content_type and _AGGREGATED in groups.content_type:
+            kinds = dict(_of_aggregated(core.body)) | dict(_of_aggregated(groups.body))
+            if any(each_version == api_version for each_version, _ in kinds):
+                return kinds
+            # A group whose own API server was away when the list was made is empty in it.
+            return kinds | await self._ask_version(api_version)
+        # One request a group is slow, and a broken group must not hide the others: only what is wanted is asked.
+        return self._kinds | await self._ask_version(api_version)
+
+    async def _ask_version(self, api_version: str) -> Kinds:
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        answer = await self._transport.call("GET", path)
+        if answer.status == 404:
+            return {}
+        if not isinstance(answer.body, Mapping) or not isinstance(answer.body.get("resources"), list):
+            raise ClusterUnavailable(f"{self._transport.endpoint}{path}: no list of kinds")
+        return dict(_of_version(api_version, answer.body["resources"]))
+
+
+def _of_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:
+    for group in document.get("items") or []:
+        name = at(group, "metadata", "name") or ""
+        for version in group.get("versions") or []:
+            api_version = f"{name}/{version['version']}" if name else version["version"]
+            for each in version.get("resources") or []:
+                kind = at(each, "responseKind", "kind")
+                if kind:
+                    yield (
+                        (api_version, kind),
+                        Resource(
+                            api_version=api_version,
+                            kind=kind,
+                            plural=each["resource"],
+                            namespaced=each.get("scope") == "Namespaced",
+                            verbs=frozenset(each.get("verbs") or []),
+                            subresources=frozenset(sub["subresource"] for sub in each.get("subresources") or []),
+                        ),
+                    )
+
+
+def _of_version(api_version: str, listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], Resource]]:
+    for each in listed:
+        plural, _, sub = str(each["name"]).partition("/")
+        if sub:
+            continue
+        subresources = [str(other["name"]).partition("/") for other in listed]
+        yield (
+            (api_version, str(each["kind"])),
+            Resource(
+                api_version=api_version,
+                kind=str(each["kind"]),
+                plural=plural,
+                namespaced=bool(each.get("namespaced")),
+                verbs=frozenset(each.get("verbs") or []),
+                subresources=frozenset(name for of, _, name in subresources if of == plural and name),
+            ),
+        )

@@ -1,0 +1,182 @@
+"""What this service keeps: releases, holders of shared objects, and when step attempts began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Element, Index, Op, Query, by
+from kubevnfm_worker import StepContext
+
+from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+
+RELEASES: Final = "k8s_releases"
+SHARED: Final = "k8s_shared_objects"
+BEGINNINGS: Final = "k8s_step_beginnings"
+INDEXES: Final[Mapping[str, Sequence[Index]]] = {
+    RELEASES: [Index(["cluster"])],
+    SHARED: [],
+    BEGINNINGS: [Index(["vnfInstanceId"])],
+}
+_TRIES: Final = 50
+"""How often a document that others write at the same moment is read and written again."""
+
+
+class StoredReleases:
+    """`ports.Releases`: a document per VNF instance."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def get(self, vnf_instance_id: str) -> Release | None:
+        """See the port."""
+        stored = await self._store.get(RELEASES, vnf_instance_id)
+        if stored is None:
+            return None
+        body = stored.body
+        return Release(
+            vnf_instance_id=vnf_instance_id,
+            cluster=body["cluster"],
+            namespace=body["namespace"],
+            entries=[_entry(each) for each in body["objects"]],
+            applied_by=body["appliedBy"],
+            revision=stored.revision,
+        )
+
+    async def save(self, release: Release) -> Release:
+        """See the port."""
+        body = {
+            "cluster": release.cluster,
+            "namespace": release.namespace,
+            "appliedBy": release.applied_by,
+            "objects": [_entry_document(entry) for entry in release.entries],
+        }
+        if release.revision:
+            stored = await self._store.replace(RELEASES, release.vnf_instance_id, body, if_revision=release.revision)
+        else:
+            try:
+                stored = await self._store.insert(RELEASES, release.vnf_instance_id, body)
+            except AlreadyExists as error:
+                raise RevisionConflict(f"release {release.vnf_instance_id}: made by another worker") from error
+        return replace(release, revision=stored.revision)
+
+    async def delete(self, vnf_instance_id: str) -> None:
+        """See the port."""
+        await self._store.delete(RELEASES, vnf_instance_id)
+
+    async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
+        """See the port."""
+        here = AllOf([by(cluster=cluster), Element("objects", by(namespace=namespace))])
+        found = await self._store.find(RELEASES, Query(here, limit=11, exclude=["objects"]))
+        return [each.id for each in found if each.id != than][:10]
+
+
+def _entry(body: Mapping[str, Any]) -> Entry:
+    return Entry(
+        key=ObjectKey(body["apiVersion"], body["kind"], body["namespace"], body["name"]),
+        file=body["file"],
+        digest=body["digest"],
+        uid=body["uid"],
+        vdu_id=body["vduId"],
+        is_kept=body["isKept"],
+        is_shared=body["isShared"],
+        claim_templates=tuple(body["claimTemplates"]),
+    )
+
+
+def _entry_document(entry: Entry) -> dict[str, Any]:
+    return {
+        "apiVersion": entry.key.api_version,
+        "kind": entry.key.kind,
+        "namespace": entry.key.namespace,
+        "name": entry.key.name,
+        "file": entry.file,
+        "digest": entry.digest,
+        "uid": entry.uid,
+        "vduId": entry.vdu_id,
+        "isKept": entry.is_kept,
+        "isShared": entry.is_shared,
+        "claimTemplates": list(entry.claim_templates),
+    }
+
+
+class StoredSharedObjects:
+    """`ports.SharedObjects`: a document per cluster-scoped object, with its holders in the order they came."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def hold(self, cluster: str, key: ObjectKey, digest: str, vnf_instance_id: str) -> Sequence[str]:
+        """See the port."""
+        document_id = _shared_id(cluster, key)
+        for _ in range(_TRIES):
+            stored = await self._store.get(SHARED, document_id)
+            holders = [] if stored is None else list(stored.body["holders"])
+            others = [each for each in holders if each != vnf_instance_id]
+            if stored is not None and others and stored.body["digest"] != digest:
+                raise SharedObjectDiffers(key, others)
+            known = holders if vnf_instance_id in holders else [*holders, vnf_instance_id]
+            body = {"cluster": cluster, "object": str(key), "digest": digest, "holders": known}
+            try:
+                if stored is None:
+                    await self._store.insert(SHARED, document_id, body)
+                elif body != stored.body:
+                    await self._store.replace(SHARED, document_id, body, if_revision=stored.revision)
+            except (AlreadyExists, RevisionConflict):
+                continue
+            return others
+        raise RevisionConflict(f"{key}: too many VNF instances hold it at once")
+
+    async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sequence[str]:
+        """See the port."""
+        document_id = _shared_id(cluster, key)
+        for _ in range(_TRIES):
+            stored = await self._store.get(SHARED, document_id)
+            if stored is None:
+                return []
+            others = [each for each in stored.body["holders"] if each != vnf_instance_id]
+            try:
+                if not others:
+                    await self._store.delete(SHARED, document_id, if_revision=stored.revision)
+                elif len(others) < len(stored.body["holders"]):
+                    body = {**stored.body, "holders": others}
+                    await self._store.replace(SHARED, document_id, body, if_revision=stored.revision)
+            except RevisionConflict:
+                continue
+            return others
+        raise RevisionConflict(f"{key}: too many VNF instances let go of it at once")
+
+
+def _shared_id(cluster: str, key: ObjectKey) -> str:
+    return derived_id("shared-object", cluster, key.group, key.kind, key.name)
+
+
+class StoredBeginnings:
+    """`ports.Beginnings`: a document per step attempt."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def of(self, context: StepContext, vnf_instance_id: str) -> datetime:
+        """See the port."""
+        document_id = f"{context.operation_id}/{context.step_id}/{context.attempt}"
+        now = self._clock.now()
+        try:
+            await self._store.insert(
+                BEGINNINGS, document_id, {"vnfInstanceId": vnf_instance_id, "beganAt": now.isoformat()}
+            )
+        except AlreadyExists:
+            stored = await self._store.get(BEGINNINGS, document_id)
+            return now if stored is None else datetime.fromisoformat(stored.body["beganAt"])
+        return now
+
+    async def forget(self, vnf_instance_id: str) -> None:
+        """See the port."""
+        await self._store.delete_many(BEGINNINGS, Compare("vnfInstanceId", Op.EQ, [vnf_instance_id]))

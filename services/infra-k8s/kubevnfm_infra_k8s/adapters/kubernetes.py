@@ -1,0 +1,202 @@
+"""The Cluster port on a Kubernetes API server: objects of any kind by discovery and server-side apply."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import structlog
+
+from kubevnfm_infra_k8s.adapters.discovery import Discovery
+from kubevnfm_infra_k8s.adapters.transport import Answer, Transport
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, at
+
+log = structlog.get_logger()
+
+FIELD_MANAGER: Final = "kubevnfm"
+_APPLY: Final = "application/apply-patch+yaml"
+_MERGE: Final = "application/merge-patch+json"
+_WATCH_S: Final = 300
+_FIRST_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
+_MOST_FAILURES: Final = 6
+"""Watches that fail one after the other before the cluster counts as away: about ten seconds."""
+
+
+class KubernetesCluster:
+    """One API server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._discovery = Discovery(transport)
+
+    @property
+    def endpoint(self) -> str:
+        return self._transport.endpoint
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def resource(self, api_version: str, kind: str) -> Resource | None:
+        return await self._discovery.resource(api_version, kind)
+
+    def forget_kinds(self) -> None:
+        self._discovery.forget()
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Body | None:
+        answer = await self._transport.call("GET", _path(resource, key), subject=str(key))
+        return None if answer.status == 404 else self._object(answer, key)
+
+    async def list(self, resource: Resource, *, namespace: str = "", labels: str = "") -> Sequence[Body]:
+        items, _ = await self._list(resource, namespace=namespace, query=_selection(labels, ""))
+        return items
+
+    async def _list(
+        self, resource: Resource, *, namespace: str, query: Mapping[str, str]
+    ) -> tuple[Sequence[Body], str]:
+        path = _collection(resource, namespace)
+        answer = await self._transport.call("GET", path, query=query, subject=f"list of {resource.plural}")
+        if answer.status == 404:
+            return [], ""
+        if answer.status >= 400 or not isinstance(answer.body, Mapping):
+            raise ObjectRefused(f"list of {resource.plural}", answer.message, http_status=answer.status)
+        # The items of a list do not say what they are.
+        known = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return [known | dict(item) for item in answer.body.get("items") or []], str(
+            at(answer.body, "metadata", "resourceVersion") or ""
+        )
+
+    async def follow(
+        self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
+    ) -> AsyncIterator[Mapping[str, Body]]:
+        query = _selection(labels, name)
+        failures = 0
+        while True:
+            try:
+                items, version = await self._list(resource, namespace=namespace, query=query)
+                objects = {str(item["metadata"]["name"]): item for item in items}
+                yield objects
+                while version:
+                    begun = asyncio.get_running_loop().time()
+                    async for change, body in self._watch(resource, namespace, query, version):
+                        failures = 0
+                        version = str(at(body, "metadata", "resourceVersion") or version)
+                        if change == "BOOKMARK":
+                            continue
+                        if change == "DELETED":
+                            objects.pop(str(body["metadata"]["name"]), None)
+                        else:
+                            objects[str(body["metadata"]["name"])] = body
+                        yield objects
+                    if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
+                        await asyncio.sleep(_FIRST_PAUSE_S)  # a server that ends watches at once is not to be hammered
+            except _Expired:
+                continue
+            except ClusterUnavailable as error:
+                failures += 1
+                if failures >= _MOST_FAILURES:
+                    raise
+                log.info("watch_broken", kind=resource.kind, reason=str(error))
+            # A list came to nothing (its kind is not served yet), or the connection broke.
+            await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S))
+
+    async def _watch(
+        self, resource: Resource, namespace: str, query: Mapping[str, str], version: str
+    ) -> AsyncIterator[tuple[str, Body]]:
+        """Yield (ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises _Expired."""
+        asked = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(_WATCH_S),
+        }
+        async with self._transport.stream(_collection(resource, namespace), query=asked) as events:
+            async for event in events:
+                change, body = str(event.get("type")), event.get("object") or {}
+                if change == "ERROR":
+                    if body.get("code") == 410:
+                        raise _Expired
+                    raise ClusterUnavailable(f"{self.endpoint}: watch: {body.get('message', 'failed')}")
+                if change in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+                    yield change, body
+
+    async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
+        checking = {"dryRun": "All"} if dry_run else {}
+        if not resource.is_kept:
+            return await self._create(resource, key, body, checking)
+        query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
+        answer = await self._transport.call(
+            "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
+        )
+        if answer.status in (405, 415):
+            return await self._create(resource, key, body, checking)
+        return self._object(answer, key)
+
+    async def _create(self, resource: Resource, key: ObjectKey, body: Body, checking: Mapping[str, str]) -> Body:
+        """Make it where the server knows no apply (capi.md CR-015); what is there already is patched."""
+        query = {"fieldManager": FIELD_MANAGER, **checking}
+        path = _collection(resource, key.namespace)
+        answer = await self._transport.call("POST", path, query=query, body=body, subject=str(key))
+        if answer.status == 409 and resource.is_kept:
+            answer = await self._transport.call(
+                "PATCH", _path(resource, key), query=query, body=body, content_type=_MERGE, subject=str(key)
+            )
+        return self._object(answer, key)
+
+    async def relabel(self, resource: Resource, key: ObjectKey, labels: Mapping[str, str]) -> None:
+        patch = {"metadata": {"labels": dict(labels)}}
+        query = {"fieldManager": FIELD_MANAGER}
+        answer = await self._transport.call(
+            "PATCH", _path(resource, key), query=query, body=patch, content_type=_MERGE, subject=str(key)
+        )
+        if answer.status != 404:
+            self._object(answer, key)
+
+    async def delete(
+        self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
+    ) -> bool:
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_s is not None:
+            options["gracePeriodSeconds"] = grace_period_s
+        answer = await self._transport.call("DELETE", _path(resource, key), body=options, subject=str(key))
+        if answer.status in (404, 409):  # gone, or another object of that name by now
+            return False
+        self._object(answer, key)
+        return True
+
+    def _object(self, answer: Answer, key: ObjectKey) -> Body:
+        if answer.status == 404:
+            self._discovery.forget()
+        if answer.status >= 400 or not isinstance(answer.body, Mapping):
+            raise ObjectRefused(str(key), answer.message or f"HTTP {answer.status}", http_status=answer.status)
+        return answer.body
+
+
+class _Expired(Exception):
+    """The version to watch from is too old: list again."""
+
+
+def _selection(labels: str, name: str) -> dict[str, str]:
+    query = {}
+    if labels:
+        query["labelSelector"] = labels
+    if name:
+        query["fieldSelector"] = f"metadata.name={name}"
+    return query
+
+
+def _collection(resource: Resource, namespace: str) -> str:
+    base = f"/apis/{resource.api_version}" if "/" in resource.api_version else f"/api/{resource.api_version}"
+    place = f"/namespaces/{quote(namespace, safe='')}" if resource.namespaced and namespace else ""
+    return f"{base}{place}/{resource.plural}"
+
+
+def _path(resource: Resource, key: ObjectKey) -> str:
+    return f"{_collection(resource, key.namespace)}/{quote(key.name, safe='')}"

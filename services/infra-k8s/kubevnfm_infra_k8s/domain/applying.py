@@ -1,0 +1,152 @@
+"""Applies a plan to a cluster: looks first, refuses what is not ours, then sends in order, then waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from kubevnfm_infra_k8s.domain.dressing import instance_labels, labelled
+from kubevnfm_infra_k8s.domain.errors import (
+    ForeignObjects,
+    ObjectRefused,
+    ObjectsNotReady,
+    ObjectsRefused,
+    WebhookUnavailable,
+)
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.order import Wave, waves
+from kubevnfm_infra_k8s.domain.planning import Plan
+from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.readying import Readying
+from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.together import each_of
+from kubevnfm_infra_k8s.domain.waiting import Awaited
+
+log = structlog.get_logger()
+
+_WEBHOOK_PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
+"""capi.md CR-016; the last one goes on until the deadline."""
+
+
+@dataclass(frozen=True)
+class Applying:
+    """One step's work on one instance's objects."""
+
+    readying: Readying
+    releases: Releases
+    shared: SharedObjects
+    progress: Progress
+    adopt: bool
+
+    async def apply(self, plan: Plan, release: Release, *, applied_by: str) -> Release:
+        """Send everything and record it; return the release with the uids. Nothing is sent if anything is refused."""
+        kept = [each for each in plan.objects if each.resource.is_kept]
+        is_first = not any(entry.uid for entry in release.entries)
+        # Written before anything is held or sent: termination undoes what it lists, and touches nothing without our label.
+        release = await self.releases.save(release.planned(kept, namespace=plan.namespace))
+        sharers = await self._hold(kept)
+        there = await self._look(kept, sharers)
+        if plan.all_served and is_first:
+            await self._rehearse(plan.objects)
+        release = await self.releases.save(release.sharing(sharers))
+        await self.progress.started(f"{len(plan.objects)} objects", total=len(plan.objects))
+        uids: dict[ObjectKey, str] = {}
+        for wave in waves(plan.objects):
+            await self._wait_for(wave, plan)
+            uids |= await self._send(wave, there, sharers)
+        log.info("objects_applied", namespace=plan.namespace, objects=len(plan.objects))
+        return await self.releases.save(release.confirmed(uids, applied_by=applied_by))
+
+    async def _hold(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Sequence[str]]:
+        """Take part in the cluster-scoped objects; return other instances' ids by object. Raises SharedObjectDiffers."""
+        mine, cluster = self.readying.vnf_instance_id, self.readying.cluster.endpoint
+        scoped = [each for each in objects if not each.resource.namespaced]
+        others = await each_of(scoped, lambda each: self.shared.hold(cluster, each.key, each.digest, mine))
+        return {each.key: holders for each, holders in zip(scoped, others, strict=True) if holders}
+
+    async def _look(
+        self, objects: Sequence[Wanted], sharers: Mapping[ObjectKey, Sequence[str]]
+    ) -> Mapping[ObjectKey, Body]:
+        """Return what is there already. Raises ForeignObjects unless it is to be adopted."""
+        found = await each_of(objects, lambda each: self.readying.cluster.get(each.resource, each.key))
+        there = {each.key: body for each, body in zip(objects, found, strict=True) if body is not None}
+        ours = {self.readying.vnf_instance_id}
+        foreign = [
+            key
+            for key, body in there.items()
+            if labels_of(body).get(INSTANCE_LABEL) not in ours.union(sharers.get(key, ()))
+        ]
+        if foreign and not self.adopt:
+            raise ForeignObjects(foreign)
+        return there
+
+    async def _rehearse(self, objects: Sequence[Wanted]) -> None:
+        """Have the API server check everything before anything is made. Raises ObjectsRefused with all refusals."""
+        namespaces = {each.key.name for each in objects if each.key.kind == "Namespace"}
+
+        async def check(each: Wanted) -> ObjectRefused | None:
+            if each.key.namespace in namespaces:  # its namespace is not there yet, so every answer would be a refusal
+                return None
+            try:
+                await self.readying.cluster.apply(each.resource, each.key, each.body, dry_run=True)
+            except ObjectRefused as refusal:
+                return refusal
+            except WebhookUnavailable:  # it gets its time when the object is sent
+                return None
+            return None
+
+        refusals = [refusal for refusal in await each_of(objects, check) if refusal is not None]
+        if refusals:
+            raise ObjectsRefused(refusals)
+
+    async def _wait_for(self, wave: Wave, plan: Plan) -> None:
+        needed = [Awaited(each.key, each.resource) for each in plan.objects if each.key in wave.after_ready]
+        await self.readying.until_ready(needed, self.progress)
+
+    async def _send(
+        self, wave: Wave, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]]
+    ) -> Mapping[ObjectKey, str]:
+        bodies = await each_of(
+            wave.objects, lambda each: self._send_one(each, there.get(each.key), sharers.get(each.key, ()))
+        )
+        definitions = [
+            Awaited(each.key, each.resource, is_shared=each.key in sharers)
+            for each in wave.objects
+            if each.key.kind == "CustomResourceDefinition"
+        ]
+        if definitions:
+            await self.readying.until_ready(definitions, self.progress)
+            self.readying.cluster.forget_kinds()
+        return {each.key: uid_of(body) for each, body in zip(wave.objects, bodies, strict=True)}
+
+    async def _send_one(self, wanted: Wanted, there: Body | None, sharers: Sequence[str]) -> Body:
+        body = wanted.body
+        if sharers:
+            if there is not None:  # made by another instance, with the same content
+                return there
+            # Both are at it at once: it is found as the first holder's, whichever of us is quicker.
+            body = labelled(body, instance_labels(sharers[0]))
+        tries = 0
+        while True:
+            try:
+                return await self.readying.cluster.apply(wanted.resource, wanted.key, body)
+            except WebhookUnavailable as error:
+                pause_s = _WEBHOOK_PAUSES_S[min(tries, len(_WEBHOOK_PAUSES_S) - 1)]
+                if self.readying.left_s() <= pause_s:
+                    raise ObjectsNotReady(f"{wanted.key} ({wanted.file}): {error}") from error
+                await self.progress.on(str(wanted.key), "waits for an admission webhook", done=0, total=1)
+                await asyncio.sleep(pause_s)
+                tries += 1
+
+
+def awaited(plan: Plan, release: Release) -> Sequence[Awaited]:
+    """Return what must become ready."""
+    shared = {entry.key for entry in release.entries if entry.is_shared}
+    return [
+        Awaited(each.key, each.resource, is_shared=each.key in shared) for each in plan.objects if each.resource.is_kept
+    ]

@@ -1,0 +1,63 @@
+"""What is added to a manifest before it is sent: namespace, labels, annotations, replicas (capi.md CR-018, CR-031)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+from kubevnfm_infra_k8s.domain.manifests import Manifest
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, MANAGED_BY, OPERATION_ANNOTATION, TACKER_LABEL, Body
+
+_POD_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where the template of a kind's pods is, by API group and kind. Specs of custom resources are never touched."""
+
+
+def instance_labels(vnf_instance_id: str) -> dict[str, str]:
+    """Return the labels by which everything of an instance is found."""
+    return {INSTANCE_LABEL: vnf_instance_id, TACKER_LABEL: vnf_instance_id}
+
+
+def dressed(
+    manifest: Manifest, *, namespace: str, vnf_instance_id: str, operation_id: str, replicas: int | None = None
+) -> dict[str, Any]:
+    """Return the object to apply; ``namespace`` is "" for a cluster-scoped kind; selectors stay as they are."""
+    body: dict[str, Any] = deepcopy(dict(manifest.body))
+    body.pop("status", None)
+    metadata = body["metadata"]
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    own = instance_labels(vnf_instance_id)
+    metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
+    path = _POD_TEMPLATES.get((manifest.api_version.rpartition("/")[0], manifest.kind))
+    template = _object_at(body, path) if path else None
+    if template is not None:
+        inner = template.get("metadata") or {}
+        template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
+    if replicas is not None:
+        body["spec"] = {**(body.get("spec") or {}), "replicas": replicas}
+    return body
+
+
+def labelled(body: Body, labels: Mapping[str, str]) -> Body:
+    """Return the object with these labels put on."""
+    metadata = body["metadata"]
+    return {**body, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+
+
+def _object_at(body: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
+    node: Any = body
+    for name in path:
+        node = node.get(name) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else None

@@ -1,0 +1,158 @@
+"""Manifests: YAML texts of a package or a URL, read into objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from kubevnfm_kit.errors import InvalidInput
+
+from kubevnfm_infra_k8s.domain.objects import (
+    READY_WHEN_ANNOTATION,
+    Body,
+    ObjectKey,
+    Resource,
+    annotations_of,
+    at,
+    group_of,
+)
+from kubevnfm_infra_k8s.domain.ready_when import parse
+
+FIELD = "additionalParams.lcm-kubernetes-def-files"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One document of one file."""
+
+    file: str
+    document: int
+    """Its place in the file, from 1."""
+    body: Body = field(repr=False)
+
+    @property
+    def api_version(self) -> str:
+        return str(self.body["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The manifest's own; "" when it names none."""
+        return str(self.body["metadata"].get("namespace") or "")
+
+    @property
+    def kind_in_full(self) -> str:
+        """For messages: kind, version and file."""
+        return f"{self.kind} in {self.api_version} ({self.file})"
+
+    def key(self, namespace: str) -> ObjectKey:
+        """Return the object's key in this namespace ("" for a cluster-scoped kind)."""
+        return ObjectKey(self.api_version, self.kind, namespace, self.name)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # the C one where it was built in
+    """YAML as Kubernetes reads it: times stay texts."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
+    """Read (name, YAML text) pairs, in order. Raises InvalidInput naming file and document."""
+    manifests = [manifest for name, text in files for manifest in _read(name, text)]
+    if not manifests:
+        raise InvalidInput(FIELD, "no Kubernetes object in any of the files")
+    seen: dict[tuple[str, str, str, str], Manifest] = {}
+    for each in manifests:
+        same = (group_of(each.api_version), each.kind, each.namespace, each.name)
+        if same in seen:
+            raise InvalidInput(FIELD, f"{each.kind} {each.name} is in {seen[same].file} and again in {each.file}")
+        seen[same] = each
+    return manifests
+
+
+def _read(name: str, text: str) -> Iterator[Manifest]:
+    try:
+        documents = list(yaml.load_all(text, Loader=_Loader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark is not None else ""
+        raise InvalidInput(
+            FIELD, f"{name}: no YAML: {getattr(error, 'problem', None) or 'unreadable'}{place}"
+        ) from error
+    number = 0
+    for document in documents:
+        if document is None:
+            continue
+        is_list = isinstance(document, Mapping) and document.get("kind") == "List"
+        for body in (document.get("items") or []) if is_list else [document]:
+            number += 1
+            yield _checked(name, number, body)
+
+
+def _checked(file: str, number: int, body: Any) -> Manifest:
+    for path in (("apiVersion",), ("kind",), ("metadata", "name")):
+        value = at(body, *path)
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(
+                FIELD, f"{file}, document {number}: {'.'.join(path)} expected: not a Kubernetes manifest"
+            )
+    expression = annotations_of(body).get(READY_WHEN_ANNOTATION)
+    if expression is not None:
+        try:
+            parse(expression)
+        except ValueError as error:
+            raise InvalidInput(FIELD, f"{file}, document {number}: {READY_WHEN_ANNOTATION}: {error}") from error
+    return Manifest(file, number, body)
+
+
+def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Resource]:
+    """Return the kinds that CustomResourceDefinitions of the set define, by (apiVersion, kind)."""
+    kinds: dict[tuple[str, str], Resource] = {}
+    for crd in manifests:
+        if crd.kind != "CustomResourceDefinition":
+            continue
+        spec = crd.body.get("spec") or {}
+        for version in spec.get("versions") or []:
+            api_version = f"{spec.get('group')}/{version.get('name')}"
+            kind = str(at(spec, "names", "kind") or "")
+            kinds[api_version, kind] = Resource(
+                api_version=api_version,
+                kind=kind,
+                plural=str(at(spec, "names", "plural") or ""),
+                namespaced=spec.get("scope") != "Cluster",
+                subresources=frozenset(version.get("subresources") or {}),
+            )
+    return kinds
+
+
+def namespace_of_all(manifests: Sequence[Manifest], *, asked: str | None, multi: bool) -> str:
+    """Return the namespace for objects that name none themselves.
+
+    ``manifests`` are the namespaced ones. The request's namespace overrules; otherwise the manifests' own, which must
+    be one unless ``multi``. Raises InvalidInput (capi.md CR-005, CR-006).
+    """
+    own = sorted({each.namespace for each in manifests if each.namespace})
+    if multi:
+        return asked or "default"
+    if asked:
+        return asked
+    if len(own) > 1 or (own and any(not each.namespace for each in manifests) and own != ["default"]):
+        found = ", ".join([*own, *([] if all(each.namespace for each in manifests) else ["none"])])
+        raise InvalidInput(
+            "additionalParams.namespace",
+            f"the manifests name several namespaces ({found}); name one, or allow them with multi_namespace",
+        )
+    return own[0] if own else "default"

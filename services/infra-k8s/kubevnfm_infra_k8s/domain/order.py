@@ -1,0 +1,117 @@
+"""In which order objects are applied and deleted.
+
+Applying: Namespaces and CRDs of the whole set first, then files as listed and documents as written; neighbours that do
+not depend on one another go together. Webhook configurations of a Service of the set wait for what is behind it, or a
+half-started webhook would block the rest. Deleting: custom resources while their controllers live, then the rest
+backwards, definitions and namespaces last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, at
+
+_BUILT_IN_ORDER: Final = (
+    ("Namespace",),
+    ("CustomResourceDefinition",),
+    ("PriorityClass",),
+    ("StorageClass",),
+    ("PersistentVolume",),
+    ("ResourceQuota",),
+    ("LimitRange",),
+    ("NetworkPolicy",),
+    ("ServiceAccount",),
+    ("ClusterRole", "ClusterRoleBinding"),
+    ("Role", "RoleBinding"),
+    ("Secret",),
+    ("ConfigMap",),
+    ("PersistentVolumeClaim",),
+    ("Service",),
+    ("Endpoints", "EndpointSlice"),
+    ("Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"),
+    ("HorizontalPodAutoscaler",),
+    ("PodDisruptionBudget",),
+    ("Ingress",),
+)
+_RANKS: Final[Mapping[str, int]] = {kind: rank for rank, kinds in enumerate(_BUILT_IN_ORDER) for kind in kinds}
+_CUSTOM: Final = len(_BUILT_IN_ORDER)
+_LAST: Final[Mapping[str, int]] = {
+    "APIService": _CUSTOM + 1,
+    "ValidatingWebhookConfiguration": _CUSTOM + 2,
+    "MutatingWebhookConfiguration": _CUSTOM + 2,
+}
+WEBHOOKS: Final = frozenset({"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"})
+_PODS_INSIDE: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Objects that may be applied at the same time."""
+
+    objects: Sequence[Wanted]
+    after_ready: frozenset[ObjectKey] = frozenset()
+    """What must be ready before."""
+
+
+def rank(key: ObjectKey) -> int:
+    """Return the place of a kind in the built-in order."""
+    if key.is_custom:
+        return _CUSTOM
+    return _LAST.get(key.kind, _RANKS.get(key.kind, _CUSTOM))
+
+
+def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
+    """Return the order in which to apply."""
+    first = [each for each in objects if each.key.kind == "Namespace" and not each.key.is_custom]
+    definitions = [each for each in objects if each.key.kind == "CustomResourceDefinition"]
+    backers = {each.key: _backers(each, objects) for each in objects if each.key.kind in WEBHOOKS}
+    held = {key: needed for key, needed in backers.items() if needed}
+    rest = [each for each in objects if each not in first and each not in definitions and each.key not in held]
+    planned = [Wave(group) for group in (first, definitions) if group]
+    for _, group in groupby(rest, key=lambda each: rank(each.key)):
+        planned.append(Wave(list(group)))
+        applied = {each.key for wave in planned for each in wave.objects}
+        released = [each for each in objects if each.key in held and held[each.key] <= applied]
+        if released:
+            needed = frozenset[ObjectKey]().union(*(held.pop(each.key) for each in released))
+            planned.append(Wave(released, after_ready=frozenset(key for key in needed if key.kind in _PODS_INSIDE)))
+    return planned
+
+
+def _backers(webhooks: Wanted, objects: Sequence[Wanted]) -> frozenset[ObjectKey]:
+    """Return the Services of the set that a webhook configuration points to, and the workloads behind them."""
+    keys: set[ObjectKey] = set()
+    for webhook in webhooks.body.get("webhooks") or []:
+        target = at(webhook, "clientConfig", "service") or {}
+        for service in objects:
+            is_it = (service.key.kind, service.key.namespace, service.key.name) == (
+                "Service", target.get("namespace"), target.get("name"),
+            )  # fmt: skip
+            if is_it:
+                keys.add(service.key)
+                keys |= {each.key for each in objects if _is_behind(each, service)}
+    return frozenset(keys)
+
+
+def _is_behind(workload: Wanted, service: Wanted) -> bool:
+    selector = at(service.body, "spec", "selector") or {}
+    if workload.key.kind not in _PODS_INSIDE or workload.key.namespace != service.key.namespace or not selector:
+        return False
+    pod_labels: Mapping[str, Any] = at(workload.body, "spec", "template", "metadata", "labels") or {}
+    return all(pod_labels.get(name) == value for name, value in selector.items())
+
+
+def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
+    """Return stages for keys in the order they were applied; each stage must be gone before the next begins."""
+    backwards = list(reversed(keys))
+    definitions = [key for key in backwards if key.kind == "CustomResourceDefinition"]
+    namespaces = [key for key in backwards if key.kind == "Namespace" and not key.is_custom]
+    custom = [key for key in backwards if key.is_custom]
+    webhooks = [key for key in backwards if key.kind in WEBHOOKS]
+    apart = {*definitions, *namespaces, *custom, *webhooks}
+    rest = [key for key in backwards if key not in apart]
+    return [stage for stage in (custom, webhooks, rest, definitions, namespaces) if stage]

@@ -1,0 +1,70 @@
+"""From a command's files to the objects to apply: kinds resolved, namespaces settled, VDUs found, labels put on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kubevnfm_events.infra import ApplyObjects
+
+from kubevnfm_infra_k8s.domain.dressing import dressed
+from kubevnfm_infra_k8s.domain.errors import UnknownKinds
+from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all
+from kubevnfm_infra_k8s.domain.objects import Resource, Wanted, digest_of, group_of
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.vdus import replicas_of, workload_of_vdus
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be applied."""
+
+    namespace: str
+    """For objects that name none."""
+    objects: Sequence[Wanted]
+    """In the order of the files."""
+    all_served: bool
+    """Whether the cluster serves all kinds already, without definitions from this set."""
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether it builds a cluster with Cluster API, which takes its time."""
+        return any(
+            each.key.kind == "Cluster" and group_of(each.key.api_version) == "cluster.x-k8s.io" for each in self.objects
+        )
+
+
+async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
+    """Return the plan. Raises InvalidInput, UnknownKinds naming every kind that nobody knows."""
+    vdus = workload_of_vdus(manifests, command.vdus)
+    served = await _served(manifests, cluster)
+    defined = defined_kinds(manifests)
+    resources = {
+        each: served[kind] or defined.get(kind) for each in manifests for kind in [(each.api_version, each.kind)]
+    }
+    unknown = [each.kind_in_full for each, resource in resources.items() if resource is None]
+    if unknown:
+        raise UnknownKinds(unknown)
+    known: Mapping[Manifest, Resource] = {each: found for each, found in resources.items() if found is not None}
+    namespaced = [each for each in manifests if known[each].namespaced]
+    namespace = namespace_of_all(namespaced, asked=command.namespace, multi=command.multi_namespace)
+    objects: list[Wanted] = []
+    for each in manifests:
+        own = each.namespace if command.multi_namespace and each.namespace else namespace
+        place = own if known[each].namespaced else ""
+        vdu = vdus.get(each)
+        body = dressed(
+            each,
+            namespace=place,
+            vnf_instance_id=command.vnf_instance_id,
+            operation_id=operation_id,
+            replicas=replicas_of(each, vdu),
+        )
+        digest = digest_of(each.body)
+        objects.append(Wanted(each.key(place), body, known[each], each.file, digest, vdu.vdu_id if vdu else None))
+    return Plan(namespace, objects, all_served=all(served.values()))
+
+
+async def _served(manifests: Sequence[Manifest], cluster: Cluster) -> Mapping[tuple[str, str], Resource | None]:
+    kinds = {(each.api_version, each.kind) for each in manifests}
+    return {kind: await cluster.resource(*kind) for kind in sorted(kinds)}

@@ -1,0 +1,320 @@
+"""Whether an object is ready: one pure function, in the way of kstatus; nobody else judges (capi.md CR-026 to CR-029).
+
+Source: kstatus (sigs.k8s.io/cli-utils) for the answers and the generic rules; the API reference for status fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from kubevnfm_infra_k8s.domain.objects import (
+    BUILT_IN_GROUPS,
+    READY_WHEN_ANNOTATION,
+    Body,
+    annotations_of,
+    at,
+    condition,
+    group_of,
+)
+from kubevnfm_infra_k8s.domain.ready_when import parse
+
+
+class Status(StrEnum):
+    """What may be said of an object."""
+
+    CURRENT = "Current"
+    """It is as its manifest says, and works."""
+    IN_PROGRESS = "InProgress"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+    NOT_FOUND = "NotFound"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer for one object."""
+
+    status: Status
+    message: str = ""
+    """For people: ``1 of 2 ready``."""
+    is_final: bool = False
+    """A failure that no waiting heals."""
+    again_in_s: float | None = None
+    """When time alone may change the answer: after this."""
+
+    @property
+    def is_current(self) -> bool:
+        return self.status is Status.CURRENT
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known besides the object itself."""
+
+    now: datetime
+    unchanged_s: float = 0.0
+    """How long the object was seen as it is."""
+    has_status: bool = True
+    """Whether its kind has a status subresource."""
+    waits_for_consumer: frozenset[str] = frozenset()
+    """Storage classes that bind a claim only when a pod uses it; "" if the default class is one."""
+    settle_s: float = 5.0
+
+
+CURRENT: Final = Verdict(Status.CURRENT)
+NOT_FOUND: Final = Verdict(Status.NOT_FOUND, "is not there")
+_GRACE_S: Final = 60.0
+"""How long a pod may crash, miss its image or find no node before that counts as failed."""
+_TROUBLES: Final = frozenset(
+    {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError"}
+)
+
+
+def judge(body: Body | None, seen: Seen) -> Verdict:
+    """Return the verdict on an object as the API server shows it; None is one that is not there."""
+    if body is None:
+        return NOT_FOUND
+    if at(body, "metadata", "deletionTimestamp"):
+        return Verdict(Status.TERMINATING, "is being deleted")
+    generation, observed = at(body, "metadata", "generation"), at(body, "status", "observedGeneration")
+    if observed is not None and generation is not None and observed != generation:
+        return _progress(f"generation {observed} of {generation} observed")
+    if _is_true(body, "Stalled"):
+        return _failed(body, "Stalled")
+    if _is_true(body, "Reconciling"):
+        return _progress(_said(body, "Reconciling"))
+    own = annotations_of(body).get(READY_WHEN_ANNOTATION)
+    if own is not None:
+        return CURRENT if parse(own)(body) else _progress(f"waits for {own}")
+    rule = _RULES.get((group_of(str(body.get("apiVersion"))), str(body.get("kind"))))
+    if rule is not None:
+        return rule(body, seen)
+    return _by_ready_condition(body, seen)
+
+
+def _by_ready_condition(body: Body, seen: Seen) -> Verdict:
+    if condition(body, "Ready") is not None:
+        return CURRENT if _is_true(body, "Ready") else _progress(_said(body, "Ready"))
+    is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
+    left_s = seen.settle_s - seen.unchanged_s
+    if is_custom and seen.has_status and not body.get("status") and left_s > 0:
+        return Verdict(Status.IN_PROGRESS, "no status yet", again_in_s=left_s)
+    return CURRENT
+
+
+# --- helpers of the rules ---------------------------------------------------------------------------------------------
+
+
+def _progress(message: str) -> Verdict:
+    return Verdict(Status.IN_PROGRESS, message)
+
+
+def _is(body: Body, type: str, status: str) -> bool:
+    found = condition(body, type)
+    return found is not None and str(found.get("status")) == status
+
+
+def _is_true(body: Body, type: str) -> bool:
+    return _is(body, type, "True")
+
+
+def _said(body: Body, type: str) -> str:
+    """Return a condition in words: ``Ready False, Waiting: for a node``."""
+    found = condition(body, type) or {}
+    reason = ": ".join(str(found[name]) for name in ("reason", "message") if found.get(name))
+    return f"{type} {found.get('status', 'unknown')}" + (f", {reason}" if reason else "")
+
+
+def _failed(body: Body, type: str) -> Verdict:
+    return Verdict(Status.FAILED, _said(body, type), is_final=True)
+
+
+def _count(body: Body, name: str) -> int:
+    value = at(body, "status", name)
+    return value if isinstance(value, int) else 0
+
+
+def _wanted(body: Body) -> int:
+    replicas = at(body, "spec", "replicas")
+    return replicas if isinstance(replicas, int) else 1
+
+
+def _is_unobserved(body: Body) -> bool:
+    return at(body, "status", "observedGeneration") is None
+
+
+_UNOBSERVED: Final = _progress("not observed yet")
+
+# --- the rules of the kinds -------------------------------------------------------------------------------------------
+
+
+def _deployment(body: Body, _: Seen) -> Verdict:
+    progressing = condition(body, "Progressing") or {}
+    if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
+        return _failed(body, "Progressing")
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted = _wanted(body)
+    updated, ready, available = (
+        _count(body, name) for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
+    )
+    if updated < wanted:
+        return _progress(f"{updated} of {wanted} updated")
+    if _count(body, "replicas") > updated:
+        return _progress(f"{_count(body, 'replicas') - updated} old ones left")
+    if min(ready, available) < wanted:
+        return _progress(f"{min(ready, available)} of {wanted} ready")
+    return CURRENT
+
+
+def _stateful_set(body: Body, _: Seen) -> Verdict:
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted, ready = _wanted(body), _count(body, "readyReplicas")
+    if ready < wanted or _count(body, "replicas") != wanted:
+        return _progress(f"{ready} of {wanted} ready")
+    strategy = at(body, "spec", "updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return CURRENT
+    to_update = wanted - min(int(at(strategy, "rollingUpdate", "partition") or 0), wanted)
+    updated = _count(body, "updatedReplicas")
+    is_whole = at(body, "status", "currentRevision") == at(body, "status", "updateRevision")
+    if updated < to_update and not is_whole:
+        return _progress(f"{updated} of {to_update} updated")
+    return CURRENT
+
+
+def _replica_set(body: Body, _: Seen) -> Verdict:
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted, ready = _wanted(body), min(_count(body, "readyReplicas"), _count(body, "availableReplicas"))
+    return CURRENT if ready >= wanted else _progress(f"{ready} of {wanted} ready")
+
+
+def _daemon_set(body: Body, _: Seen) -> Verdict:
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted = _count(body, "desiredNumberScheduled")
+    ready = min(_count(body, "numberReady"), _count(body, "numberAvailable"))
+    updated = _count(body, "updatedNumberScheduled")
+    if at(body, "spec", "updateStrategy", "type") != "OnDelete" and updated < wanted:
+        return _progress(f"{updated} of {wanted} updated")
+    return CURRENT if ready >= wanted else _progress(f"{ready} of {wanted} ready")
+
+
+def _pod(body: Body, seen: Seen) -> Verdict:
+    phase = at(body, "status", "phase")
+    if phase == "Succeeded" or _is_true(body, "Ready"):
+        return CURRENT
+    if phase == "Failed":
+        reason = at(body, "status", "message") or at(body, "status", "reason") or "its containers failed"
+        return Verdict(Status.FAILED, str(reason), is_final=True)
+    trouble = _trouble(body)
+    if trouble is None:
+        return _progress(f"phase {phase or 'unknown'}")
+    left_s = _GRACE_S - _age_s(body, seen)
+    if left_s > 0:
+        return Verdict(Status.IN_PROGRESS, trouble, again_in_s=left_s)
+    return Verdict(Status.FAILED, trouble)
+
+
+def _trouble(body: Body) -> str | None:
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for container in at(body, "status", name) or []:
+            waiting = at(container, "state", "waiting") or {}
+            if waiting.get("reason") in _TROUBLES:
+                message = waiting.get("message") or waiting["reason"]
+                return f"container {container.get('name')}: {waiting['reason']}: {message}"
+    scheduled = condition(body, "PodScheduled") or {}
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        return f"unschedulable: {scheduled.get('message', '')}".rstrip(": ")
+    return None
+
+
+def _age_s(body: Body, seen: Seen) -> float:
+    created = at(body, "metadata", "creationTimestamp")
+    if not created:
+        return 0.0
+    return (seen.now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
+
+
+def _job(body: Body, _: Seen) -> Verdict:
+    if _is_true(body, "Complete"):
+        return CURRENT
+    if _is_true(body, "Failed"):
+        return _failed(body, "Failed")
+    return _progress(f"{_count(body, 'succeeded')} of {at(body, 'spec', 'completions') or 1} completed")
+
+
+def _service(body: Body, _: Seen) -> Verdict:
+    if at(body, "spec", "type") != "LoadBalancer" or at(body, "status", "loadBalancer", "ingress"):
+        return CURRENT
+    return _progress("no load balancer address yet")
+
+
+def _claim(body: Body, seen: Seen) -> Verdict:
+    phase = at(body, "status", "phase")
+    if phase == "Bound":
+        return CURRENT
+    if phase == "Lost":
+        return Verdict(Status.FAILED, "its volume is lost", is_final=True)
+    storage_class = at(body, "spec", "storageClassName")
+    if ("" if storage_class is None else storage_class or None) in seen.waits_for_consumer:
+        return CURRENT
+    return _progress("not bound yet")
+
+
+def _phase(good: frozenset[str]) -> Callable[[Body, Seen], Verdict]:
+    def rule(body: Body, _: Seen) -> Verdict:
+        phase = at(body, "status", "phase")
+        if phase == "Failed":
+            return Verdict(Status.FAILED, str(at(body, "status", "message") or "phase Failed"), is_final=True)
+        return CURRENT if phase in good else _progress(f"phase {phase or 'unknown'}")
+
+    return rule
+
+
+def _definition(body: Body, _: Seen) -> Verdict:
+    if _is(body, "NamesAccepted", "False"):
+        return _failed(body, "NamesAccepted")
+    return CURRENT if _is_true(body, "Established") else _progress("not established yet")
+
+
+def _by_condition(type: str) -> Callable[[Body, Seen], Verdict]:
+    return lambda body, _: CURRENT if _is_true(body, type) else _progress(_said(body, type))
+
+
+def _observed(body: Body, _: Seen) -> Verdict:
+    return _UNOBSERVED if _is_unobserved(body) else CURRENT
+
+
+_RULES: Final[Mapping[tuple[str, str], Callable[[Body, Seen], Verdict]]] = {
+    ("apps", "Deployment"): _deployment,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("", "Pod"): _pod,
+    ("batch", "Job"): _job,
+    ("", "Service"): _service,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("", "PersistentVolume"): _phase(frozenset({"Available", "Bound"})),
+    ("", "Namespace"): _phase(frozenset({"Active"})),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    ("apiregistration.k8s.io", "APIService"): _by_condition("Available"),
+    ("policy", "PodDisruptionBudget"): _observed,
+    ("autoscaling", "HorizontalPodAutoscaler"): _by_condition("AbleToScale"),
+    ("networking.k8s.io", "Ingress"): lambda body, seen: CURRENT,
+}
+
+
+def last_condition(body: Body) -> str:
+    """Return the condition that changed last, in words; "" when there is none (capi.md CR-025)."""
+    listed: list[Mapping[str, Any]] = [each for each in (at(body, "status", "conditions") or []) if each.get("type")]
+    if not listed:
+        return ""
+    newest = max(listed, key=lambda each: str(each.get("lastTransitionTime") or ""))
+    return _said(body, str(newest["type"]))

@@ -1,0 +1,97 @@
+"""Waits until objects are ready, judging each change, within one deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from kubevnfm_kit.clock import Clock
+
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, at
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.readiness import Seen, Status, Verdict, judge
+from kubevnfm_infra_k8s.domain.report import not_ready
+from kubevnfm_infra_k8s.domain.waiting import Awaited, View, soonest, viewing
+
+_STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_LONGEST_LOOK_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class Readying:
+    """The wait of one step for objects of one instance."""
+
+    cluster: Cluster
+    vnf_instance_id: str
+    clock: Clock
+    deadline: datetime
+    settle_s: float
+
+    async def until_ready(
+        self, awaited: Sequence[Awaited], progress: Progress, *, within_s: float | None = None
+    ) -> Mapping[ObjectKey, Body] | None:
+        """Return the objects once all are ready, None when ``within_s`` passes first.
+
+        Raises ObjectFailed when one never will be, ObjectsNotReady at the deadline.
+        """
+        if not awaited:
+            return {}
+        loop = asyncio.get_running_loop()
+        look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
+        classes = await self._waiting_classes(awaited)
+        async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:
+            while True:
+                verdicts = {each.key: self._judge(each, view, classes) for each in awaited}
+                ready = sum(verdict.is_current for verdict in verdicts.values())
+                if ready == len(awaited):
+                    return dict(view.bodies)
+                for key, verdict in verdicts.items():
+                    if not verdict.is_current:
+                        await progress.on(str(key), verdict.message or verdict.status, done=ready, total=len(awaited))
+                self._check_failures(verdicts)
+                left_s = self.left_s()
+                if left_s <= 0:
+                    raise ObjectsNotReady(await not_ready(self.cluster, verdicts, view.bodies))
+                patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s)
+                changed = await view.change(within_s=patience_s)
+                if not changed and loop.time() >= look_until:
+                    return None
+
+    def left_s(self) -> float:
+        """Return the seconds until the deadline."""
+        return (self.deadline - self.clock.now()).total_seconds()
+
+    def _judge(self, each: Awaited, view: View, classes: frozenset[str]) -> Verdict:
+        seen = Seen(
+            now=self.clock.now(),
+            unchanged_s=view.unchanged_s(each.key),
+            has_status=each.resource.has_status,
+            waits_for_consumer=classes,
+            settle_s=self.settle_s,
+        )
+        return judge(view.bodies.get(each.key), seen)
+
+    @staticmethod
+    def _check_failures(verdicts: Mapping[ObjectKey, Verdict]) -> None:
+        final = [
+            f"{key}: {each.message}" for key, each in verdicts.items() if each.status is Status.FAILED and each.is_final
+        ]
+        if final:
+            raise ObjectFailed("; ".join(final))
+
+    async def _waiting_classes(self, awaited: Sequence[Awaited]) -> frozenset[str]:
+        if not any(each.key.kind == "PersistentVolumeClaim" for each in awaited):
+            return frozenset()
+        names: set[str] = set()
+        for each in await self.cluster.list(_STORAGE_CLASSES):
+            if each.get("volumeBindingMode") == "WaitForFirstConsumer":
+                names.add(str(at(each, "metadata", "name")))
+                if annotations_of(each).get(_DEFAULT_CLASS) == "true":
+                    names.add("")
+        return frozenset(names)

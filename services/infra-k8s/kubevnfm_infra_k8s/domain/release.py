@@ -1,0 +1,72 @@
+"""The release: the inventory of what was applied for a VNF instance, written before anything is sent (CR-019)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One object of the inventory."""
+
+    key: ObjectKey
+    file: str
+    digest: str
+    """Of the manifest; its content is not kept here, for it may be a Secret."""
+    uid: str = ""
+    """"" until the API server has confirmed it."""
+    vdu_id: str | None = None
+    is_kept: bool = False
+    """Annotated ``kubevnfm.io/keep``: termination leaves it."""
+    is_shared: bool = False
+    """Cluster-scoped and another instance's too: it may carry that one's label."""
+    claim_templates: Sequence[str] = ()
+    """Of a StatefulSet: names of its volumeClaimTemplates, whose claims nobody else deletes."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """What one VNF instance has in one cluster."""
+
+    vnf_instance_id: str
+    cluster: str
+    """The API server's endpoint."""
+    namespace: str = ""
+    entries: Sequence[Entry] = ()
+    """In the order they were applied."""
+    applied_by: str = ""
+    """The step attempt that applied all of it; a later call of the same attempt only waits."""
+    revision: int = 0
+    """0: not stored yet."""
+
+    def planned(self, objects: Sequence[Wanted], *, namespace: str) -> Release:
+        """Return the release with the entries of these objects; what it held besides stays, to be deleted one day."""
+        known: Mapping[ObjectKey, Entry] = {entry.key: entry for entry in self.entries}
+        wanted = [
+            Entry(
+                key=each.key,
+                file=each.file,
+                digest=each.digest,
+                uid=known[each.key].uid if each.key in known else "",
+                vdu_id=each.vdu_id,
+                is_kept=each.is_kept_on_delete,
+                is_shared=each.key in known and known[each.key].is_shared,
+                claim_templates=each.claim_templates,
+            )
+            for each in objects
+        ]
+        keys = {entry.key for entry in wanted}
+        left = [entry for entry in self.entries if entry.key not in keys]
+        return replace(self, namespace=namespace, entries=[*left, *wanted])
+
+    def sharing(self, keys: Collection[ObjectKey]) -> Release:
+        """Return the release with these objects marked as shared."""
+        return replace(self, entries=[replace(each, is_shared=each.key in keys) for each in self.entries])
+
+    def confirmed(self, uids: Mapping[ObjectKey, str], *, applied_by: str) -> Release:
+        """Return the release with the uids that the API server gave, as applied by this attempt."""
+        entries = [replace(entry, uid=uids.get(entry.key, entry.uid)) for entry in self.entries]
+        return replace(self, entries=entries, applied_by=applied_by)

@@ -1,0 +1,29 @@
+"""Calls that do not depend on one another, a few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+AT_A_TIME: Final = 8
+"""Calls to one API server for one step (capi.md CR-014)."""
+
+
+async def each_of(items: Iterable[A], do: Callable[[A], Awaitable[B]]) -> Sequence[B]:
+    """Return the results in the order of the items; the first error (by item) is raised once all have ended."""
+    gate = asyncio.Semaphore(AT_A_TIME)
+
+    async def one(item: A) -> B:
+        async with gate:
+            return await do(item)
+
+    results = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    good: list[B] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        good.append(result)
+    return good

@@ -1,0 +1,128 @@
+"""Waiting for objects with watches: to become ready, or to be gone. No polling; time alone is only asked for grace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.readiness import Verdict
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """An object that is waited for."""
+
+    key: ObjectKey
+    resource: Resource
+    is_shared: bool = False
+    """Whether it may carry another instance's label, so that it must be watched by its name."""
+
+
+@dataclass
+class View:
+    """The objects as the watches last showed them."""
+
+    bodies: dict[ObjectKey, Body] = field(default_factory=dict)
+    changed_at: dict[ObjectKey, float] = field(default_factory=dict)
+    """Loop time at which each was last seen to change."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _broken: BaseException | None = None
+
+    def take(self, keys: Mapping[str, ObjectKey], found: Mapping[str, Body]) -> None:
+        """Remember what one watch shows of its objects."""
+        now = asyncio.get_running_loop().time()
+        for name, key in keys.items():
+            body = found.get(name)
+            if body is None:
+                self.bodies.pop(key, None)
+            elif self.bodies.get(key) is not body:
+                self.bodies[key] = body
+                self.changed_at[key] = now
+        self._changed.set()
+
+    def unchanged_s(self, key: ObjectKey) -> float:
+        """Return for how long the object has been as it is."""
+        now = asyncio.get_running_loop().time()
+        return now - self.changed_at.get(key, now)
+
+    def give_up(self, error: BaseException) -> None:
+        """A watch has ended for good: whoever waits is told its error."""
+        self._broken = error
+        self._changed.set()
+
+    def check(self) -> None:
+        """Raise the error of a watch that has ended."""
+        if self._broken is not None:
+            raise self._broken
+
+    async def change(self, *, within_s: float) -> bool:
+        """Return True after the next change, False when there was none in time. Raises what a watch ended with."""
+        try:
+            async with asyncio.timeout(max(within_s, 0.0)):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        self.check()
+        return True
+
+
+@asynccontextmanager
+async def viewing(cluster: Cluster, awaited: Sequence[Awaited], *, vnf_instance_id: str) -> AsyncIterator[View]:
+    """Within the block, keep a view of the objects; it is complete at once. One watch a kind and namespace."""
+    view = View()
+    firsts: list[asyncio.Event] = []
+    tasks: list[asyncio.Task[None]] = []
+    for scope in _scopes(awaited):
+        firsts.append(asyncio.Event())
+        work = _follow(cluster, scope, view, firsts[-1], selector=f"{INSTANCE_LABEL}={vnf_instance_id}")
+        tasks.append(asyncio.create_task(work, name=f"watch-{scope[0].key.kind}"))
+    try:
+        for first in firsts:
+            await first.wait()
+        view.check()
+        yield view
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _follow(
+    cluster: Cluster, scope: Sequence[Awaited], view: View, first: asyncio.Event, *, selector: str
+) -> None:
+    keys = {each.key.name: each.key for each in scope}
+    resource, key = scope[0].resource, scope[0].key
+    following = (
+        cluster.follow(resource, namespace=key.namespace, name=key.name)
+        if scope[0].is_shared
+        else cluster.follow(resource, namespace=key.namespace, labels=selector)
+    )
+    try:
+        async for found in following:
+            view.take(keys, found)
+            first.set()
+    except VnfmError as error:
+        view.give_up(error)
+    finally:
+        first.set()
+
+
+def _scopes(awaited: Iterable[Awaited]) -> Sequence[Sequence[Awaited]]:
+    scopes: dict[tuple[str, str, str, str], list[Awaited]] = {}
+    for each in awaited:
+        alone = each.key.name if each.is_shared else ""
+        scopes.setdefault((each.key.api_version, each.key.kind, each.key.namespace, alone), []).append(each)
+    return list(scopes.values())
+
+
+def soonest(verdicts: Iterable[Verdict]) -> float | None:
+    """Return after how many seconds a verdict may change by time alone."""
+    times = [each.again_in_s for each in verdicts if each.again_in_s is not None]
+    return min(times) if times else None

@@ -1,0 +1,146 @@
+"""The inbox of infra-k8s: one method per command. Each looks first, then makes what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectFacts, ObjectsApplied, ObjectsDeleted
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+
+from kubevnfm_infra_k8s.domain.applying import Applying, awaited
+from kubevnfm_infra_k8s.domain.deleting import Deleting
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable
+from kubevnfm_infra_k8s.domain.manifests import read_manifests
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource
+from kubevnfm_infra_k8s.domain.planning import Plan, plan
+from kubevnfm_infra_k8s.domain.ports import Beginnings, Cluster, Clusters, Releases, SharedObjects, Sources
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.readying import Readying
+from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
+
+log = structlog.get_logger()
+
+_AGAIN_S: Final = 0.2
+"""Pause after a full wait: other commands get their turn, and the watches go on from a fresh list."""
+_PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+_REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
+
+
+@dataclass(frozen=True)
+class InfraK8sHandlers:
+    """Applies and deletes the Kubernetes objects of VNFs."""
+
+    clusters: Clusters
+    vims: VimDirectory
+    sources: Sources
+    releases: Releases
+    shared: SharedObjects
+    beginnings: Beginnings
+    clock: Clock
+    wait_s: float = 20.0
+    settle_s: float = 5.0
+    ready_timeout_s: float = 500.0
+    cluster_ready_timeout_s: float = 1800.0
+    gone_timeout_s: float = 500.0
+
+    async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
+        """Apply the CNF's objects and wait until they are ready, or go on where an earlier call stood."""
+        mine, operation_id = command.vnf_instance_id, context.operation_id
+        files = await self.sources.read(
+            command.package, command.def_files, vnf_instance_id=mine, operation_id=operation_id
+        )
+        manifests = await asyncio.to_thread(read_manifests, files)
+        began = await self.beginnings.of(context, mine)
+        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
+            readying = Readying(cluster, mine, self.clock, self._deadline(command, planned, began), self.settle_s)
+            applying = Applying(readying, self.releases, self.shared, Progress("apply", context.tell), command.adopt)
+            if release.applied_by != _attempt(context):
+                release = await applying.apply(planned, release, applied_by=_attempt(context))
+            progress = Progress("ready", context.tell)
+            bodies = await readying.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
+            if bodies is None:
+                return NotYet(_AGAIN_S)
+            await progress.finished("all objects are ready", total=len(release.entries))
+            return Done(await self._applied(cluster, release))
+
+    async def delete_objects(self, command: DeleteObjects, context: StepContext) -> Outcome:
+        """Delete what the instance's inventory lists and wait until it is gone."""
+        mine = command.vnf_instance_id
+        release = await self.releases.get(mine)
+        count = 0
+        if release is not None:
+            began = await self.beginnings.of(context, mine)
+            try:
+                deleted = await self._delete(command, context, release, began)
+            except (ClusterUnavailable, AccessRefused, NotFound) as error:
+                if not command.force:
+                    raise
+                log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
+                deleted = 0
+                for entry in release.entries:
+                    await self.shared.release(release.cluster, entry.key, mine)
+            if deleted is None:
+                return NotYet(_AGAIN_S)
+            count = deleted
+            await self.releases.delete(mine)
+        await self.sources.forget(mine)
+        await self.beginnings.forget(mine)
+        return Done(ObjectsDeleted(count=count))
+
+    async def _delete(
+        self, command: DeleteObjects, context: StepContext, release: Release, began: datetime
+    ) -> int | None:
+        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+            deleting = Deleting(
+                cluster=cluster,
+                releases=self.releases,
+                shared=self.shared,
+                progress=Progress("delete", context.tell),
+                clock=self.clock,
+                deadline=began + timedelta(seconds=self.gone_timeout_s + (command.grace_period_s or 0.0)),
+                grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
+            )
+            return await deleting.delete(release, within_s=self.wait_s)
+
+    def _deadline(self, command: ApplyObjects, planned: Plan, began: datetime) -> datetime:
+        default_s = self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
+        return began + timedelta(seconds=command.wait_timeout_s or default_s)
+
+    async def _applied(self, cluster: Cluster, release: Release) -> ObjectsApplied:
+        """Return the event: objects by inventory, and the pods that run VDUs."""
+        workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
+        selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
+        pods, replica_sets = [], []
+        for namespace in sorted({key.namespace for key in workloads}):
+            pods += list(await cluster.list(_PODS, namespace=namespace, labels=selector))
+            if any(key.kind == "Deployment" for key in workloads):
+                replica_sets += list(await cluster.list(_REPLICA_SETS, namespace=namespace, labels=selector))
+        return ObjectsApplied(
+            namespace=release.namespace,
+            objects=tuple(
+                ObjectFacts(
+                    api_version=entry.key.api_version,
+                    kind=entry.key.kind,
+                    namespace=entry.key.namespace or None,
+                    name=entry.key.name,
+                    uid=entry.uid,
+                    vdu_id=entry.vdu_id,
+                )
+                for entry in release.entries
+            ),
+            pods=tuple(pods_of_vdus(workloads, pods=pods, replica_sets=replica_sets)),
+        )
+
+
+def _attempt(context: StepContext) -> str:
+    return f"{context.operation_id}/{context.step_id}/{context.attempt}"

@@ -1,0 +1,72 @@
+"""Which class stands behind which port; alone in importing adapters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_clients.ports import Packages, VimDirectory
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_worker import CommandWorker
+
+from kubevnfm_infra_k8s.adapters import documents, sources
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
+from kubevnfm_infra_k8s.settings import Settings
+
+SERVICE = "infra-k8s"
+LAYER = "Kubernetes"
+_INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES}
+
+
+@asynccontextmanager
+async def infra_k8s(
+    settings: Settings,
+    *,
+    bus: MessageBus,
+    store: DocumentStore,
+    key_ring: KeyRing,
+    packages: Packages,
+    vims: VimDirectory,
+) -> AsyncIterator[CommandWorker]:
+    """Yield the service, consuming; leaving the block drains and closes it."""
+    for collection, indexes in _INDEXES.items():
+        await store.ensure_indexes(collection, indexes)
+    clock = SystemClock()
+    async with (
+        KubernetesClusters.open(key_ring) as clusters,
+        Downloads.open(allow_inner=settings.fetch_inner_addresses) as downloads,
+    ):
+        handlers = InfraK8sHandlers(
+            clusters=clusters,
+            vims=vims,
+            sources=sources.PackageSources(packages, downloads, store, key_ring),
+            releases=documents.StoredReleases(store),
+            shared=documents.StoredSharedObjects(store),
+            beginnings=documents.StoredBeginnings(store, clock),
+            clock=clock,
+            wait_s=settings.wait_s,
+            settle_s=settings.settle_s,
+            ready_timeout_s=settings.ready_timeout_s,
+            cluster_ready_timeout_s=settings.cluster_ready_timeout_s,
+            gone_timeout_s=settings.gone_timeout_s,
+        )
+        worker = CommandWorker(
+            service=SERVICE,
+            bus=bus,
+            store=store,
+            key_ring=key_ring,
+            lease_s=settings.lease_s,
+            concurrency=settings.concurrency,
+            layer=LAYER,
+            clock=clock,
+        )
+        worker.handle(ApplyObjects, handlers.apply_objects)
+        worker.handle(DeleteObjects, handlers.delete_objects)
+        async with worker:
+            yield worker
