@@ -83,6 +83,27 @@ async def test_nodes_are_left_as_a_node_must_be_after_a_reboot(lab: MgmtLab) -> 
     assert lab.machine(nodes[1]).kernel.sysctl["net.ipv4.ip_forward"] == "1"
 
 
+@pytest.mark.parametrize("version", ["1.29.12", "v1.30.8", "1.32.1"])
+async def test_the_kubernetes_version_is_the_one_asked_for(lab: MgmtLab, version: str) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    done = await lab.run(lab.command(nodes, changes={"x_kubernetes_version": version}))
+    assert done.cluster is not None
+    assert done.cluster.kubernetes_version == f"v{version.removeprefix('v')}"
+
+
+async def test_machines_without_internet_are_installed_from_mirrors(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    mirror = {"apt": "https://mirror.example/kubernetes/v1.31/deb/", "images": "https://mirror.example:5000"}
+    lab.faults.add(part="program", verb="apt-get install", status=100, message="stop here")
+    with pytest.raises(CommandUnsuccessful):
+        await lab.run(lab.command(nodes, changes={"x_mirror": mirror}))
+    root = lab.machine(nodes[0]).root
+    sources = (root / "etc/apt/sources.list.d/kubernetes.list").read_text()
+    assert "https://mirror.example/kubernetes/v1.31/deb/ /" in sources
+    hosts = (root / "etc/containerd/certs.d/_default/hosts.toml").read_text()
+    assert '[host."https://mirror.example:5000"]' in hosts
+
+
 async def test_nothing_of_ours_is_left_in_the_logins_home(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     await lab.run(lab.command(nodes))
