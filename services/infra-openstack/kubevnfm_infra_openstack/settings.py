@@ -29,7 +29,7 @@ class Settings(ServiceSettings):
     keys: SecretStr = SecretStr("")
     """The key ring that secrets are sealed with: base64 keys of 32 bytes, divided by commas; the same everywhere."""
     health_host: str = "0.0.0.0"
-    health_port: int = 9892
+    health_port: int = 9895
     """Where ``/health/live`` and ``/health/ready`` are served."""
     log_level: str = "INFO"
     log_form: Literal["json", "console"] = "json"

@@ -193,11 +193,14 @@ _REFUSED = {
 }
 
 
-def watch_over(readable: tuple[str, ...] | None, writable: str, native: tuple[str, ...]) -> None:
+def watch_over(
+    readable: tuple[str, ...] | None, writable: str, native: tuple[str, ...], listed: tuple[str, ...] = ()
+) -> None:
     """Refuse, with a text that says what, everything that parameters of a stack can be made without.
 
     ``readable``: the only folders that may be read, where no root of our own confines it. An audit hook (PEP 578)
-    cannot be removed again. ``native``: the only folders that extension modules may be loaded from.
+    cannot be removed again. ``native``: the only folders that extension modules may be loaded from; ``listed``: folders of
+    which the names may be seen, for the importer looks there.
     """
 
     def allowed(path: Any, folders: tuple[str, ...]) -> bool:
@@ -222,7 +225,7 @@ def watch_over(readable: tuple[str, ...] | None, writable: str, native: tuple[st
             raise PermissionError(f"user data must not open {args[0]!r}")
         if event in touching and not allowed(args[0], (writable,)):
             raise PermissionError(f"user data must not change {args[0]!r}")
-        if event in looking and not allowed(args[0], (*readable, writable)):
+        if event in looking and args[0] not in listed and not allowed(args[0], (*readable, writable)):
             raise PermissionError(f"user data must not read {args[0]!r}")
 
     sys.addaudithook(hook)
@@ -372,9 +375,9 @@ def work(config: dict[str, Any], libc: Libc, apart: bool) -> None:
     if not own_root:
         readable = tuple(os.path.realpath(path) for path in [source for source, _ in config["views"]])
     library = os.path.dirname(os.path.realpath(os.__file__))
-    watch_over(
-        readable, os.path.realpath(room), (library, *(f"{places['modules']}/{name}" for name in config["modules"]))
-    )
+    modules = places["modules"]
+    native = (library, *(f"{modules}/{name}" for name in config["modules"]))
+    watch_over(readable, os.path.realpath(room), native, listed=(modules,))
     try:
         answer(result_fd, tacker_user_data.run(given, places["package"]))
     except tacker_user_data.Refused as error:
