@@ -35,6 +35,16 @@ class FerretServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def pids(self) -> list[int]:
+        """The process to end."""
+        return [] if self._process is None else [self._process.pid]
+
+    @property
+    def folder(self) -> Path:
+        """Where its databases lie: one SQLite file each."""
+        return self._folder
+
+    @property
     def url(self) -> str:
         return f"mongodb://127.0.0.1:{self.port}/"
 

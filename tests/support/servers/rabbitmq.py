@@ -42,18 +42,24 @@ def install() -> str | None:
 class RabbitServer:
     """One node. ``start`` and ``stop`` may be called again and again: its queues outlive a stop."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, name: str | None = None, password: str | None = None) -> None:
+        """A name and a password that an earlier process used find the queues that it left in the folder."""
         self._folder = folder
         self.port = free_port()
         self._distribution_port, self._epmd_port = free_port(), free_port()
-        self._name = f"test-{secrets.token_hex(4)}@localhost"
-        self.user, self.password = "kubevnfm", secrets.token_hex(8)
+        self._name = f"{name or f'test-{secrets.token_hex(4)}'}@localhost"
+        self.user, self.password = "kubevnfm", password or secrets.token_hex(8)
         self._node: subprocess.Popen[bytes] | None = None
         self._epmd: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         return self.url_for(self.user, self.password)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes to end: the node's group leader and the port mapper."""
+        return [process.pid for process in (self._node, self._epmd) if process is not None]
 
     def url_for(self, user: str, password: str) -> str:
         return f"amqp://{user}:{password}@127.0.0.1:{self.port}/"

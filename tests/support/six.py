@@ -1,0 +1,267 @@
+"""The six services as processes of their own, on RabbitMQ and a MongoDB-protocol server: for tests and ``make up``.
+
+From the command line, ``python tests/support/six.py up|down|status``: keeps everything in ``.run/six``, the servers'
+data too, so that a second ``up`` goes on where ``down`` ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kubevnfm_secrets import KeyRing
+from processes import PROJECT, Process, ProcessId, await_answer
+from servers import ferretdb, rabbitmq
+from servers.ferretdb import FerretServer
+from servers.ports import free_port
+from servers.rabbitmq import RabbitServer
+
+SERVICES: Final = (
+    "lcm-api",
+    "vim-registry",
+    "mgmt-executor",
+    "infra-openstack",
+    "infra-k8s",
+    "credentials-receiver",
+)
+_GATEWAY_PORT: Final = 9890
+_HEALTH_ONLY: Final = frozenset({"infra-openstack", "infra-k8s"})
+"""Services whose one port serves nothing but their health."""
+
+
+class SixProcesses:
+    """The six, each with a port, a database and a log file of its own. Start and end one or all, any number of times."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        amqp_url: str,
+        mongo_url: str,
+        ssh_port: int = 22,
+        gateway_port: int = 0,
+        lease_s: float = 15.0,
+        keys: Mapping[str, str] | None = None,
+        more: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """``keys``: what `new_keys` returned before; ``more``: further settings by service, named without prefix."""
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.port_by_service = {service: free_port() for service in SERVICES}
+        if gateway_port:
+            self.port_by_service["lcm-api"] = gateway_port
+        keys = keys or new_keys()
+        shared = {
+            "AMQP_URL": amqp_url,
+            "MONGO_URL": mongo_url,
+            "LCM_API_URL": self._url("lcm-api"),
+            "VIM_REGISTRY_URL": self._url("vim-registry"),
+            "MGMT_EXECUTOR_URL": self._url("mgmt-executor"),
+            "CREDENTIALS_RECEIVER_URL": self._url("credentials-receiver"),
+            "LEASE_S": str(lease_s),
+            **keys,
+        }
+        self._processes = {
+            service: self._process(service, shared, ssh_port, (more or {}).get(service, {})) for service in SERVICES
+        }
+
+    @property
+    def url(self) -> str:
+        """The gateway."""
+        return self._url("lcm-api")
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The running processes, by service."""
+        return {service: process.pid for service, process in self._processes.items()}
+
+    def start(self) -> None:
+        """Start all at once; return when each is ready."""
+        for process in self._processes.values():
+            process.start()
+        for service in SERVICES:
+            self.await_ready(service)
+
+    def start_one(self, service: str) -> None:
+        """Start one; return when it is ready."""
+        self._processes[service].start()
+        self.await_ready(service)
+
+    def await_ready(self, service: str) -> None:
+        """Return when the service says that it is ready. Raises AssertionError with its log when it ends."""
+        await_answer(f"{self._url(service)}/health/ready", self._processes[service])
+
+    def kill(self, service: str) -> None:
+        """End one process as a power cut would (SIGKILL)."""
+        self._processes[service].kill()
+
+    def stop(self) -> None:
+        """End all in good order."""
+        for process in self._processes.values():
+            process.stop()
+
+    def _url(self, service: str) -> str:
+        return f"http://127.0.0.1:{self.port_by_service[service]}"
+
+    def _process(self, service: str, shared: Mapping[str, str], ssh_port: int, more: Mapping[str, str]) -> Process:
+        data_dir = self.folder / "data" / service
+        kind = "HEALTH_" if service in _HEALTH_ONLY else ""
+        settings = {
+            **shared,
+            "MONGO_DATABASE": f"kubevnfm_{service.replace('-', '_')}",
+            f"{kind}HOST": "127.0.0.1",
+            f"{kind}PORT": str(self.port_by_service[service]),
+            "CACHE_DIR": str(data_dir / "cache"),
+            "DATA_DIR": str(data_dir),
+            **({"SSH_PORT": str(ssh_port)} if service == "mgmt-executor" else {}),
+            **more,
+        }
+        prefix = f"KUBEVNFM_{service.upper().replace('-', '_')}_"
+        return Process(
+            service,
+            [sys.executable, "-m", f"kubevnfm_{service.replace('-', '_')}"],
+            log=self.logs / f"{service}.log",
+            environment={f"{prefix}{name}": value for name, value in settings.items()},
+        )
+
+
+def new_keys() -> dict[str, str]:
+    """Return fresh values of the settings that all services share and nobody else may know."""
+    return {
+        "INTERNAL_TOKEN": secrets.token_urlsafe(32),
+        "KEYS": KeyRing.new_key(),
+        "MASTER_KEYS": KeyRing.new_key(),
+    }
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def up(folder: Path, *, port: int, ssh_port: int) -> None:
+    """Start servers and services and note who they are; raises SystemExit with the reason when that cannot be."""
+    if _running(folder):
+        raise SystemExit("runs already: `make down` ends it")
+    missing = rabbitmq.install()
+    if missing is not None:
+        raise SystemExit(missing)
+    program = ferretdb.program()
+    if program is None:
+        raise SystemExit("ferretdb is missing: `make servers` builds it")
+    if port and _is_taken(port):
+        raise SystemExit(f"port {port} is taken: say another with --port, or 0 for a free one")
+    known = _kept(folder / "keys.json")
+    for name in ("rabbitmq", "ferretdb"):
+        (folder / name).mkdir(exist_ok=True)
+    rabbit = RabbitServer(folder / "rabbitmq", name="kubevnfm", password=known.pop("BROKER_PASSWORD"))
+    ferret = FerretServer(program, folder / "ferretdb")
+    six: SixProcesses | None = None
+    try:
+        ferret.start()
+        rabbit.start()
+        six = SixProcesses(
+            folder, amqp_url=rabbit.url, mongo_url=ferret.url, ssh_port=ssh_port, gateway_port=port, keys=known
+        )
+        six.start()
+    except AssertionError as error:
+        if six is not None:
+            six.stop()
+        rabbit.close()
+        ferret.stop()
+        raise SystemExit(f"did not start: {error}") from error
+    pids = six.pids | {"rabbitmq": rabbit.pids[0], "ferretdb": ferret.pids[0], "epmd": rabbit.pids[1]}
+    state = {
+        "url": six.url,
+        "processes": {name: vars(found) for name, pid in pids.items() if (found := ProcessId.of(pid)) is not None},
+    }
+    (folder / "state.json").write_text(json.dumps(state, indent=2))
+    say(f"the gateway is at {six.url}; logs are in {six.logs}; `make down` ends it")
+
+
+def down(folder: Path) -> None:
+    """End what ``up`` started, and nothing else; the data stay."""
+    running = _running(folder)
+    # Services first: they give their work back to servers that are still there.
+    for name in sorted(running, key=lambda name: name not in SERVICES):
+        running[name].end(group=name == "rabbitmq")
+        say(f"{name} ended")
+    (folder / "state.json").unlink(missing_ok=True)
+    if not running:
+        say("nothing runs")
+
+
+def status(folder: Path) -> int:
+    """Say what runs; return 0 when all of it does."""
+    running = _running(folder)
+    if not running:
+        say("nothing runs: `make up` starts it")
+        return 1
+    state = json.loads((folder / "state.json").read_text())
+    for name in state["processes"]:
+        say(f"{name:<22} {f'pid {running[name].pid}' if name in running else 'ENDED BY ITSELF'}")
+    say(f"gateway: {state['url']}")
+    return 0 if len(running) == len(state["processes"]) else 1
+
+
+def _running(folder: Path) -> dict[str, ProcessId]:
+    """Return those of the noted processes that still live."""
+    path = folder / "state.json"
+    if not path.exists():
+        return {}
+    noted: dict[str, Any] = json.loads(path.read_text())["processes"]
+    found = {name: ProcessId(**facts) for name, facts in noted.items()}
+    return {name: process for name, process in found.items() if process.is_alive}
+
+
+def _kept(path: Path) -> dict[str, str]:
+    """Return the keys of this installation, made at the first call; the file is its owner's only."""
+    if path.exists():
+        return dict(json.loads(path.read_text()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = {**new_keys(), "BROKER_PASSWORD": secrets.token_hex(16)}
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(known, file)
+    return known
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def say(line: str) -> None:
+    """Print a line for the person at the terminal."""
+    sys.stdout.write(f"{line}\n")
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("up", "down", "status"))
+    parser.add_argument("--folder", type=Path, default=PROJECT / ".run" / "six", help="(default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=_GATEWAY_PORT, help="the gateway's; 0: a free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--ssh-port", type=int, default=22, help="where the VNFs' machines take SSH (default: %(default)s)"
+    )
+    arguments = parser.parse_args()
+    if arguments.command == "up":
+        up(arguments.folder, port=arguments.port, ssh_port=arguments.ssh_port)
+    elif arguments.command == "down":
+        down(arguments.folder)
+    else:
+        return status(arguments.folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
