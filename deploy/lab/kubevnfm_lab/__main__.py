@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.machines import MachineSettings
-from kubevnfm_lab.openstack.settings import CloudSettings, Credentials, Durations
+from kubevnfm_lab.openstack.settings import CloudSettings, Durations
 
 
 def _arguments() -> argparse.Namespace:
@@ -24,19 +24,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--state-dir", type=Path, help="keep the machines' files here")
     parser.add_argument("--node-seconds", type=float, default=0.0, help="how long each kubeadm run takes on a machine")
     parser.add_argument("--server-seconds", type=float, default=0.0, help="how long Nova takes to make a server")
-    parser.add_argument("--username", default="nfv")
-    parser.add_argument("--password", default="nfv")
-    parser.add_argument("--project", default="nfv")
     return parser.parse_args()
 
 
 def _settings(arguments: argparse.Namespace) -> LabSettings:
-    credentials = Credentials(username=arguments.username, password=arguments.password, project=arguments.project)
     return LabSettings(
         host=arguments.host,
         port=arguments.port,
         state_dir=arguments.state_dir,
-        cloud=CloudSettings(credentials=(credentials,), durations=Durations(server_create_s=arguments.server_seconds)),
+        cloud=CloudSettings(durations=Durations(server_create_s=arguments.server_seconds)),
         machines=MachineSettings(
             ssh_port=arguments.ssh_port,
             seconds_by_program={"kubeadm *": arguments.node_seconds} if arguments.node_seconds else {},

@@ -11,8 +11,10 @@ from typing import Any
 from aiohttp import web
 
 from kubevnfm_lab.openstack.compute.api import ComputeApi
-from kubevnfm_lab.openstack.compute.api import headers as compute_headers
+from kubevnfm_lab.openstack.compute.flavors_api import FlavorsApi
+from kubevnfm_lab.openstack.compute.microversion import headers as compute_headers
 from kubevnfm_lab.openstack.compute.nova import Nova
+from kubevnfm_lab.openstack.compute.servers_api import ServersApi
 from kubevnfm_lab.openstack.compute.views import ServerViews
 from kubevnfm_lab.openstack.identity.api import IdentityApi
 from kubevnfm_lab.openstack.identity.tokens import Identity
@@ -100,13 +102,15 @@ class Cloud:
             wire("heat", "/cloudformation"),
             signal_key=self._services.signal_key,
         )
-        ComputeApi(
+        nova = wire("nova", "/compute", compute_headers)
+        ComputeApi(self.nova, nova, quotas=self.quotas)
+        FlavorsApi(self.nova, nova)
+        ServersApi(
             self.nova,
-            wire("nova", "/compute", compute_headers),
+            nova,
             views=self._views,
             neutron=self.neutron,
             glance=self.glance,
-            quotas=self.quotas,
             console_log=self._console_log,
             spawn=self._spawn,
         )

@@ -242,6 +242,33 @@ async def test_an_update_of_a_stack_in_progress_waits_for_what_runs_and_then_win
     assert [server.name for server in stand.cloud.nova.servers.values()] == ["renamed"]
 
 
+async def test_an_update_that_failed_is_done_by_the_next_one(stand: Stand) -> None:
+    pairs = VERSION + (
+        'resources: {p: {type: "OS::Neutron::Port", properties: {network: net0, allowed_address_pairs: %s}}}'
+    )
+    stack = await stand.make_stack("one", pairs % "[]")
+    stand.faults.add(part="neutron", verb="port_update", times=1)
+    changed = pairs % "[{ip_address: 1.2.3.4}]"
+    failed = await stand.update_stack(path_of(stack), template=changed)
+    assert failed["stack_status"] == "UPDATE_FAILED"
+    done = await stand.update_stack(path_of(stack), template=changed)
+    assert done["stack_status"] == "UPDATE_COMPLETE"
+    (port,) = stand.cloud.neutron.ports.values()
+    assert port.address_pairs == [{"ip_address": "1.2.3.4", "mac_address": port.mac}]
+
+
+async def test_a_server_whose_port_moves_to_another_network_keeps_its_id_and_listens_there(stand: Stand) -> None:
+    stack = await stand.make_stack("one", SMALL)
+    (before,) = stand.machines.specs.values()
+    moved = await stand.update_stack(path_of(stack), template=SMALL.replace("net0", "net1"))
+    assert moved["stack_status"] == "UPDATE_COMPLETE", moved["stack_status_reason"]
+    (after,) = stand.machines.specs.values()
+    assert after.machine_id == before.machine_id
+    assert [nic.network for nic in after.nics] == ["net1"]
+    assert moved["outputs"][0]["output_value"] == str(after.nics[0].address)
+    assert stand.left() == {"stacks": 1, "servers": 1, "ports": 1, "machines": 1}
+
+
 async def test_a_network_with_someone_elses_port_cannot_be_deleted_until_the_port_is_gone(stand: Stand) -> None:
     template = VERSION + (
         "resources: {n: {type: OS::Neutron::Net}, "

@@ -173,6 +173,18 @@ class Nova:
         server.launched_at = now_micro()
         server.became("ACTIVE", "active", 1)
 
+    async def rewire(self, server: Server) -> None:
+        """Let the machine listen on the server's present addresses.
+
+        A machine of the lab cannot change its interfaces while it runs, so it is booted anew; its disk is a fresh one.
+        """
+        if server.launched_at is None:
+            return
+        await self._machines.destroy(server.server_id)
+        await self._machines.boot(self._spec(server))
+        if server.status == "SHUTOFF":
+            await self._machines.stop(server.server_id)
+
     async def cut_off(self, server: Server) -> None:
         """Take all ports from a server that something else shall have; nobody reaches it any more."""
         for port_id in server.port_ids:

@@ -6,29 +6,27 @@ import asyncio
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
 from kubevnfm_lab.openstack.errors import ServiceError
 from kubevnfm_lab.openstack.ids import now_z, short_id
-from kubevnfm_lab.openstack.orchestration import graph
 from kubevnfm_lab.openstack.orchestration.failures import (
     ResourceFailure,
-    ResourceInError,
     resource_not_found,
     stack_not_found,
     validation_failed,
 )
-from kubevnfm_lab.openstack.orchestration.functions import resolve
 from kubevnfm_lab.openstack.orchestration.graph import ActionFailed
 from kubevnfm_lab.openstack.orchestration.parameters import Environment, parameter_values
 from kubevnfm_lab.openstack.orchestration.stack import Resource, Stack
-from kubevnfm_lab.openstack.orchestration.template import Json, ResourceDefinition, Template
-from kubevnfm_lab.openstack.orchestration.types.base import Invalid, ResourceType, Services, UpdateReplace
+from kubevnfm_lab.openstack.orchestration.template import Json, Template
+from kubevnfm_lab.openstack.orchestration.traversal import Traversal, finish
+from kubevnfm_lab.openstack.orchestration.types.base import Invalid, Services
 from kubevnfm_lab.openstack.orchestration.types.nested import ScalingPolicyType
 from kubevnfm_lab.openstack.orchestration.types.registry import Types
-from kubevnfm_lab.openstack.orchestration.validation import checked_properties, validate
+from kubevnfm_lab.openstack.orchestration.validation import validate
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +36,9 @@ class Engine:
 
     def __init__(self, services: Services, *, create_retries: int, deleted_kept: int) -> None:
         self._services = services
-        self._create_retries, self._deleted_kept = create_retries, deleted_kept
+        self._deleted_kept = deleted_kept
         self.types = Types(services, self)
+        self._traversal = Traversal(services, self.types, create_retries=create_retries)
         self.stacks: dict[str, Stack] = {}
         """Live stacks, nested ones too, by id."""
         self.deleted: OrderedDict[str, Stack] = OrderedDict()
@@ -200,7 +199,7 @@ class Engine:
         self._add(stack)
         holder.nested, holder.physical_id = stack, stack.stack_id
         stack.became("CREATE", "IN_PROGRESS", "Stack CREATE started")
-        self._tell_outer(holder, await self._settle(stack, stack.generation))
+        self._tell_outer(holder, await self._traversal.settle(stack, stack.generation))
 
     async def update_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
         """Change the nested stack of a resource; raise ResourceFailure."""
@@ -213,7 +212,7 @@ class Engine:
         stack.updated = now_z()
         stack.generation += 1
         stack.became("UPDATE", "IN_PROGRESS", "Stack UPDATE started")
-        self._tell_outer(holder, await self._settle(stack, stack.generation))
+        self._tell_outer(holder, await self._traversal.settle(stack, stack.generation))
 
     async def delete_nested(self, holder: Resource) -> None:
         """Remove the nested stack of a resource; raise ResourceFailure."""
@@ -232,12 +231,12 @@ class Engine:
         if stack is None:
             return
         stack.use(template, environment, holder.stack.files, {})
-        self._prepare_nested(stack)
+        self._prepare(stack)
         stack.updated = now_z()
         stack.became("UPDATE", "IN_PROGRESS", "Stack UPDATE started")
 
         async def resize(generation: int) -> None:
-            await self._settle(stack, generation)
+            await self._traversal.settle(stack, generation)
 
         self._begin(stack, resize)
 
@@ -300,207 +299,34 @@ class Engine:
             await asyncio.wait(running)
 
     async def _create(self, stack: Stack, generation: int) -> None:
-        failure = await self._settle(stack, generation, limited=True)
+        failure = await self._traversal.settle(stack, generation, limited=True)
         if failure is not None and not stack.disable_rollback and stack.generation == generation:
             stack.updated = now_z()
             stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
-            undone = await self._remove(stack, stack.all_resources(), generation)
-            self._finish(stack, generation, undone)
+            undone = await self._traversal.remove(stack, stack.all_resources(), generation)
+            finish(stack, generation, undone)
 
     async def _update(
         self, stack: Stack, before: tuple[Template, Environment, dict[str, Any], Json], generation: int
     ) -> None:
-        failure = await self._settle(stack, generation, limited=True)
+        failure = await self._traversal.settle(stack, generation, limited=True)
         if failure is not None and not stack.disable_rollback and stack.generation == generation:
             stack.use(*before)
             stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
-            await self._settle(stack, generation)
+            await self._traversal.settle(stack, generation)
 
     async def _rolled_back(self, stack: Stack, generation: int) -> None:
-        await self._settle(stack, generation)
+        await self._traversal.settle(stack, generation)
 
     async def _delete(self, stack: Stack, generation: int) -> None:
         await self._remove_all(stack)
 
-    async def _settle(self, stack: Stack, generation: int, *, limited: bool = False) -> ActionFailed | None:
-        """Bring every resource to its definition, remove what is not wanted any more, and note how it ended."""
-        seconds = None
-        if limited and stack.timeout_mins:
-            seconds = stack.timeout_mins * self._services.durations.stack_minute_s
-        try:
-            async with asyncio.timeout(seconds):
-                failure = await self._converge(stack, generation)
-                if failure is None and stack.generation == generation:
-                    failure = await self._clean_up(stack, generation)
-        except TimeoutError:
-            failure = ActionFailed(stack.action, TimeoutError("Timed out"))
-            if stack.generation == generation:
-                stack.became(stack.action, "FAILED", "Timed out")
-            return failure
-        self._finish(stack, generation, failure)
-        return failure
-
-    def _finish(self, stack: Stack, generation: int, failure: ActionFailed | None) -> None:
-        if stack.generation != generation or stack.status != "IN_PROGRESS":
-            return
-        if failure is None:
-            stack.became(stack.action, "COMPLETE", f"Stack {stack.action} completed successfully")
-        else:
-            stack.became(stack.action, "FAILED", str(failure))
-
-    async def _converge(self, stack: Stack, generation: int) -> ActionFailed | None:
-        wanted = stack.wanted()
-        for name, definition in wanted.items():
-            if name not in stack.resources:
-                resource_type, kind = self.types.find(stack, definition.resource_type, name)
-                stack.resources[name] = Resource(
-                    stack=stack, definition=definition, kind=kind, resource_type=resource_type
-                )
-        return await graph.run(
-            {name: partial(self._converge_one, stack, definition) for name, definition in wanted.items()},
-            {name: definition.references for name, definition in wanted.items()},
-            superseded=lambda: stack.generation != generation,
-            failed=lambda failure: self._finish(stack, generation, failure),
-        )
-
-    async def _converge_one(self, stack: Stack, definition: ResourceDefinition) -> None:
-        resource = stack.resources[definition.name]
-        resource_type, kind = self.types.find(stack, definition.resource_type, definition.name)
-        if not resource.made:
-            resource.definition = definition
-            await self._create_one(resource)
-            return
-        if resource_type == resource.resource_type and self._can_stay(resource):
-            try:
-                await self._update_one(resource, definition)
-            except UpdateReplace:
-                pass
-            else:
-                return
-        await self._replace(resource, definition, resource_type, kind)
-
-    def _can_stay(self, resource: Resource) -> bool:
-        if resource.state == "CHECK_FAILED":
-            return False
-        return resource.status == "COMPLETE" or resource.kind.is_there(resource)
-
-    async def _replace(
-        self, old: Resource, definition: ResourceDefinition, resource_type: str, kind: ResourceType
-    ) -> None:
-        """Make a new resource in the place of one; the old one is removed once everything else is done."""
-        stack = old.stack
-        try:
-            await old.kind.before_replacement(old)
-        except ServiceError as error:
-            failure = ResourceFailure.of_service(error).under(old.name)
-            old.became("UPDATE", "FAILED", str(failure))
-            raise ActionFailed("UPDATE", failure) from error
-        stack.replaced.append(old)
-        new = Resource(stack=stack, definition=definition, kind=kind, resource_type=resource_type)
-        stack.resources[definition.name] = new
-        await self._create_one(new)
-
-    async def _create_one(self, resource: Resource) -> None:
-        tries_left = self._create_retries
-        while True:
-            try:
-                await self._act(resource, "CREATE", partial(self._make, resource))
-            except ActionFailed as failed:
-                if not isinstance(failed.__cause__, ResourceInError) or tries_left == 0:
-                    raise
-                tries_left -= 1
-                await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
-            else:
-                return
-
-    async def _make(self, resource: Resource) -> None:
-        resource.props = self._properties(resource, resource.definition)
-        resource.requires = resource.definition.references
-        await resource.kind.create(resource)
-
-    async def _update_one(self, resource: Resource, definition: ResourceDefinition) -> None:
-        """Change a resource in place if anything of it changed; raise UpdateReplace when that cannot be."""
-        try:
-            props = self._properties(resource, definition)
-        except ResourceFailure as error:
-            failure = error.under(resource.name)
-            resource.became("UPDATE", "FAILED", str(failure))
-            raise ActionFailed("UPDATE", failure) from error
-        before = resource.props
-        changed = {key for key in props.keys() | before.keys() if props.get(key) != before.get(key)}
-        resource.definition, resource.requires = definition, definition.references
-        if not changed and not resource.kind.always_updates:
-            if resource.status == "FAILED":
-                resource.became(resource.action, "COMPLETE")
-            return
-        schema = resource.kind.schema(resource.stack, resource.resource_type)
-        if any(key not in schema or not schema[key].updatable for key in changed):
-            raise UpdateReplace
-        resource.props = props
-        await self._act(resource, "UPDATE", partial(resource.kind.update, resource, before, changed))
-
-    def _properties(self, resource: Resource, definition: ResourceDefinition) -> Json:
-        stack = resource.stack
-        try:
-            given = {key: resolve(stack, snippet) for key, snippet in definition.properties.items()}
-            return checked_properties(stack, definition, given, resource.resource_type, resource.kind, self._services)
-        except Invalid as error:
-            raise ResourceFailure("StackValidationFailed", error.inner) from error
-        except ServiceError as error:
-            raise ResourceFailure("StackValidationFailed", error.message) from error
-        except (TypeError, ValueError, KeyError) as error:
-            raise ResourceFailure(type(error).__name__, str(error)) from error
-
-    async def _act(self, resource: Resource, action: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something to a resource and note how it ended; raise ActionFailed."""
-        resource.became(action, "IN_PROGRESS")
-        try:
-            await work()
-        except ResourceFailure as error:
-            failure = error.under(resource.name)
-            resource.became(action, "FAILED", str(failure))
-            raise ActionFailed(action, failure) from error
-        except ServiceError as error:
-            failure = ResourceFailure.of_service(error).under(resource.name)
-            resource.became(action, "FAILED", str(failure))
-            raise ActionFailed(action, failure) from error
-        except asyncio.CancelledError:
-            resource.became(action, "FAILED", f"{action} aborted")
-            raise
-        resource.became(action, "COMPLETE")
-
-    # -- removing
-
-    async def _clean_up(self, stack: Stack, generation: int) -> ActionFailed | None:
-        wanted = stack.wanted()
-        unwanted = [resource for name, resource in stack.resources.items() if name not in wanted]
-        if not unwanted and not stack.replaced:
-            return None
-        return await self._remove(stack, [*stack.replaced, *unwanted], generation)
-
     async def _remove_all(self, stack: Stack) -> ActionFailed | None:
-        failure = await self._remove(stack, stack.all_resources(), stack.generation)
-        self._finish(stack, stack.generation, failure)
+        failure = await self._traversal.remove(stack, stack.all_resources(), stack.generation)
+        finish(stack, stack.generation, failure)
         if failure is None:
             self._bury(stack)
         return failure
-
-    async def _remove(self, stack: Stack, resources: Sequence[Resource], generation: int) -> ActionFailed | None:
-        """Remove resources, each after those that need it."""
-        return await graph.run(
-            {resource: partial(self._remove_one, stack, resource) for resource in resources},
-            {resource: {other for other in resources if resource.name in other.requires} for resource in resources},
-            superseded=lambda: stack.generation != generation,
-            failed=lambda failure: self._finish(stack, generation, failure),
-        )
-
-    async def _remove_one(self, stack: Stack, resource: Resource) -> None:
-        if resource.made and resource.definition.deletion_policy != "retain":
-            await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
-        if resource in stack.replaced:
-            stack.replaced.remove(resource)
-        else:
-            stack.resources.pop(resource.name, None)
 
     def _bury(self, stack: Stack) -> None:
         """Keep of a deleted stack what the API still shows, for the latest ones."""

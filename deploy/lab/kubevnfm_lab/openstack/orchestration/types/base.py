@@ -111,7 +111,7 @@ class StackRunner(Protocol):
         ...
 
     def begin_resize(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Change it on its own, with nobody waiting: what a signal does."""
+        """Change it on its own, with nobody waiting: what a signal does; raise ServiceError when it cannot be begun."""
         ...
 
 

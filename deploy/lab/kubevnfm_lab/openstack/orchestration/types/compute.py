@@ -107,6 +107,7 @@ class ServerType(ResourceType):
             await self.services.nova.rebuild(server, image.image_id if image else None)
         if "networks" in changed:
             self._reconnect(resource, server)
+            await self.services.nova.rewire(server)
 
     async def delete(self, resource: Resource) -> None:
         """Ask Nova to end the server and wait until it is gone."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import string
 from collections.abc import Mapping, Sequence
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from typing import Any, ClassVar, Final
+
+import yaml
 
 from kubevnfm_lab.openstack.ids import new_secret, new_uuid
 from kubevnfm_lab.openstack.orchestration.failures import ResourceFailure
@@ -139,8 +143,6 @@ class CloudConfigType(SoftwareConfigType):
 
     def text(self, resource: Resource) -> str:
         """Return the configuration as cloud-init reads it."""
-        import yaml
-
         return "#cloud-config\n" + yaml.safe_dump(resource.props["cloud_config"] or {})
 
 
@@ -155,9 +157,6 @@ class MultipartMimeType(SoftwareConfigType):
 
     def text(self, resource: Resource) -> str:
         """Return the parts as one MIME message, as cloud-init takes it."""
-        from email.mime.multipart import MIMEMultipart
-        from email.mime.text import MIMEText
-
         message = MIMEMultipart()
         for part in resource.props["parts"] or ():
             given = str(part.get("config") or "")
@@ -198,6 +197,10 @@ class TestResourceType(NamedType):
         wait = (resource.props.get("action_wait_secs") or {}).get("delete")
         if wait:
             await asyncio.sleep(float(wait))
+
+    def is_there(self, resource: Resource) -> bool:
+        """What failed is made anew."""
+        return resource.status != "FAILED"
 
     def show(self, resource: Resource) -> Json:
         """Return the value."""

@@ -16,8 +16,9 @@ from kubevnfm_lab.openstack.orchestration.types.nested import (
     ScalingPolicyType,
     TemplateType,
 )
-from kubevnfm_lab.openstack.orchestration.types.network import NETWORK_TYPES
+from kubevnfm_lab.openstack.orchestration.types.networks import NETWORK_TYPES
 from kubevnfm_lab.openstack.orchestration.types.plain import PLAIN_TYPES
+from kubevnfm_lab.openstack.orchestration.types.ports import PORT_TYPES
 from kubevnfm_lab.openstack.orchestration.types.storage import STORAGE_TYPES
 
 _NESTED: Final[tuple[type[NestedType], ...]] = (AutoScalingGroupType, ResourceGroupType)
@@ -31,6 +32,7 @@ class Types:
         simple: tuple[type[ResourceType], ...] = (
             *COMPUTE_TYPES,
             *NETWORK_TYPES,
+            *PORT_TYPES,
             *STORAGE_TYPES,
             *PLAIN_TYPES,
             ScalingPolicyType,

@@ -1,0 +1,209 @@
+"""One passage through a stack: every resource brought to what the template asks for, or everything removed.
+
+Like Heat's convergence: resources that do not wait for one another at once; after a failure nothing new is begun; what
+a change replaced is removed only when all else is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from kubevnfm_lab.openstack.errors import ServiceError
+from kubevnfm_lab.openstack.orchestration import graph
+from kubevnfm_lab.openstack.orchestration.failures import (
+    ResourceFailure,
+    ResourceInError,
+)
+from kubevnfm_lab.openstack.orchestration.functions import resolve
+from kubevnfm_lab.openstack.orchestration.graph import ActionFailed
+from kubevnfm_lab.openstack.orchestration.stack import Resource, Stack
+from kubevnfm_lab.openstack.orchestration.template import Json, ResourceDefinition
+from kubevnfm_lab.openstack.orchestration.types.base import Invalid, ResourceType, Services, UpdateReplace
+from kubevnfm_lab.openstack.orchestration.types.registry import Types
+from kubevnfm_lab.openstack.orchestration.validation import checked_properties
+
+
+class Traversal:
+    """Brings the resources of stacks to their definitions."""
+
+    def __init__(self, services: Services, types: Types, *, create_retries: int) -> None:
+        self._services, self._types, self._create_retries = services, types, create_retries
+
+    async def settle(self, stack: Stack, generation: int, *, limited: bool = False) -> ActionFailed | None:
+        """Bring every resource to its definition, remove what is not wanted any more, and note how it ended."""
+        seconds = None
+        if limited and stack.timeout_mins:
+            seconds = stack.timeout_mins * self._services.durations.stack_minute_s
+        try:
+            async with asyncio.timeout(seconds):
+                failure = await self._converge(stack, generation)
+                if failure is None and stack.generation == generation:
+                    failure = await self._clean_up(stack, generation)
+        except TimeoutError:
+            failure = ActionFailed(stack.action, TimeoutError("Timed out"))
+            if stack.generation == generation:
+                stack.became(stack.action, "FAILED", "Timed out")
+            return failure
+        finish(stack, generation, failure)
+        return failure
+
+    async def _converge(self, stack: Stack, generation: int) -> ActionFailed | None:
+        wanted = stack.wanted()
+        for name, definition in wanted.items():
+            if name not in stack.resources:
+                resource_type, kind = self._types.find(stack, definition.resource_type, name)
+                stack.resources[name] = Resource(
+                    stack=stack, definition=definition, kind=kind, resource_type=resource_type
+                )
+        return await graph.run(
+            {name: partial(self._converge_one, stack, definition) for name, definition in wanted.items()},
+            {name: definition.references for name, definition in wanted.items()},
+            superseded=lambda: stack.generation != generation,
+            failed=lambda failure: finish(stack, generation, failure),
+        )
+
+    async def _converge_one(self, stack: Stack, definition: ResourceDefinition) -> None:
+        resource = stack.resources[definition.name]
+        resource_type, kind = self._types.find(stack, definition.resource_type, definition.name)
+        if not resource.made:
+            resource.definition = definition
+            await self._create_one(resource)
+            return
+        if resource_type == resource.resource_type and self._can_stay(resource):
+            try:
+                await self._update_one(resource, definition)
+            except UpdateReplace:
+                pass
+            else:
+                return
+        await self._replace(resource, definition, resource_type, kind)
+
+    def _can_stay(self, resource: Resource) -> bool:
+        if resource.state == "CHECK_FAILED":
+            return False
+        return resource.status == "COMPLETE" or resource.kind.is_there(resource)
+
+    async def _replace(
+        self, old: Resource, definition: ResourceDefinition, resource_type: str, kind: ResourceType
+    ) -> None:
+        """Make a new resource in the place of one; the old one is removed once everything else is done."""
+        stack = old.stack
+        try:
+            await old.kind.before_replacement(old)
+        except ServiceError as error:
+            failure = ResourceFailure.of_service(error).under(old.name)
+            old.became("UPDATE", "FAILED", str(failure))
+            raise ActionFailed("UPDATE", failure) from error
+        stack.replaced.append(old)
+        new = Resource(stack=stack, definition=definition, kind=kind, resource_type=resource_type)
+        stack.resources[definition.name] = new
+        await self._create_one(new)
+
+    async def _create_one(self, resource: Resource) -> None:
+        tries_left = self._create_retries
+        while True:
+            try:
+                await self._act(resource, "CREATE", partial(self._make, resource))
+            except ActionFailed as failed:
+                if not isinstance(failed.__cause__, ResourceInError) or tries_left == 0:
+                    raise
+                tries_left -= 1
+                await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
+            else:
+                return
+
+    async def _make(self, resource: Resource) -> None:
+        resource.props = self._properties(resource, resource.definition)
+        resource.requires = resource.definition.references
+        await resource.kind.create(resource)
+
+    async def _update_one(self, resource: Resource, definition: ResourceDefinition) -> None:
+        """Change a resource in place if anything of it changed; raise UpdateReplace when that cannot be."""
+        try:
+            props = self._properties(resource, definition)
+        except ResourceFailure as error:
+            failure = error.under(resource.name)
+            resource.became("UPDATE", "FAILED", str(failure))
+            raise ActionFailed("UPDATE", failure) from error
+        before = resource.props
+        changed = {key for key in props.keys() | before.keys() if props.get(key) != before.get(key)}
+        resource.definition, resource.requires = definition, definition.references
+        if not changed and not resource.kind.always_updates:
+            if resource.status == "FAILED":
+                resource.became("UPDATE", "COMPLETE")
+            return
+        schema = resource.kind.schema(resource.stack, resource.resource_type)
+        if any(key not in schema or not schema[key].updatable for key in changed):
+            raise UpdateReplace
+        resource.props = props
+        try:
+            await self._act(resource, "UPDATE", partial(resource.kind.update, resource, before, changed))
+        except (ActionFailed, asyncio.CancelledError):
+            resource.props = before  # so that the next update sees that there is still something to change
+            raise
+
+    def _properties(self, resource: Resource, definition: ResourceDefinition) -> Json:
+        stack = resource.stack
+        try:
+            given = {key: resolve(stack, snippet) for key, snippet in definition.properties.items()}
+            return checked_properties(stack, definition, given, resource.resource_type, resource.kind, self._services)
+        except Invalid as error:
+            raise ResourceFailure("StackValidationFailed", error.inner) from error
+        except ServiceError as error:
+            raise ResourceFailure("StackValidationFailed", error.message) from error
+        except (TypeError, ValueError, KeyError) as error:
+            raise ResourceFailure(type(error).__name__, str(error)) from error
+
+    async def _act(self, resource: Resource, action: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something to a resource and note how it ended; raise ActionFailed."""
+        resource.became(action, "IN_PROGRESS")
+        try:
+            await work()
+        except ResourceFailure as error:
+            failure = error.under(resource.name)
+            resource.became(action, "FAILED", str(failure))
+            raise ActionFailed(action, failure) from error
+        except ServiceError as error:
+            failure = ResourceFailure.of_service(error).under(resource.name)
+            resource.became(action, "FAILED", str(failure))
+            raise ActionFailed(action, failure) from error
+        except asyncio.CancelledError:
+            resource.became(action, "FAILED", f"{action} aborted")
+            raise
+        resource.became(action, "COMPLETE")
+
+    async def _clean_up(self, stack: Stack, generation: int) -> ActionFailed | None:
+        wanted = stack.wanted()
+        unwanted = [resource for name, resource in stack.resources.items() if name not in wanted]
+        if not unwanted and not stack.replaced:
+            return None
+        return await self.remove(stack, [*stack.replaced, *unwanted], generation)
+
+    async def remove(self, stack: Stack, resources: Sequence[Resource], generation: int) -> ActionFailed | None:
+        """Remove resources, each after those that need it."""
+        return await graph.run(
+            {resource: partial(self._remove_one, stack, resource) for resource in resources},
+            {resource: {other for other in resources if resource.name in other.requires} for resource in resources},
+            superseded=lambda: stack.generation != generation,
+            failed=lambda failure: finish(stack, generation, failure),
+        )
+
+    async def _remove_one(self, stack: Stack, resource: Resource) -> None:
+        if resource.made and resource.definition.deletion_policy != "retain":
+            await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
+        if resource in stack.replaced:
+            stack.replaced.remove(resource)
+        else:
+            stack.resources.pop(resource.name, None)
+
+
+def finish(stack: Stack, generation: int, failure: ActionFailed | None) -> None:
+    """Note how a change ended, unless a later one has begun or it was noted already."""
+    if stack.generation != generation or stack.status != "IN_PROGRESS":
+        return
+    if failure is None:
+        stack.became(stack.action, "COMPLETE", f"Stack {stack.action} completed successfully")
+    else:
+        stack.became(stack.action, "FAILED", str(failure))
