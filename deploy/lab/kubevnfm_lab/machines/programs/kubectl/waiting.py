@@ -15,6 +15,7 @@ from kubevnfm_lab.machines.programs.kubectl import printing
 from kubevnfm_lab.machines.programs.kubectl.session import Session
 
 DEFAULT_WAIT_S = 30.0
+WATCH_AGAIN_S = 0.1
 FOR_EVER_S = 7 * 86_400.0
 
 Obj = dict[str, Any]
@@ -37,11 +38,12 @@ async def until(
             params = {"fieldSelector": f"metadata.name={name}"}
             if current:
                 params["resourceVersion"] = str(current["metadata"]["resourceVersion"])
-            # The watch may end when the server likes; then all of it begins anew.
+            # The watch may end when the server likes; then all of it begins anew, a moment later.
             async for kind, obj in session.api.watch(resource.path(space), params):
                 seen = None if kind == "DELETED" else obj
                 if kind in ("ADDED", "MODIFIED", "DELETED") and fits(seen):
                     return seen
+            await asyncio.sleep(WATCH_AGAIN_S)
 
 
 async def until_gone(session: Session, resource: Resource, space: str, name: str) -> None:
