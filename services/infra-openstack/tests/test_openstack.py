@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ResourcesCreated, StackResources
+from kubevnfm_csar import FolderFiles, read_vnfd
+from kubevnfm_events.infra import ResourcesCreated, StackResources, UserData
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import (
+    BaseHotMissing,
     QuotaExceeded,
     StackFailed,
     StackRefused,
@@ -22,6 +26,8 @@ from kubevnfm_infra_openstack.domain.errors import (
 )
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.resources import stack_resources
+from kubevnfm_infra_openstack.domain.stack import MADE, StackOrder, StackState
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import VnfmError
@@ -40,7 +46,7 @@ class Site:
 
     def __init__(self, lab: Lab, clouds: OpenStackClouds, store: SqliteStore, packages: FolderPackages) -> None:
         flavours = CachedFlavours(packages)
-        self.lab, self.packages = lab, packages
+        self.lab, self.clouds, self.packages = lab, clouds, packages
         self.handlers = InfraOpenstackHandlers(
             clouds=clouds,
             vims=GivenVims(),
@@ -203,3 +209,56 @@ async def test_every_error_names_its_layer(site: Site) -> None:
         await site.create()
     assert caught.value.title == "VIM unavailable"
     assert "Heat: 500" in str(caught.value)
+
+
+SAMPLES = Path(__file__).parents[3] / "deploy/samples"
+
+
+@pytest.mark.parametrize("name", ["vm", "cluster"])
+async def test_the_sample_packages_become_servers(site: Site, name: str) -> None:
+    site.packages.root = SAMPLES / name
+    request = json.loads((SAMPLES / name / "requests/instantiate.json").read_text())
+    params = request.get("additionalParams", {})
+    path = params.get("lcm-operation-user-data")
+    user_data = UserData(path=path, class_name=params["lcm-operation-user-data-class"]) if path else None
+    facts = await site.create(flavour_id=request["flavourId"], request=request, user_data=user_data)
+    vnfd = read_vnfd(FolderFiles(SAMPLES / name)).flavour(request["flavourId"])
+    counts = Counter(server.vdu_id for server in facts.servers)
+    assert counts == vnfd.initial_counts(request.get("instantiationLevelId"))
+
+
+FLOATING = """
+heat_template_version: 2018-08-31
+resources:
+  router: {type: OS::Neutron::Router, properties: {external_gateway_info: {network: public}}}
+  legs:
+    type: OS::Neutron::RouterInterface
+    properties: {router: {get_resource: router}, subnet: subnet0}
+  cp: {type: OS::Neutron::Port, properties: {network: net0}}
+  cp_floating_ip:
+    type: OS::Neutron::FloatingIP
+    depends_on: legs
+    properties: {floating_network: public, port_id: {get_resource: cp}}
+"""
+
+
+async def test_a_floating_ip_is_told_on_its_own_and_on_its_port(site: Site) -> None:
+    cloud = site.clouds.cloud(openstack_vim(site.lab.auth_url))
+    stack = await cloud.stacks.create(StackOrder("fip", FLOATING, {}, {}, ("t",), 60))
+    made = await cloud.stacks.settle(stack, until=MADE, within_s=10)
+    assert made is not None
+    assert made.state is StackState.READY, made.reason
+    ports = {p.name: p for p in stack_resources(made, await cloud.stacks.contents(made), {}).ports}
+    assert ports["cp"].floating_address == ports["cp_floating_ip"].floating_address is not None
+    assert ports["cp_floating_ip"].addresses == ()
+
+
+async def test_a_package_without_heat_templates_is_made_of_its_topology(site: Site, tmp_path: Path) -> None:
+    site.packages.root = Path(copytree(PACKAGE, tmp_path / "package", ignore=lambda *_: {"BaseHOT"}))
+    facts = await site.create()
+    assert [server.vdu_id for server in facts.servers] == ["masterNode", "workerNode", "workerNode"]
+    assert {port.name for port in facts.ports} == {"masterNode_CP1", "workerNode_CP1-0", "workerNode_CP1-1"}
+    with pytest.raises(BaseHotMissing, match="BaseHOT/simple"):
+        await site.create(
+            tag="t-2", stack_name="vnf-2", user_data=UserData(path="UserData/cluster_v1.py", class_name="C")
+        )

@@ -94,7 +94,7 @@ def namespaces(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def run(tmp_path: Path, namespaces: bool) -> Run:
     """Run a body of ``instantiate`` under v1's or v2's signature, or a whole file."""
-    root = copytree(PACKAGE, tmp_path / "package")
+    root = Path(copytree(PACKAGE, tmp_path / "package"))
 
     async def run(
         body: str = "", *, head: str = V1, source: str = "", name: str = "Code", timeout_s: float = 20, **given: Any
@@ -114,9 +114,10 @@ def run(tmp_path: Path, namespaces: bool) -> Run:
             "image_by_vdu": {"masterNode": "image-1"},
             "secrets": frozenset({"s3cret"}),
         }
+        assert flavour.hot is not None
         process = UserDataProcess(Limits(timeout_s=timeout_s, memory_mib=256, namespaces=namespaces))
         user_data = UserData(path="UserData/code.py", class_name=name)
-        return await process.instantiate(user_data, flavour, UserDataInput(**{**facts, **given}))
+        return await process.instantiate(user_data, root, flavour.hot, UserDataInput(**{**facts, **given}))
 
     return run
 
@@ -141,7 +142,7 @@ async def test_a_v1_class_with_the_usual_six_functions(run: Run) -> None:
         },
         "volume_size": 5,
     }
-    assert heat.template is None
+    assert heat.template == (PACKAGE / "BaseHOT/simple/cluster.yaml").read_text()
 
 
 async def test_the_other_v1_functions(run: Run) -> None:
@@ -237,7 +238,6 @@ async def test_a_v2_class_with_the_helper_functions(run: Run) -> None:
     }
     assert isinstance(heat.template, str)
     assert "worker_instance" in yaml.safe_load(heat.template)["resources"]
-    assert heat.files is not None
     assert list(heat.files) == ["worker.yaml"]
 
 
@@ -420,9 +420,10 @@ async def test_a_syntax_error_is_told(run: Run) -> None:
 @pytest.mark.parametrize("path", ["../outside.py", "/etc/passwd", "UserData/absent.py"])
 async def test_a_path_outside_the_package_is_refused_unread(path: str) -> None:
     flavour = await CachedFlavours(FolderPackages()).flavour(PackageRef(package_id="p", vnfd_id="v"), "simple")
+    assert flavour.hot is not None
     given = UserDataInput("v1", REQUEST, {}, {}, {}, {}, {})
     with pytest.raises(Unprocessable, match="lcm-operation-user-data"):
-        await UserDataProcess(Limits()).instantiate(UserData(path=path, class_name="Code"), flavour, given)
+        await UserDataProcess(Limits()).instantiate(UserData(path=path, class_name="Code"), PACKAGE, flavour.hot, given)
 
 
 async def test_a_cancelled_run_leaves_no_process(run: Run) -> None:

@@ -11,7 +11,6 @@ from kubevnfm_clients.ports import Packages
 from kubevnfm_csar import FolderFiles, flavour_template, read_base_hot, read_vnfd
 from kubevnfm_events import PackageRef
 
-from kubevnfm_infra_openstack.domain.errors import BaseHotMissing
 from kubevnfm_infra_openstack.domain.ports import PackageFlavour
 
 _KEPT = 64
@@ -44,7 +43,4 @@ class CachedFlavours:
 def _read(folder: Path, flavour_id: str) -> PackageFlavour:
     files = FolderFiles(folder)
     vnfd = read_vnfd(files).flavour(flavour_id)
-    hot = read_base_hot(files, flavour_id)
-    if hot is None:
-        raise BaseHotMissing(flavour_id, "the package has no Heat template for this flavour")
-    return PackageFlavour(folder, hot, vnfd, flavour_template(files, flavour_id))
+    return PackageFlavour(folder, read_base_hot(files, flavour_id), vnfd, flavour_template(files, flavour_id))

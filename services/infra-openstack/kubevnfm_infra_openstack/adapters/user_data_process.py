@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from kubevnfm_csar import inside
+from kubevnfm_csar import BaseHot, inside
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import MASK
 
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
-from kubevnfm_infra_openstack.domain.ports import HeatInput, PackageFlavour, UserDataInput
+from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
 
 log = structlog.get_logger()
 
@@ -58,10 +58,10 @@ class UserDataProcess:
         self._limits = limits
         self._places = asyncio.Semaphore(limits.parallel)
 
-    async def instantiate(self, user_data: UserData, flavour: PackageFlavour, given: UserDataInput) -> HeatInput:
+    async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
         """See UserDataPort."""
         file = inside(user_data.path.removeprefix("./"))
-        if file is None or not (flavour.folder / file).is_file():
+        if file is None or not (folder / file).is_file():
             raise Unprocessable(
                 "additionalParams.lcm-operation-user-data", f"{user_data.path}: the package has no such file"
             )
@@ -69,7 +69,7 @@ class UserDataProcess:
             "file": file,
             "class": user_data.class_name,
             "api_version": given.api_version,
-            "base_hot": flavour.hot.user_data_form(),
+            "base_hot": hot.user_data_form(),
             "vnfd": given.service_template,
             "images": given.image_by_vdu,
             "request": given.request,
@@ -78,11 +78,13 @@ class UserDataProcess:
             "grant": given.grant,
         }
         async with self._places:
-            answer = await self._run(json.dumps(document).encode(), flavour.folder, file, given.secrets)
+            answer = await self._run(json.dumps(document).encode(), folder, file, given.secrets)
         result = answer["result"]
         if answer["style"] == "v1":
-            return HeatInput(parameters=result)
-        return HeatInput(result["parameters"], result.get("template"), result.get("files"))
+            return HeatInput(result, hot.top_text, hot.file_texts)
+        return HeatInput(
+            result["parameters"], result.get("template", hot.top_text), result.get("files", hot.file_texts)
+        )
 
     async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> Mapping[str, Any]:
         with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:

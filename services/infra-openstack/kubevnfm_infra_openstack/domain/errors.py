@@ -94,7 +94,7 @@ class StackNotDeleted(VnfmError):
 
 
 class BaseHotMissing(Unprocessable):
-    """The package has no (or no single) top template for the flavour."""
+    """User data is to fill a Heat template that the package does not have."""
 
     code = "base-hot-missing"
     title = CREATION

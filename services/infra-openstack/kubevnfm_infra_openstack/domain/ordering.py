@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import structlog
-from kubevnfm_csar import Flavour, SoftwareImage
+from kubevnfm_csar import BaseHot, Flavour, SoftwareImage
 from kubevnfm_csar.documents import parse_yaml
 from kubevnfm_events.infra import CreateResources
 from kubevnfm_kit.errors import NotFound
@@ -17,6 +17,7 @@ from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links
+from kubevnfm_infra_openstack.domain.errors import BaseHotMissing
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
 from kubevnfm_infra_openstack.domain.ports import (
@@ -27,6 +28,7 @@ from kubevnfm_infra_openstack.domain.ports import (
     UserDataPort,
 )
 from kubevnfm_infra_openstack.domain.stack import StackOrder
+from kubevnfm_infra_openstack.domain.topology import template_of
 from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
 
 log = structlog.get_logger()
@@ -49,12 +51,12 @@ class StackOrders:
         request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
         images = await self._ensure_images(command, cloud, flavour.vnfd, granted_images(grant))
         given = Granted(request, grant, in_clear(command.grant_request, self.ring), images)
-        heat = await self._heat_input(command, flavour, given)
+        heat = await self._heat_input(command, flavour, given, cloud)
         await self._check_quota(cloud, flavour, heat)
         return StackOrder(
             name=command.stack_name,
-            template=heat.template if heat.template is not None else flavour.hot.top_text,
-            files=heat.files if heat.files is not None else flavour.hot.file_texts,
+            template=heat.template,
+            files=heat.files,
             parameters=heat.parameters,
             tags=tags,
             timeout_s=command.timeout_s,
@@ -66,17 +68,23 @@ class StackOrders:
             return ()
         return tuple(sorted((await cloud.images.tagged(tag)).values()))
 
-    async def _heat_input(self, command: CreateResources, flavour: PackageFlavour, given: Granted) -> HeatInput:
+    async def _heat_input(
+        self, command: CreateResources, flavour: PackageFlavour, given: Granted, cloud: Cloud
+    ) -> HeatInput:
+        hot = flavour.hot
+        if hot is None and command.user_data is None:
+            return HeatInput({}, template_of(flavour.vnfd, given, await cloud.capacity.flavors()), {})
+        if hot is None:
+            raise BaseHotMissing(command.flavour_id, "the package has no Heat template for the user data to fill")
         if command.user_data is None:
-            template = flavour.hot.top.body
-            parameters = heat_parameters(template, flavour.vnfd, given)
-            return HeatInput(parameters, with_managed_links(template, given))
+            parameters = heat_parameters(hot.top.body, flavour.vnfd, given)
+            return HeatInput(parameters, with_managed_links(hot.top.body, given) or hot.top_text, hot.file_texts)
         secrets = clear_texts((command.request, command.instance, command.grant), self.ring)
         given_to_class = user_data_input(command, flavour, given, in_clear(command.instance, self.ring), secrets)
-        return await self.user_data.instantiate(command.user_data, flavour, given_to_class)
+        return await self.user_data.instantiate(command.user_data, flavour.folder, hot, given_to_class)
 
     async def _check_quota(self, cloud: Cloud, flavour: PackageFlavour, heat: HeatInput) -> None:
-        template, nested = await _templates(flavour, heat)
+        template, nested = await _templates(flavour.hot, heat)
         demand = quota.demand_of(template, nested, heat.parameters, await cloud.capacity.flavors())
         quota.check(demand, await cloud.capacity.free(tuple(demand)))
 
@@ -110,20 +118,14 @@ class StackOrders:
         return None
 
 
-async def _templates(
-    flavour: PackageFlavour, heat: HeatInput
-) -> tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]:
-    """Return the top template and the nested ones, parsed; those of user data are parsed in a thread."""
-    template: Mapping[str, Any] = flavour.hot.top.body
-    if isinstance(heat.template, str):
-        template = await asyncio.to_thread(parse_yaml, heat.template, name="template of the user data")
-    elif heat.template is not None:
-        template = heat.template
-    if heat.files is None:
-        return template, {name: one.body for name, one in flavour.hot.nested.items()}
-    nested = {
-        name: await asyncio.to_thread(parse_yaml, text, name=name)
-        for name, text in heat.files.items()
-        if name.endswith((".yaml", ".yml"))
-    }
-    return template, nested
+async def _templates(hot: BaseHot | None, heat: HeatInput) -> tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]:
+    """Return the top template and the nested ones, parsed; those that are not the package's, in a thread."""
+    known = {one.text: one.body for one in (hot.top, *hot.nested.values())} if hot is not None else {}
+
+    async def parsed(text: str, name: str) -> Mapping[str, Any]:
+        return known[text] if text in known else await asyncio.to_thread(parse_yaml, text, name=name)
+
+    template = heat.template
+    top = await parsed(template, "template of the user data") if isinstance(template, str) else template
+    nested = {n: await parsed(text, n) for n, text in heat.files.items() if n.endswith((".yaml", ".yml"))}
+    return top, nested

@@ -108,7 +108,8 @@ class PackageFlavour:
 
     folder: Path
     """The package's files without its images, read-only."""
-    hot: BaseHot
+    hot: BaseHot | None
+    """None: the package has no Heat template for the flavour; its topology is made into one."""
     vnfd: Flavour
     service_template: Mapping[str, Any]
     """The flavour's service template as plain data."""
@@ -120,7 +121,7 @@ class PackageFlavours(Protocol):
     async def flavour(self, package: PackageRef, flavour_id: str) -> PackageFlavour:
         """Return what the package says about the flavour.
 
-        Raises BaseHotMissing, UnknownFlavour, PackageRefused, NotFound, OutsideUnavailable.
+        Raises UnknownFlavour, PackageRefused, NotFound, OutsideUnavailable.
         """
         ...
 
@@ -149,16 +150,21 @@ class UserDataInput:
 
 @dataclass(frozen=True)
 class HeatInput:
-    """What user data answers: parameters, and templates where they differ from the package's."""
+    """What Heat is to be given for a VNF."""
 
     parameters: Mapping[str, Any]
-    template: str | Mapping[str, Any] | None = None
-    files: Mapping[str, str] | None = None
+    template: str | Mapping[str, Any]
+    """The top HOT: text as the package or its user data has it, or what was made of it."""
+    files: Mapping[str, str]
+    """Text of the nested templates by file name."""
 
 
 class UserDataPort(Protocol):
     """Runs foreign code apart from the service."""
 
-    async def instantiate(self, user_data: UserData, flavour: PackageFlavour, given: UserDataInput) -> HeatInput:
-        """Call the class's ``instantiate``. Raises UserDataFailed, UserDataTimedOut."""
+    async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
+        """Call the class's ``instantiate``; templates that it does not answer are the package's.
+
+        Raises UserDataFailed, UserDataTimedOut, and Unprocessable when the package has no such file.
+        """
         ...

@@ -1,0 +1,137 @@
+"""Makes a Heat template of a VNFD's own topology (SOL001), for packages that bring none (sequences.md 1.9, A1t).
+
+VDUs become servers with a port for each of their connection points, internal virtual links networks with a subnet, block
+storages volumes. Several instances of a VDU are clones, ``<vdu>-<index>``, and so are their ports and volumes. A router
+or load balancer cannot be told in SOL001: such VNFs bring a Base HOT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_csar import Cp, Flavour, Vdu
+from kubevnfm_kit.errors import Unprocessable
+
+from kubevnfm_infra_openstack.domain import quota
+from kubevnfm_infra_openstack.domain.grant import (
+    Granted,
+    capacity_of,
+    fixed_ips,
+    flavor_of,
+    image_of,
+    managed_links,
+    network_of,
+    zone_of,
+)
+from kubevnfm_infra_openstack.domain.hot import NETWORK, PORT, SERVER, SUBNET, VOLUME
+
+_VERSION: Final = "2018-08-31"
+_MIB: Final = 1024 * 1024
+_GIB: Final = 1024 * _MIB
+
+_Resources = dict[str, dict[str, Any]]
+
+
+def template_of(vnfd: Flavour, given: Granted, flavors: Mapping[str, quota.Flavor]) -> Mapping[str, Any]:
+    """Return the template, complete: it has no parameters. ``flavors`` are Nova's, by id and by name.
+
+    Raises Unprocessable when a VDU names no flavor and none is large enough, or a connection point has no network.
+    """
+    resources: _Resources = {}
+    managed = managed_links(given)
+    for name, link in vnfd.virtual_links.items():
+        if name not in managed:
+            resources[name] = {"type": NETWORK}
+            resources[f"{name}_subnet"] = _subnet(name, link.cidr, link.ip_version, dhcp=link.dhcp_enabled)
+    for vdu in vnfd.vdus.values():
+        count = capacity_of(vdu.vdu_id, vnfd, given) or 0
+        for index in range(count):
+            _add_server(resources, vdu, f"-{index}" if count > 1 else "", vnfd, given, flavors)
+    return {"heat_template_version": _VERSION, "resources": resources}
+
+
+def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: bool | None) -> dict[str, Any]:
+    version = 6 if (ip_version or "").lower() == "ipv6" else 4
+    return {
+        "type": SUBNET,
+        "properties": {
+            "network": {"get_resource": network},
+            "cidr": cidr or ("fd00:10::/64" if version == 6 else "10.10.0.0/24"),
+            "ip_version": version,
+            "enable_dhcp": dhcp is not False,
+        },
+    }
+
+
+def _add_server(
+    resources: _Resources, vdu: Vdu, suffix: str, vnfd: Flavour, given: Granted, flavors: Mapping[str, quota.Flavor]
+) -> None:
+    cps = [cp for cp in vnfd.cps.values() if cp.kind == "vdu" and cp.vdu_id == vdu.vdu_id]
+    for cp in cps:
+        resources[cp.cp_id + suffix] = _port(cp, vnfd, given)
+    ports = sorted(cps, key=lambda cp: (cp.order is None, cp.order, cp.cp_id))  # SOL001: order of the NICs
+    volumes = _volumes(resources, vdu, suffix, vnfd, given)
+    properties: dict[str, Any] = {
+        "name": vdu.name or vdu.vdu_id,
+        "flavor": flavor_of(vdu.vdu_id, vnfd, given) or _fitting(vdu, flavors),
+        "networks": [{"port": {"get_resource": cp.cp_id + suffix}} for cp in ports],
+    }
+    image, zone = image_of(vdu.vdu_id, vnfd, given), zone_of(vdu.vdu_id, vnfd, given)
+    if image:
+        properties["image"] = image
+    if zone:
+        properties["availability_zone"] = zone
+    if volumes:
+        properties["block_device_mapping_v2"] = volumes
+    resources[vdu.vdu_id + suffix] = {"type": SERVER, "properties": properties}
+
+
+def _port(cp: Cp, vnfd: Flavour, given: Granted) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    link = cp.virtual_link
+    if link is not None and link in vnfd.virtual_links:
+        managed = managed_links(given).get(link)
+        properties["network"] = managed or {"get_resource": link}
+    else:
+        properties["network"] = network_of(cp.cp_id, vnfd, given)
+        if properties["network"] is None:
+            raise Unprocessable("extVirtualLinks", f"connection point {cp.cp_id}: a virtual link expected for it")
+    addresses = fixed_ips(cp.cp_id, vnfd, given)
+    if addresses:
+        properties["fixed_ips"] = list(addresses)
+    if cp.vnic_type != "normal":
+        properties["binding:vnic_type"] = cp.vnic_type
+    resource: dict[str, Any] = {"type": PORT, "properties": properties}
+    if isinstance(properties["network"], Mapping):
+        resource["depends_on"] = f"{link}_subnet"  # else the port may be made while its network has no address to give
+    return resource
+
+
+def _volumes(resources: _Resources, vdu: Vdu, suffix: str, vnfd: Flavour, given: Granted) -> list[dict[str, Any]]:
+    mappings: list[dict[str, Any]] = []
+    for storage in (vnfd.storages[name] for name in vdu.storages if name in vnfd.storages):
+        if storage.kind != "block":
+            continue
+        properties: dict[str, Any] = {"size": max(1, -(-storage.size_bytes // _GIB))}
+        image = image_of(storage.storage_id, vnfd, given)
+        if image:
+            properties["image"] = image
+        resources[storage.storage_id + suffix] = {"type": VOLUME, "properties": properties}
+        boots = bool(image) and vdu.image is None
+        mappings.append({"volume_id": {"get_resource": storage.storage_id + suffix}, "boot_index": 0 if boots else -1})
+    return mappings
+
+
+def _fitting(vdu: Vdu, flavors: Mapping[str, quota.Flavor]) -> str:
+    """Return the smallest flavor that holds the VDU's virtual_compute; making flavors takes an administrator."""
+    ram_mib = -(-vdu.compute.memory_bytes // _MIB)
+    fitting = [
+        (flavor.vcpus, flavor.ram_mib, name)
+        for name, flavor in flavors.items()
+        if flavor.vcpus >= vdu.compute.vcpus and flavor.ram_mib >= ram_mib
+    ]
+    if not fitting:
+        wanted = f"{vdu.compute.vcpus} vCPUs and {ram_mib} MiB"
+        raise Unprocessable("flavourId", f"VDU {vdu.vdu_id}: the VIM has no flavor with {wanted}")
+    return min(fitting)[2]
