@@ -1,0 +1,201 @@
+"""Writes the contract for other languages: a JSON Schema for each message, and one AsyncAPI 3.0 document.
+
+``python -m kubevnfm_events.schema`` writes ``schemas/``; ``--release 0.2.0`` also keeps a copy in ``released/0.2.0/``,
+against which later versions are held (`compatibility`). What is written depends on the models alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic.json_schema import models_json_schema
+
+from kubevnfm_events.base import MESSAGES, Command, Event, Message
+
+ROOT: Final = Path(__file__).parent.parent
+SCHEMAS: Final = ROOT / "schemas"
+RELEASED: Final = ROOT / "released"
+ASYNCAPI: Final = "asyncapi.json"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_CONTENT_TYPE: Final = "application/cloudevents+json"
+
+_CLOUD_EVENT: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "title": "CloudEvent",
+    "description": "CloudEvents 1.0, structured JSON mode, with the extension attributes of kubevnfm.",
+    "required": ["specversion", "id", "source", "type", "data"],
+    "properties": {
+        "specversion": {"type": "string", "const": "1.0"},
+        "id": {"type": "string", "minLength": 1, "description": "The same id is the same message, told again."},
+        "source": {"type": "string", "minLength": 1, "description": "/kubevnfm/<service>"},
+        "type": {"type": "string", "description": "kubevnfm.<domain>.<thing>.<what>.v1"},
+        "subject": {"type": "string", "description": "The VNF instance, or what else the message is about."},
+        "time": {"type": "string", "format": "date-time"},
+        "datacontenttype": {"type": "string", "const": "application/json"},
+        "operationid": {"type": "string", "description": "The VNF LCM operation occurrence."},
+        "stepid": {"type": "string", "description": "The step of the operation."},
+        "attempt": {"type": "integer", "minimum": 1, "description": "Counts the tries of the step."},
+        "causationid": {"type": "string", "description": "The id of the message that this one follows from."},
+        "traceparent": {"type": "string", "description": "W3C Trace Context."},
+        "deadline": {"type": "string", "format": "date-time", "description": "Commands: when the step has failed."},
+        "data": {"type": "object"},
+    },
+}
+
+
+def messages() -> Sequence[type[Message]]:
+    """Return the classes of the contract, by type."""
+    # A test's own messages are registered too, when they live in the same process.
+    return [
+        MESSAGES[name] for name in sorted(MESSAGES) if MESSAGES[name].__module__.partition(".")[0] == "kubevnfm_events"
+    ]
+
+
+def message_schema(message: type[Message]) -> dict[str, Any]:
+    """Return the JSON Schema of what an envelope of the message carries as ``data``."""
+    schema = message.model_json_schema(mode="validation")
+    return {"$schema": _DIALECT, "$id": f"urn:kubevnfm:{message.type}", **schema}
+
+
+def asyncapi() -> dict[str, Any]:
+    """Return the AsyncAPI 3.0 document: two exchanges as channels, who receives what as operations."""
+    commands = [message for message in messages() if issubclass(message, Command)]
+    events = [message for message in messages() if issubclass(message, Event)]
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "kubevnfm events",
+            "version": version("kubevnfm-events"),
+            "description": "Commands and events of an ETSI NFV VNF manager for Kubernetes. Other systems bind queues "
+            "of their own to the exchange kubevnfm.events; commands are between kubevnfm's services.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": _CONTENT_TYPE,
+        "channels": {
+            "events": {
+                "address": "{routingKey}",
+                "title": "What is true now",
+                "description": "Topic exchange kubevnfm.events; the routing key is the type without prefix and version.",
+                "parameters": {"routingKey": {"enum": [event.routing_key() for event in events]}},
+                "messages": _references(events),
+                "bindings": _exchange("kubevnfm.events", "topic"),
+            },
+            "commands": {
+                "address": "{service}",
+                "title": "What is asked of one service",
+                "description": "Direct exchange kubevnfm.commands; the routing key is the service's name. "
+                "Each command is answered by one event with the same operationid, stepid and attempt.",
+                "parameters": {"service": {"enum": sorted({command.service for command in commands})}},
+                "messages": _references(commands),
+                "bindings": _exchange("kubevnfm.commands", "direct"),
+            },
+        },
+        "operations": {
+            "publishEvents": {
+                "action": "send",
+                "channel": {"$ref": "#/channels/events"},
+                "summary": "Every service tells what became true.",
+                "messages": _of_channel("events", events),
+            },
+            **{
+                _operation(service): {
+                    "action": "receive",
+                    "channel": {"$ref": "#/channels/commands"},
+                    "summary": f"{service} does what it is asked.",
+                    "messages": _of_channel("commands", [one for one in commands if one.service == service]),
+                }
+                for service in sorted({command.service for command in commands})
+            },
+        },
+        "components": {
+            "messages": {message.__name__: _message(message) for message in messages()},
+            "schemas": {"CloudEvent": dict(_CLOUD_EVENT), **_schemas()},
+        },
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    _, definitions = models_json_schema(
+        [(message, "validation") for message in messages()], ref_template="#/components/schemas/{model}"
+    )
+    schemas: dict[str, Any] = definitions["$defs"]
+    return dict(sorted(schemas.items()))
+
+
+def _message(message: type[Message]) -> dict[str, Any]:
+    return {
+        "name": message.type,
+        "title": message.__name__,
+        "summary": (message.__doc__ or "").strip().partition("\n")[0],
+        "contentType": _CONTENT_TYPE,
+        "payload": {
+            "allOf": [
+                {"$ref": "#/components/schemas/CloudEvent"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "type": {"const": message.type},
+                        "data": {"$ref": f"#/components/schemas/{message.__name__}"},
+                    },
+                },
+            ]
+        },
+    }
+
+
+def _references(among: Sequence[type[Message]]) -> dict[str, Any]:
+    return {message.__name__: {"$ref": f"#/components/messages/{message.__name__}"} for message in among}
+
+
+def _of_channel(channel: str, among: Sequence[type[Message]]) -> list[dict[str, str]]:
+    return [{"$ref": f"#/channels/{channel}/messages/{message.__name__}"} for message in among]
+
+
+def _exchange(name: str, kind: str) -> dict[str, Any]:
+    exchange = {"name": name, "type": kind, "durable": True, "autoDelete": False}
+    return {"amqp": {"is": "routingKey", "exchange": exchange, "bindingVersion": "0.3.0"}}
+
+
+def _operation(service: str) -> str:
+    first, *rest = service.split("-")
+    return "receiveBy" + first.capitalize() + "".join(word.capitalize() for word in rest)
+
+
+def files() -> dict[str, str]:
+    """Return every file of ``schemas/`` with its text, by name."""
+    written = {f"{message.type}.json": _text(message_schema(message)) for message in messages()}
+    return {**written, ASYNCAPI: _text(asyncapi())}
+
+
+def write(folder: Path) -> None:
+    """Make the folder's JSON files what ``files`` says, and remove those of messages that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = files()
+    for stale in folder.glob("*.json"):
+        if stale.name not in wanted:
+            stale.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write the schemas."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--release", metavar="VERSION", help="also keep a copy as those of this release")
+    arguments = parser.parse_args()
+    write(SCHEMAS)
+    if arguments.release:
+        write(RELEASED / arguments.release)
+
+
+if __name__ == "__main__":
+    main()
