@@ -1,0 +1,79 @@
+"""What the tests across services share: one lab, one installation in each wiring, kept for the whole session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from installations import Installation, SingleInstallation, SixInstallation
+from lab_process import LabControl, LabProcess
+from servers.ferretdb import FerretServer, ferretdb
+from servers.rabbitmq import RabbitServer, rabbitmq
+from user import User
+
+__all__ = ["ferretdb", "rabbitmq"]
+
+
+@pytest.fixture(scope="session")
+def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
+    """A lab in which nothing takes time, the same for all tests of the session."""
+    lab = LabProcess(tmp_path_factory.mktemp("lab"))
+    try:
+        lab.start()
+        yield lab
+    finally:
+        lab.stop()
+
+
+@pytest.fixture
+async def lab(lab_process: LabProcess) -> AsyncIterator[LabControl]:
+    """The lab's controls; a test's faults go with the test."""
+    async with LabControl(lab_process.control_url) as control:
+        yield control
+
+
+@pytest.fixture(scope="session")
+def single(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """kubevnfm in one process, on SQLite."""
+    yield from _running(SingleInstallation(tmp_path_factory.mktemp("single"), lab_process))
+
+
+@pytest.fixture(scope="session")
+def six(
+    lab_process: LabProcess,
+    rabbitmq: RabbitServer,
+    ferretdb: FerretServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Installation]:
+    """kubevnfm in six processes, on RabbitMQ and FerretDB."""
+    yield from _running(SixInstallation(tmp_path_factory.mktemp("six"), lab_process, rabbitmq, ferretdb))
+
+
+def _running(installation: Installation) -> Iterator[Installation]:
+    try:
+        installation.start()
+        yield installation
+    finally:
+        installation.stop()
+
+
+@pytest.fixture(params=["single", "six"])
+def installation(request: pytest.FixtureRequest) -> Installation:
+    """kubevnfm, in each of its wirings."""
+    found: Installation = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+async def user(installation: Installation) -> AsyncIterator[User]:
+    """Somebody who speaks v2, with the lab as default VIM."""
+    async with User(installation) as somebody:
+        await somebody.register_lab()
+        yield somebody
+
+
+@pytest.fixture
+async def v1(installation: Installation, user: User) -> AsyncIterator[User]:
+    """The same for v1."""
+    async with User(installation, "v1") as somebody:
+        yield somebody

@@ -1,0 +1,135 @@
+"""The lab as a process of its own, and its control interface as tests use it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from patience import until
+from processes import Process
+
+_START_TIMEOUT_S = 60.0
+
+
+class LabProcess:
+    """A running lab, with the endpoints that it told."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._ready_file = folder / "lab.json"
+        command = [sys.executable, "-m", "kubevnfm_lab", "--ready-file", str(self._ready_file), *arguments]
+        self.process = Process("lab", command, log=folder / "lab.log", environment={})
+        self.endpoints: dict[str, Any] = {}
+
+    @property
+    def ssh_port(self) -> int:
+        return int(self.endpoints["ssh_port"])
+
+    @property
+    def control_url(self) -> str:
+        return str(self.endpoints["control_url"])
+
+    def start(self) -> None:
+        """Return when it is ready."""
+        self.process.start()
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._ready_file.exists():
+            self.process.check()
+            assert time.monotonic() < deadline, f"the lab is not ready:\n{self.process.tail()}"
+            time.sleep(0.02)
+        self.endpoints = json.loads(self._ready_file.read_text())
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def vim(self, **changes: Any) -> dict[str, Any]:
+        """Return the body that registers its OpenStack as a VIM."""
+        return {
+            "name": "lab",
+            "type": "openstack",
+            "is_default": True,
+            "auth_url": self.endpoints["auth_url"],
+            "vim_project": {"name": self.endpoints["project"], "project_domain_name": self.endpoints["domain"]},
+            "auth_cred": {
+                "username": self.endpoints["username"],
+                "password": self.endpoints["password"],
+                "user_domain_name": self.endpoints["domain"],
+                "cert_verify": "False",
+            },
+            **changes,
+        }
+
+
+class LabControl:
+    """The lab's control interface. An async context manager; leaving it takes all faults out."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._session is not None
+        try:
+            await self._call("DELETE", "/faults")
+        finally:
+            await self._session.close()
+
+    async def inventory(self) -> dict[str, list[dict[str, Any]]]:
+        """Return everything that exists in the lab, by kind; kinds without anything are left out."""
+        found: dict[str, list[dict[str, Any]]] = await self._call("GET", "/inventory")
+        return {kind: things for kind, things in found.items() if things}
+
+    async def calls(self, part: str, verb: str) -> dict[str, int]:
+        """Return how often a verb was called, by node ("" where there is none). Both are exact names."""
+        made = await self._call("GET", "/calls")
+        return {call["node"]: call["count"] for call in made if call["part"] == part and call["verb"] == verb}
+
+    async def forget_calls(self) -> None:
+        """Count from nought again."""
+        await self._call("DELETE", "/calls")
+
+    async def called(self, part: str, verb: str, *, times: int = 1, timeout_s: float = 30.0) -> None:
+        """Return when the verb was called so often, on whatever nodes, since the last `forget_calls`."""
+
+        async def often_enough() -> bool | None:
+            return sum((await self.calls(part, verb)).values()) >= times or None
+
+        await until(often_enough, timeout_s=timeout_s)
+
+    @asynccontextmanager
+    async def fault(self, part: str, verb: str, **rule: Any) -> AsyncIterator[None]:
+        """Have a fault within the block; ``fail`` unless ``effect`` says otherwise. See kubevnfm_lab.faults.Fault."""
+        made = await self._call("POST", "/faults", {"part": part, "verb": verb, **rule})
+        try:
+            yield
+        finally:
+            await self._call("DELETE", f"/faults/{made['fault_id']}")
+
+    @asynccontextmanager
+    async def quota(self, **limits: int) -> AsyncIterator[None]:
+        """Have other limits within the block."""
+        before = await self._call("GET", "/quotas")
+        await self._call("PUT", "/quotas", limits)
+        try:
+            yield
+        finally:
+            await self._call("PUT", "/quotas", {name: before[name] for name in limits})
+
+    async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        assert self._session is not None
+        async with self._session.request(method, f"{self._url}{path}", json=body) as response:
+            text = await response.text()
+            assert response.status < 400, f"lab: {method} {path}: {response.status} {text}"
+            return json.loads(text) if text else None

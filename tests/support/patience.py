@@ -1,0 +1,20 @@
+"""Waiting, from outside, for what nobody tells."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+_PAUSE_S: Final = 0.05
+
+T = TypeVar("T")
+
+
+async def until(found: Callable[[], Awaitable[T | None]], *, timeout_s: float = 60.0) -> T:
+    """Await ``found()`` again and again; return its first answer that is not None. Raises TimeoutError."""
+    async with asyncio.timeout(timeout_s):
+        # Nobody tells a user over HTTP, so there is no event to wait for: we ask, as a person's script would.
+        while (answer := await found()) is None:  # noqa: ASYNC110
+            await asyncio.sleep(_PAUSE_S)
+        return answer

@@ -1,0 +1,236 @@
+"""kubevnfm as its user sees it: HTTP to the gateway, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+import aiohttp
+from installations import Installation
+from patience import until
+from processes import PROJECT
+
+ApiVersion = Literal["v1", "v2"]
+VERSION: Final[Mapping[ApiVersion, str]] = {"v1": "1.3.0", "v2": "2.0.0"}
+RESTING: Final = frozenset({"COMPLETED", "FAILED_TEMP", "FAILED", "ROLLED_BACK"})
+SAMPLES: Final = PROJECT / "deploy" / "samples"
+PACKED: Final = PROJECT / ".run" / "samples"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, whatever it was."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def detail(self) -> str:
+        """The sentence of a ProblemDetails."""
+        return str(self.json["detail"])
+
+    def must(self, status: int) -> Answer:
+        """Return itself when it has the status; raises AssertionError with its body when not."""
+        assert self.status == status, f"{status} expected, got {self.status}: {self.text[:2000]}"
+        return self
+
+
+class User:
+    """Calls of one API version. An async context manager."""
+
+    def __init__(self, installation: Installation, version: ApiVersion = "v2") -> None:
+        self.installation, self.version = installation, version
+        self.heard: list[str] = []
+        """Every answer's headers and body, for tests that search them."""
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=60, sock_connect=5)
+        self._session = aiohttp.ClientSession(timeout=timeout)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.close()
+
+    @property
+    def _open(self) -> aiohttp.ClientSession:
+        assert self._session is not None
+        return self._session
+
+    # --- any call -----------------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+    ) -> Answer:
+        """Send it with exactly these headers (aiohttp's own aside); never raises for a status."""
+        async with self._open.request(
+            method, f"{self.installation.url}{path}", json=body, data=data, headers=headers
+        ) as response:
+            text = (await response.read()).decode(errors="replace")
+            answer = Answer(response.status, dict(response.headers), text)
+        self.heard.append(f"{answer.headers} {answer.text}")
+        return answer
+
+    async def lcm(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Call below ``/vnflcm/<version>`` with the ``Version`` that belongs there."""
+        sent = {"Version": VERSION[self.version], **(headers or {})}
+        return await self.call(method, f"/vnflcm/{self.version}{path}", body, headers=sent)
+
+    # --- packages -----------------------------------------------------------------------------------------------------
+
+    async def upload(self, archive: Path | bytes) -> dict[str, Any]:
+        """Create a package, send its content, wait until that was checked; return it, ONBOARDED or ERROR."""
+        package = (await self.call("POST", "/vnfpkgm/v1/vnf_packages", {})).must(201).json
+        return await self.upload_into(package["id"], archive)
+
+    async def upload_into(self, package_id: str, archive: Path | bytes) -> dict[str, Any]:
+        """Send content for a package that exists; return it when it was checked."""
+        content = archive if isinstance(archive, bytes) else await asyncio.to_thread(archive.read_bytes)
+        path = f"/vnfpkgm/v1/vnf_packages/{package_id}"
+        sent = await self.call(
+            "PUT", f"{path}/package_content", data=content, headers={"Content-Type": "application/zip"}
+        )
+        sent.must(202)
+
+        async def checked() -> dict[str, Any] | None:
+            package: dict[str, Any] = (await self.call("GET", path)).must(200).json
+            return package if package["onboardingState"] in {"ONBOARDED", "ERROR"} else None
+
+        return await until(checked)
+
+    async def sample(self, name: str) -> str:
+        """Return the VNFD id of a sample package, uploaded at the first call."""
+        known = self.installation.vnfd_id_by_sample
+        if name not in known:
+            package = await self.upload(PACKED / f"{name}.zip")
+            assert package["onboardingState"] == "ONBOARDED", package
+            known[name] = package["vnfdId"]
+        return known[name]
+
+    # --- VNF instances ------------------------------------------------------------------------------------------------
+
+    async def create(self, vnfd_id: str, **fields: Any) -> str:
+        """Create a VNF instance; return its id."""
+        made = (await self.lcm("POST", "/vnf_instances", {"vnfdId": vnfd_id, **fields})).must(201)
+        return str(made.json["id"])
+
+    async def instance(self, instance_id: str) -> dict[str, Any]:
+        """Return a VNF instance."""
+        shown: dict[str, Any] = (await self.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json
+        return shown
+
+    async def delete(self, instance_id: str) -> None:
+        """Delete a VNF instance."""
+        (await self.lcm("DELETE", f"/vnf_instances/{instance_id}")).must(204)
+
+    # --- operations ---------------------------------------------------------------------------------------------------
+
+    async def ask(self, instance_id: str, task: str, body: Mapping[str, Any]) -> Answer:
+        """Ask for an operation; return the answer, whatever it is."""
+        return await self.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)
+
+    async def start(self, instance_id: str, task: str, body: Mapping[str, Any]) -> str:
+        """Ask for an operation that must be accepted; return its occurrence's id."""
+        accepted = (await self.ask(instance_id, task, body)).must(202)
+        return accepted.headers["Location"].rsplit("/", 1)[-1]
+
+    async def rest(self, operation_id: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
+        """Wait until the operation rests; return our view of it. A gateway that is away meanwhile is waited for."""
+
+        async def rests() -> dict[str, Any] | None:
+            try:
+                answer = await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}")
+            except (aiohttp.ClientError, TimeoutError):
+                return None
+            view: dict[str, Any] | None = answer.json if answer.status == 200 else None
+            return view if view is not None and view["state"] in RESTING else None
+
+        return await until(rests, timeout_s=timeout_s)
+
+    async def do(
+        self, instance_id: str, task: str, body: Mapping[str, Any], *, timeout_s: float = 60.0
+    ) -> dict[str, Any]:
+        """Carry out an operation that must complete; return our view of it."""
+        view = await self.rest(await self.start(instance_id, task, body), timeout_s=timeout_s)
+        assert view["state"] == "COMPLETED", json.dumps(view.get("error", view), indent=1)
+        return view
+
+    async def act(self, operation_id: str, action: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
+        """Retry, roll back or fail an operation that is FAILED_TEMP; return our view of it when it rests again."""
+        (await self.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/{action}")).must(200 if action == "fail" else 202)
+        return await self.rest(operation_id, timeout_s=timeout_s)
+
+    async def occurrence(self, operation_id: str) -> dict[str, Any]:
+        """Return an operation as SOL003 shows it."""
+        shown: dict[str, Any] = (await self.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).must(200).json
+        return shown
+
+    async def log(self, operation_id: str) -> str:
+        """Return what the machines printed."""
+        return (await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}/log")).must(200).text
+
+    async def terminate(self, instance_id: str, *, forceful: bool = False) -> None:
+        """Terminate and delete a VNF instance."""
+        await self.do(instance_id, "terminate", GRACEFUL if not forceful else FORCEFUL)
+        await self.delete(instance_id)
+
+    # --- VIMs and events ----------------------------------------------------------------------------------------------
+
+    async def vims(self) -> dict[str, dict[str, Any]]:
+        """Return the registered VIMs by name."""
+        listed = (await self.call("GET", "/v1.0/vims")).must(200).json["vims"]
+        return {vim["name"]: vim for vim in listed}
+
+    async def register_lab(self) -> None:
+        """Make the lab's OpenStack the default VIM, if it is not yet."""
+        if "lab" not in await self.vims():
+            (await self.call("POST", "/v1.0/vims", {"vim": self.installation.lab.vim()})).must(201)
+
+    async def events(self, **query: str) -> AsyncIterator[dict[str, Any] | None]:
+        """Yield server-sent events as they come; None once when the stream is open."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
+        async with self._open.get(
+            f"{self.installation.url}/kubevnfm/v1/events", params=query, timeout=timeout
+        ) as response:
+            assert response.status == 200
+            async for raw in response.content:
+                line = raw.decode().rstrip("\n")
+                self.heard.append(line)
+                if line == ": connected":
+                    yield None
+                elif line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))
+
+
+GRACEFUL: Final = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
+FORCEFUL: Final = {"terminationType": "FORCEFUL"}
+
+
+def sample_body(sample: str, request: str) -> dict[str, Any]:
+    """Return a request's body as the samples have it."""
+    return dict(json.loads((SAMPLES / sample / "requests" / f"{request}.json").read_text()))
+
+
+def cluster_body(*, level: str = "smallest") -> dict[str, Any]:
+    """Return an instantiate request of the sample cluster; ``smallest`` is one master and one worker."""
+    return {**sample_body("cluster", "instantiate"), "instantiationLevelId": level}
