@@ -31,9 +31,13 @@ setup: .venv/.ready ## Makes the one environment that everything runs in
 servers: ## Installs the servers that tests use: RabbitMQ, FerretDB, OpenSSH, shellcheck
 	@tests/support/servers/install.sh
 
-lock: | $(UV) ## Writes requirements.lock anew from the members' pyproject files
+lock: | $(UV) ## Writes requirements.lock, and what each image installs, anew from the members' pyproject files
 	$(UV) lock -q --upgrade --python $(PYTHON)
 	$(UV) export -q --no-emit-workspace --no-emit-project --format requirements-txt --all-groups --no-header --no-annotate -o requirements.lock
+	@mkdir -p deploy/base/locks
+	@for name in $(notdir $(wildcard services/*)) lab; do \
+	    $(UV) export -q --frozen --package kubevnfm-$$name --no-dev --no-editable --format requirements-txt --no-header --no-annotate \
+	        -o deploy/base/locks/$$name.lock || exit 1; done
 
 samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
 	@mkdir -p .run/samples
@@ -49,10 +53,10 @@ lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clus
 	@$(BIN)/python -m kubevnfm_lab
 
 up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and a MongoDB-protocol server
-	@$(BIN)/python tests/support/six.py up
+	@$(BIN)/python tests/support/six_processes.py up
 
 down: .venv/.ready ## Ends what `make up` started
-	@$(BIN)/python tests/support/six.py down
+	@$(BIN)/python tests/support/six_processes.py down
 
 test: samples servers ## Runs every test
 	@$(PYTEST) $(MEMBERS:%=%/tests) tests
@@ -82,7 +86,7 @@ schemas: .venv/.ready ## Writes the JSON Schemas and the AsyncAPI document of th
 	$(BIN)/python -m kubevnfm_events.schema
 
 bench: samples servers ## Prints each figure of speed with its spread beside its goal
-	$(BIN)/python -m bench
+	$(BIN)/python tests/bench
 
 clean: ## Removes the environment, the tools and what was run
 	rm -rf .venv .tools .run

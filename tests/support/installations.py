@@ -13,7 +13,7 @@ from processes import Process, await_answer
 from servers.ferretdb import FerretServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
-from six import SERVICES, SixProcesses
+from six_processes import SERVICES, SixProcesses
 
 PAGE_SIZE: Final = 10
 """What a list answers at once: small, so that a test of paging needs few documents."""

@@ -1,6 +1,6 @@
 """The six services as processes of their own, on RabbitMQ and a MongoDB-protocol server: for tests and ``make up``.
 
-From the command line, ``python tests/support/six.py up|down|status``: keeps everything in ``.run/six``, the servers'
+From the command line, ``python tests/support/six_processes.py up|down|status``: keeps everything in ``.run/six``, the servers'
 data too, so that a second ``up`` goes on where ``down`` ended.
 """
 
