@@ -73,7 +73,7 @@ async def run(samples: Path, node_seconds: float) -> None:
 async def _main_job(client: GatewayClient, endpoints: dict[str, Any], samples: Path) -> None:
     requests = Path(__file__).parents[2] / "samples"
     say("\n1. Register the OpenStack as the default VIM")
-    vim, _ = await client.call("POST", "/v1.0/vims", {"vim": _openstack(endpoints)})
+    vim, _ = await client.call("POST", "/v1.0/vims", {"vim": openstack_vim(endpoints)})
     say(f"   VIM {vim['vim']['name']} is {vim['vim']['status']}")
 
     say("\n2. Upload the VNF packages")
@@ -123,7 +123,7 @@ async def _must_be_empty(endpoints: dict[str, Any]) -> None:
         raise DemoFailed(f"the cloud is not empty: {kinds}")
 
 
-def _openstack(endpoints: dict[str, Any]) -> dict[str, Any]:
+def openstack_vim(endpoints: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": "lab",
         "type": "openstack",

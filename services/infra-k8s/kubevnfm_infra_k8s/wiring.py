@@ -69,4 +69,5 @@ async def infra_k8s(
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
         async with worker:
+            await worker.start()
             yield worker

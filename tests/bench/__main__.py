@@ -1,0 +1,221 @@
+"""``make bench``: prints each figure with its spread beside its goal (two cores; the lab in a process of its own).
+
+    python tests/bench [--wiring single|six|both] [--instances 50000] [--install-seconds 15]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubevnfm.client import GatewayClient
+from kubevnfm.demo import lab, openstack_vim
+from kubevnfm_csar.pack import pack
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+
+from crowd import crowd  # noqa: E402
+from figures import Figure, say  # noqa: E402
+from load import INSTANCES, SAMPLES, Load, body, rate  # noqa: E402
+from targets import Target, single  # noqa: E402
+
+CLIENTS = 16
+GOALS: Mapping[str, Mapping[str, float]] = {
+    "single": {"create": 400, "instantiate": 80, "at_once": 1500, "memory": 250},
+    "six": {"create": 150, "instantiate": 150, "at_once": 600, "memory": 120},
+}
+
+
+async def life_cycle(target: Target, wiring: str, vnfd_id: str) -> list[Figure]:
+    """Create, instantiate one after the other, many at once, terminate."""
+    goals, figures = GOALS[wiring], []
+    async with Load(target.url) as load:
+        rates = [(await rate(CLIENTS, 3.0, lambda: load.create(vnfd_id)))[0] for _ in range(3)]
+        figures.append(Figure(f"create, {CLIENTS} clients", "/s", rates, goals["create"], "more"))
+        wanted, forceful = body("vm", "instantiate"), {"terminationType": "FORCEFUL"}
+        ids = [await load.create(vnfd_id) for _ in range(30)]
+        taken = [await load.operate(one, "instantiate", wanted) * 1000 for one in ids]
+        figures.append(Figure("instantiate a small VM package", "ms", taken, goals["instantiate"]))
+        taken = [await load.operate(one, "terminate", forceful) * 1000 for one in ids]
+        figures.append(Figure("terminate it", "ms", taken))
+        per_minute: dict[int, list[float]] = {20: [], 100: []}
+        for count in (20, 20, 20, 100, 100):
+            ids = [await load.create(vnfd_id) for _ in range(count)]
+            started = time.perf_counter()
+            await asyncio.gather(*(load.operate(one, "instantiate", wanted) for one in ids))
+            per_minute[count].append(count / (time.perf_counter() - started) * 60)
+            await asyncio.gather(*(load.operate(one, "terminate", forceful) for one in ids))
+        figures.append(Figure("instantiate, 20 at once", "/min", per_minute[20], goals["at_once"], "more"))
+        slowest = min(goals["at_once"], figures[-1].value)
+        figures.append(Figure("instantiate, 100 at once (no slower)", "/min", per_minute[100], slowest, "more"))
+    figures += [
+        Figure(f"memory after load: {name}", "MiB", [mib], goals["memory"]) for name, mib in target.memory_mib().items()
+    ]
+    return figures
+
+
+async def installs(target: Target, seconds: float) -> list[Figure]:
+    """Install clusters of 1, 10 and 50 workers, each node taking a fixed simulated time."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as folder:
+        package = wide_cluster(Path(folder))
+        async with GatewayClient(target.url) as client, Load(target.url) as load:
+            vnfd_id = (await client.onboard(package))["vnfdId"]
+            for workers in (1, 10, 50):
+                request = body("cluster", "instantiate")
+                request["instantiationLevelId"] = f"workers_{workers}"
+                request["additionalParams"]["k8s_cluster_installation_param"]["x_max_parallel_nodes"] = 51
+                instance = await load.create(vnfd_id)
+                taken = await load.operate(instance, "instantiate", request)
+                limit = figures[0].value * 1.3 if workers == 50 else None
+                name = f"install a cluster of 1 + {workers} nodes ({seconds:g} s of kubeadm each)"
+                figures.append(Figure(name, "s", [taken], limit))
+                await load.operate(instance, "terminate", {"terminationType": "FORCEFUL"})
+    return figures
+
+
+def wide_cluster(folder: Path) -> Path:
+    """Return the cluster sample, packed with levels of 1, 10 and 50 workers."""
+    import shutil  # noqa: PLC0415
+
+    source = folder / "cluster"
+    shutil.copytree(SAMPLES / "cluster", source)
+    flavour = next((source / "Definitions").glob("*df_simple.yaml"))
+    document = yaml.safe_load(flavour.read_text())
+    _widen(document)
+    flavour.write_text(yaml.safe_dump(document, sort_keys=False))
+    for hot in (source / "BaseHOT/simple").glob("*.yaml"):
+        template = yaml.safe_load(hot.read_text())
+        for resource in template.get("resources", {}).values():
+            if resource.get("type") == "OS::Heat::AutoScalingGroup" and "worker" in json.dumps(resource):
+                resource["properties"]["max_size"] = 50
+        hot.write_text(yaml.safe_dump(template, sort_keys=False))
+    archive = folder / "wide.zip"
+    pack(source, archive)
+    return archive
+
+
+def _widen(document: dict[str, Any]) -> None:
+    topology = document["topology_template"]
+    for node in topology["node_templates"].values():
+        if node["type"] == "tosca.nodes.nfv.Vdu.Compute" and "worker" in node["properties"]["name"]:
+            node["properties"]["vdu_profile"]["max_number_of_instances"] = 50
+    for entry in topology["policies"]:
+        for policy in entry.values():
+            properties = policy.get("properties", {})
+            if policy["type"] == "tosca.policies.nfv.ScalingAspects" and "worker_instance" in properties["aspects"]:
+                properties["aspects"]["worker_instance"]["max_scale_level"] = 49
+            if policy["type"] == "tosca.policies.nfv.InstantiationLevels":
+                levels = properties["levels"]
+                some = next(iter(levels.values()))
+                properties["levels"] = {
+                    f"workers_{n}": {
+                        **some,
+                        "scale_info": {**some["scale_info"], "worker_instance": {"scale_level": n - 1}},
+                    }
+                    for n in (1, 10, 50)
+                }
+                properties["default_level"] = "workers_1"
+            if policy["type"] == "tosca.policies.nfv.VduInstantiationLevels":
+                is_worker = any("worker" in target for target in policy["targets"])
+                properties["levels"] = {
+                    f"workers_{n}": {"number_of_instances": n if is_worker else 1} for n in (1, 10, 50)
+                }
+            if policy["type"] == "tosca.policies.nfv.VduInitialDelta" and any("worker" in t for t in policy["targets"]):
+                properties["initial_delta"]["number_of_instances"] = 1
+
+
+async def lists(target: Target, count: int) -> list[Figure]:
+    """The first page of 100 out of many instances, plain and filtered."""
+    async with Load(target.url) as load:
+        pages = {
+            f"first page of 100 out of {count}": (INSTANCES, 30.0),
+            "the same, filtered by name": (f"{INSTANCES}?filter=(eq,vnfInstanceName,crowd-{count // 2})", 50.0),
+            "the same, filtered by state": (f"{INSTANCES}?filter=(eq,instantiationState,NOT_INSTANTIATED)", 50.0),
+        }
+        figures = []
+        for name, (path, goal) in pages.items():
+            taken = []
+            for _ in range(60):
+                started = time.perf_counter()
+                found, _ = await load.call("GET", path)
+                taken.append((time.perf_counter() - started) * 1000)
+                assert found, f"{path} found nothing"
+            figures.append(Figure(name, "ms", taken, goal))
+        return figures
+
+
+@asynccontextmanager
+async def prepared(target: AbstractAsyncContextManager[Target], endpoints: Mapping[str, Any]) -> AsyncIterator[Target]:
+    """Yield the target with the lab as its default VIM."""
+    async with target as running:
+        async with GatewayClient(running.url) as client:
+            found, _ = await client.call("GET", "/v1.0/vims")
+            if not found["vims"]:
+                await client.call("POST", "/v1.0/vims", {"vim": openstack_vim(dict(endpoints))})
+        yield running
+
+
+async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
+    """Print every figure of one wiring; return whether all goals are met."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="kubevnfm-bench-") as folder:
+        data_dir = Path(folder)
+        if wiring == "six":
+            from six_processes import running_six  # noqa: PLC0415
+
+            def start(endpoints: Mapping[str, Any]) -> AbstractAsyncContextManager[Target]:
+                return running_six(endpoints, data_dir)
+        else:
+
+            def start(endpoints: Mapping[str, Any]) -> AbstractAsyncContextManager[Target]:
+                return single(endpoints, data_dir)
+
+        async with lab(0.0) as endpoints:
+            async with prepared(start(endpoints), endpoints) as target:
+                say(f"\n{target.name}")
+                async with GatewayClient(target.url) as client:
+                    vnfd_id = (await client.onboard(arguments.samples / "vm.zip"))["vnfdId"]
+                figures += _shown(await life_cycle(target, wiring, vnfd_id))
+            await crowd(wiring, data_dir, arguments.instances)
+            async with prepared(start(endpoints), endpoints) as target:
+                figures += _shown(await lists(target, arguments.instances))
+        if arguments.install_seconds:
+            async with lab(arguments.install_seconds) as endpoints:
+                async with prepared(start(endpoints), endpoints) as target:
+                    figures += _shown(await installs(target, arguments.install_seconds))
+    return all(figure.meets_goal for figure in figures)
+
+
+def _shown(figures: list[Figure]) -> list[Figure]:
+    for figure in figures:
+        say(figure.line())
+    return figures
+
+
+def main() -> None:
+    """Run the bench; exit code 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wiring", choices=("single", "six", "both"), default="both")
+    parser.add_argument("--instances", type=int, default=50_000, help="documents that lists are measured over")
+    parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no installs")
+    parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
+    arguments = parser.parse_args()
+    wirings = ("single", "six") if arguments.wiring == "both" else (arguments.wiring,)
+    met = [asyncio.run(measure(wiring, arguments)) for wiring in wirings]
+    say("\nall goals met" if all(met) else "\na goal was missed")
+    sys.exit(0 if all(met) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""What is measured: kubevnfm as one process, or as six; always against a lab in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from kubevnfm.single import free_port
+
+
+@dataclass(frozen=True)
+class Target:
+    """A running kubevnfm."""
+
+    name: str
+    url: str
+    pids: Mapping[str, int]
+    """Process id by what runs in it."""
+
+    def memory_mib(self) -> dict[str, float]:
+        """Return the resident memory of each process now."""
+        return {name: _resident_mib(pid) for name, pid in self.pids.items()}
+
+
+def _resident_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+@asynccontextmanager
+async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[Target]:
+    """Yield the one process on SQLite."""
+    port = free_port()
+    environment = {
+        **os.environ,
+        "KUBEVNFM_PORT": str(port),
+        "KUBEVNFM_DATA_DIR": str(data_dir),
+        "KUBEVNFM_SSH_PORT": str(endpoints["ssh_port"]),
+        "KUBEVNFM_LOG_LEVEL": "WARNING",
+    }
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "kubevnfm.cli", "run", env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        await until_ready(url)
+        yield Target("one process, SQLite", url, {"kubevnfm": process.pid})
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def until_ready(url: str) -> None:
+    """Return when the gateway says that it is ready."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+        while True:
+            try:
+                async with session.get(f"{url}/health/ready") as response:
+                    if response.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.05)
