@@ -7,6 +7,8 @@ BIN := .venv/bin
 UV := .tools/bin/uv
 export UV_PYTHON_DOWNLOADS := never
 MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
+PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
+TESTS := $(wildcard $(MEMBERS:%=%/tests) tests/*)
 SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 
@@ -73,7 +75,8 @@ test-chaos: samples servers ## Kills each process at each step, and delivers eve
 lint: .venv/.ready ## Checks style, types, import rules and scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(MEMBERS)
+	$(BIN)/mypy $(PACKAGES)
+	@for folder in $(TESTS); do echo "mypy $$folder"; $(BIN)/mypy $$folder || exit 1; done
 	$(BIN)/lint-imports
 	@tests/support/servers/install.sh shellcheck
 	shellcheck $$(git ls-files '*.sh' .ci/run)

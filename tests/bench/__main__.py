@@ -1,6 +1,6 @@
 """``make bench``: prints each figure with its spread beside its goal (two cores; the lab in a process of its own).
 
-    python tests/bench [--wiring single|six|both] [--instances 50000] [--install-seconds 15]
+python tests/bench [--wiring single|six|both] [--instances 50000] [--install-seconds 15]
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def installs(target: Target, seconds: float) -> list[Figure]:
 
 def wide_cluster(folder: Path) -> Path:
     """Return the cluster sample, packed with levels of 1, 10 and 50 workers."""
-    import shutil  # noqa: PLC0415
+    import shutil
 
     source = folder / "cluster"
     shutil.copytree(SAMPLES / "cluster", source)
@@ -172,7 +172,7 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory(prefix="kubevnfm-bench-") as folder:
         data_dir = Path(folder)
         if wiring == "six":
-            from six_processes import running_six  # noqa: PLC0415
+            from six_processes import running_six
 
             def start(endpoints: Mapping[str, Any]) -> AbstractAsyncContextManager[Target]:
                 return running_six(endpoints, data_dir)
@@ -191,9 +191,8 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
             async with prepared(start(endpoints), endpoints) as target:
                 figures += _shown(await lists(target, arguments.instances))
         if arguments.install_seconds:
-            async with lab(arguments.install_seconds) as endpoints:
-                async with prepared(start(endpoints), endpoints) as target:
-                    figures += _shown(await installs(target, arguments.install_seconds))
+            async with lab(arguments.install_seconds) as slow, prepared(start(slow), slow) as target:
+                figures += _shown(await installs(target, arguments.install_seconds))
     return all(figure.meets_goal for figure in figures)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ObjectsApplied,
+    ObjectsDeleted,
     PodFacts,
     PortFacts,
     ResourcesCreated,
@@ -15,7 +16,6 @@ from kubevnfm_events.infra import (
     ServerFacts,
     StackResources,
 )
-from kubevnfm_events.infra import ObjectsDeleted
 from kubevnfm_events.lcm import RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
