@@ -14,11 +14,11 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store import MongoStore
 
 from kubevnfm_vim_registry.settings import Settings
-from kubevnfm_vim_registry.wiring import SERVICE, VimRegistry, vim_registry
+from kubevnfm_vim_registry.wiring import SERVICE, RunningVimRegistry, vim_registry
 
 
 @asynccontextmanager
-async def standalone(settings: Settings) -> AsyncIterator[VimRegistry]:
+async def standalone(settings: Settings) -> AsyncIterator[RunningVimRegistry]:
     """Yield the service on its servers."""
     ring = KeyRing.from_text(settings.keys.get_secret_value())
     token = settings.internal_token.get_secret_value()

@@ -1,4 +1,4 @@
-"""The registry: VIMs that operators register, and those that operations do; one owner of their access data."""
+"""The VIMs of operators: registered, changed and deleted through the API (ports Vims and VimDirectory)."""
 
 from __future__ import annotations
 
@@ -6,374 +6,177 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import structlog
-import yaml
-from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_clients.ports import CredentialsStore, VimUsers
-from kubevnfm_events import Envelope, Message
-from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
-from kubevnfm_events.vim import (
-    DeregisterVim,
-    RegisterVim,
-    VimDeregistered,
-    VimRegistered,
-    VimRegistrationFailed,
-    VimStatusChanged,
-)
-from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, TimedOut, VnfmError
-from kubevnfm_kit.ids import derived_id, new_id
-from kubevnfm_secrets import KeyRing, hide
-from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, Stored, by
-from kubevnfm_worker import Done, Outbox, Outcome, StepContext
+from kubevnfm_clients.ports import VimUsers
+from kubevnfm_events import VimConnection
+from kubevnfm_events.vim import VimDeregistered, VimRegistered, VimStatusChanged
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import hide
 
-from kubevnfm_vim_registry.domain.kubeconfig import access_of
-from kubevnfm_vim_registry.domain.ports import Found, VimProbe, VimRefused, VimUnavailable
-from kubevnfm_vim_registry.domain.vim import COLLECTION, Kind, Status, Vim, check_credentials, checked, read_flag
+from kubevnfm_vim_registry.domain import requests
+from kubevnfm_vim_registry.domain.errors import VimInUse, VimTooSlow
+from kubevnfm_vim_registry.domain.ports import Probes, Verified
+from kubevnfm_vim_registry.domain.record import VimRecord
+from kubevnfm_vim_registry.records import Kept, VimRecords
 
-log = structlog.get_logger()
-
-SOURCE: Final = "/kubevnfm/vim-registry"
-INDEXES: Final = (
-    Index(["tenant_id", "name"], unique=True),
-    Index(["default_of"], unique=True),
-    Index(["owner"]),
-    Index(["type"]),
-)
-_FILTERS: Final = {"id": "id", "name": "name", "type": "type", "status": "status", "tenant_id": "tenant_id"}
-_RACES: Final = 20
+DEFAULT_TENANT: Final = "default"
+"""Of VIMs that name none: there is one tenant as long as callers are not told apart."""
 
 
-class NameTaken(Conflict):
-    """Another VIM of the tenant has the name."""
+class VimRegistry:
+    """Answers as `kubevnfm_clients.ports.Vims` and `VimDirectory` say."""
 
-    code = "vim-name-taken"
+    def __init__(self, records: VimRecords, probes: Probes, users: VimUsers, *, verify_timeout_s: float) -> None:
+        self._records, self._probes, self._users = records, probes, users
+        self._verify_timeout_s = verify_timeout_s
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"name: a VIM named {name} is registered already")
+    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Verify and register an operator's VIM."""
+        requests.check_names(vim)
+        kind = requests.vim_type(vim)
+        tenant = requests.text(vim, "tenant_id", default=DEFAULT_TENANT)
+        is_default = requests.flag(vim, "is_default")
+        extra = requests.mapping(vim, "extra")
+        now = self._records.now()
+        record = VimRecord(
+            id=new_id(),
+            name=requests.text(vim, "name"),
+            description=requests.text(vim, "description", default=""),
+            tenant_id=tenant,
+            type=kind,
+            is_default=is_default,
+            default_of=tenant if is_default else None,
+            auth_url=requests.auth_url(vim, kind),
+            auth_cred=requests.auth_cred(vim, kind),
+            vim_project=requests.vim_project(vim, kind),
+            extra=hide(extra),
+            created_at=now,
+            updated_at=now,
+        )
+        if kind == "kubernetes" and extra.get("use_helm") and not record.auth_cred.get("ssl_ca_cert"):
+            raise InvalidInput("vim.auth_cred.ssl_ca_cert", "required with use_helm")
+        record = proven(record, await self.verified(record))
+        await self._records.insert(record, [registered(record)])
+        return record.shown()
 
-
-class DefaultTaken(Conflict):
-    """Another VIM of the tenant is the default one."""
-
-    code = "default-vim-exists"
-
-    def __init__(self) -> None:
-        super().__init__("is_default: another VIM is the default one already")
-
-
-class VimInUse(Conflict):
-    """VNF instances live on the VIM."""
-
-    code = "vim-in-use"
-
-    def __init__(self, name: str, users: Sequence[str]) -> None:
-        super().__init__(f"VIM {name} is used by VNF instance {', '.join(users[:5])}")
-        self.users = tuple(users)
-
-
-class Registry:
-    """Registers, verifies, watches and removes VIMs."""
-
-    def __init__(
-        self,
-        *,
-        store: DocumentStore,
-        outbox: Outbox,
-        probes: Mapping[Kind, VimProbe],
-        users: VimUsers,
-        credentials: CredentialsStore,
-        ring: KeyRing,
-        clock: Clock,
-        probe_timeout_s: float,
-    ) -> None:
-        self._store, self._outbox, self._probes, self._users = store, outbox, probes, users
-        self._credentials, self._ring, self._clock = credentials, ring, clock
-        self._probe_timeout_s = probe_timeout_s
-
-    # --- operators ----------------------------------------------------------------------------------------------------
-
-    async def create(self, request: Mapping[str, Any]) -> Vim:
-        """Verify and store. Raises InvalidInput, VimRefused, VimUnavailable, TimedOut, NameTaken, DefaultTaken."""
-        now = rfc3339(self._clock.now())
-        vim = Vim(id=new_id(), created_at=now, updated_at=now, **checked(request))
-        if not vim.name:
-            vim = vim.model_copy(update={"name": f"vim-{vim.id[:8]}"})
-        await self._refuse_taken(vim)
-        vim = _seen(vim, await self._look(vim))
-        await self._insert(vim)
-        log.info("vim_registered", vim_id=vim.id, name=vim.name, kind=vim.type)
-        return vim
-
-    async def find(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Vim]:
-        """Return the VIMs that equal one of the values for each name. Raises InvalidInput for an unknown name."""
-        wanted: list[Filter] = []
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+        """Return the records that equal one of the values for each name."""
+        wanted: dict[str, Sequence[str | bool]] = {}
         for name, values in filters.items():
-            if name == "is_default":
-                wanted.append(Compare("is_default", Op.IN, [read_flag(value) for value in values]))
-            elif name in _FILTERS:
-                wanted.append(Compare(_FILTERS[name], Op.IN, list(values)))
-            else:
-                raise InvalidInput(name, f"one of {', '.join((*_FILTERS, 'is_default'))} expected")
-        found = await self._store.find(COLLECTION, Query(AllOf(wanted), sort=Sort("created_at")))
-        return [Vim.model_validate(stored.body) for stored in found]
+            if name not in requests.FILTERS:
+                raise InvalidInput(name, "unknown filter")
+            wanted[name] = [value.lower() == "true" for value in values] if name == "is_default" else values
+        by_id = wanted.pop("id", None)
+        found = await self._records.find(wanted)
+        return [vim.shown() for vim in found if by_id is None or vim.id in by_id]
 
-    async def get(self, vim_id: str) -> Vim:
-        """Return the VIM. Raises NotFound."""
-        return Vim.model_validate((await self._stored(vim_id)).body)
+    async def get(self, vim_id: str) -> Mapping[str, Any]:
+        """Return one record."""
+        return (await self._records.get(vim_id)).vim.shown()
 
-    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Vim:
-        """Change what may be changed; new access data are verified first. Raises as ``create``, and NotFound."""
-        stored = await self._stored(vim_id)
-        vim = Vim.model_validate(stored.body)
-        for name in ("type", "auth_url"):
-            if name in changes and changes[name] != getattr(vim, name):
-                raise InvalidInput(f"vim/{name}", "cannot be changed: register another VIM")
-        hidden = hide(dict(changes))
-        new: dict[str, Any] = {name: str(hidden[name]) for name in ("name", "description") if name in hidden}
-        if "is_default" in hidden:
-            new["is_default"] = read_flag(hidden["is_default"])
-        for name in ("auth_cred", "vim_project", "extra"):
-            if name in hidden:
-                if not isinstance(hidden[name], Mapping):
-                    raise InvalidInput(f"vim/{name}", "an object expected")
-                new[name] = {**getattr(vim, name), **hidden[name]}
-        changed = vim.model_copy(update={**new, "updated_at": rfc3339(self._clock.now())})
-        check_credentials(changed.type, changed.auth_cred, changed.vim_project)
-        if "auth_cred" in new or "vim_project" in new:
-            changed = _seen(changed, await self._look(changed))
-        await self._replace(stored, changed)
-        return changed
+    async def default(self) -> Mapping[str, Any] | None:
+        """Return the default VIM's record."""
+        found = await self._records.find({"is_default": [True]})
+        return found[0].shown() if found else None
+
+    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Change what may change; new access data are verified before they are stored."""
+        kept = await self._records.get(vim_id)
+        vim = kept.vim
+        for name, value in changes.items():
+            if name in requests.FIXED:
+                if value not in (getattr(vim, name), None):
+                    raise InvalidInput(f"vim.{name}", "cannot be changed")
+            elif name not in requests.CHANGEABLE:
+                raise InvalidInput(f"vim.{name}", "cannot be changed")
+        is_default = requests.flag(changes, "is_default") if "is_default" in changes else vim.is_default
+        changed = vim.model_copy(
+            update={
+                "name": requests.text(changes, "name", default=vim.name) or vim.name,
+                "description": requests.text(changes, "description", default=vim.description),
+                "is_default": is_default,
+                "default_of": vim.tenant_id if is_default else None,
+                "updated_at": self._records.now(),
+            }
+        )
+        if "vim_project" in changes:
+            project = {**vim.vim_project, **requests.mapping(changes, "vim_project")}
+            if project != vim.vim_project and (users := await self._users.users(vim_id)):
+                raise VimInUse(vim_id, users)
+            changed = changed.model_copy(
+                update={"vim_project": requests.vim_project({"vim_project": project}, vim.type)}
+            )
+        if "auth_cred" in changes:
+            given = hide(requests.mapping(changes, "auth_cred"))
+            credentials = requests.merged_credentials(vim.auth_cred, given)
+            requests.check_credentials(credentials, vim.type)
+            changed = changed.model_copy(update={"auth_cred": credentials})
+        if {"auth_cred", "vim_project"} & set(changes):
+            changed = proven(changed, await self.verified(changed))
+        await self._records.replace(kept, changed, became(vim, changed))
+        return changed.shown()
 
     async def delete(self, vim_id: str) -> None:
-        """Remove. Raises NotFound, VimInUse."""
-        stored = await self._stored(vim_id)
-        users = await self._users.users(vim_id)
+        """Remove a VIM that no instance uses."""
+        kept = await self._records.get(vim_id)
+        await self.remove(kept)
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        """Return the connection with its access data, from the record if ``vim`` only refers to it."""
+        if not vim.is_reference:
+            return vim
+        assert vim.vim_id is not None
+        return await self.connection_of(vim.vim_id)
+
+    async def connection_of(self, vim_id: str) -> VimConnection:
+        """Return how to reach a registered VIM. Raises VimUnknown."""
+        return (await self._records.get(vim_id)).vim.connection
+
+    async def remove(self, kept: Kept, *, but: str | None = None, tells: bool = True) -> None:
+        """Remove a VIM, unless instances other than ``but`` use it; ``tells``: publish it. Raises VimInUse."""
+        users = [user for user in await self._users.users(kept.vim.id) if user != but]
         if users:
-            raise VimInUse(stored.body["name"], users)
-        await self._store.delete(COLLECTION, vim_id)
-        log.info("vim_deleted", vim_id=vim_id)
+            raise VimInUse(kept.vim.id, users)
+        await self._records.delete(kept.vim.id, [VimDeregistered(vim_ids=(kept.vim.id,))] if tells else [])
 
-    # --- operations ---------------------------------------------------------------------------------------------------
-
-    async def register_vim(self, command: RegisterVim, _: StepContext) -> Outcome:
-        """Register the cluster that an operation built; again: the same VIM, its access data renewed."""
-        connection = command.connection
-        vim_id = derived_id("vim", command.vnf_instance_id, command.name)
-        cred = dict(connection.access_info)
-        if connection.interface_info.get("ssl_ca_cert"):
-            cred["ssl_ca_cert"] = connection.interface_info["ssl_ca_cert"]
-        check_credentials("kubernetes", cred, {})
-        now = rfc3339(self._clock.now())
-        vim = Vim(
-            id=vim_id,
-            name=command.name,
-            type="kubernetes",
-            auth_url=str(connection.interface_info["endpoint"]),
-            auth_cred=cred,
-            vim_project={"name": "default"},
-            is_default=command.is_default,
-            extra={**command.extra, "vnf_instance_id": command.vnf_instance_id},
-            owner=command.vnf_instance_id,
-            created_at=now,
-            updated_at=now,
-        )
-        found = await self._look(vim)
-        await self._upsert(_seen(vim, found))
-        return Done(
-            VimRegistered(
-                vim_id=vim_id,
-                name=vim.name,
-                vim_type=connection.vim_type,
-                endpoint=vim.auth_url,
-                kubernetes_version=found.version,
-            )
-        )
-
-    async def deregister_vim(self, command: DeregisterVim, _: StepContext) -> Outcome:
-        """Remove what the instance owns; what is gone already is gone."""
-        wanted = by(owner=command.vnf_instance_id)
-        removed: list[str] = []
-        for stored in await self._store.find(COLLECTION, Query(wanted)):
-            if command.name is not None and stored.body["name"] != command.name:
-                continue
-            if not command.force:
-                users = [user for user in await self._users.users(stored.id) if user != command.vnf_instance_id]
-                if users:
-                    raise VimInUse(stored.body["name"], users)
-            await self._store.delete(COLLECTION, stored.id)
-            removed.append(stored.id)
-        return Done(VimDeregistered(vim_ids=tuple(removed)))
-
-    # --- credentials that were called back ----------------------------------------------------------------------------
-
-    async def take_credentials(self, delivery: Delivery) -> Verdict:
-        """Register, renew or remove the VIM of a workload cluster (capi.md chapter 11)."""
-        event = delivery.envelope.data
-        if isinstance(event, CredentialsDeleted):
-            await self._store.delete(COLLECTION, _workload_id(event.vnf_instance_id, event.cluster_uid))
-        elif isinstance(event, CredentialsReceived | CredentialsRotated) and event.register_vim:
-            try:
-                await self._register_workload(event)
-            except VimUnavailable:
-                raise  # the bus delivers again, with growing pauses
-            except VnfmError as error:
-                log.warning("vim_registration_failed", credentials_id=event.credentials_id, reason=str(error))
-                failed = VimRegistrationFailed(credentials_id=event.credentials_id, reason=str(error))
-                await self._tell(delivery.envelope.follow_up(failed, source=SOURCE))
-        return Ack()
-
-    async def _register_workload(self, event: CredentialsReceived | CredentialsRotated) -> None:
-        kubeconfig = (await self._credentials.kubeconfig(event.credentials_id)).reveal(self._ring)
-        endpoint, cred = access_of(yaml.safe_load(kubeconfig))
-        vim_id = _workload_id(event.vnf_instance_id, event.cluster_uid)
-        now = rfc3339(self._clock.now())
-        vim = Vim(
-            id=vim_id,
-            name=event.vim_name or f"{event.cluster_name}-{event.vnf_instance_id[:8]}",
-            type="kubernetes",
-            auth_url=endpoint,
-            auth_cred=hide(cred),
-            vim_project={"name": "default"},
-            is_default=event.vim_default,
-            extra={"vnf_instance_id": event.vnf_instance_id, "cluster": event.cluster_name},
-            owner=event.vnf_instance_id,
-            created_at=now,
-            updated_at=now,
-        )
-        found = await self._look(vim)
-        await self._upsert(_seen(vim, found))
-        registered = VimRegistered(
-            vim_id=vim_id,
-            name=vim.name,
-            vim_type="ETSINFV.KUBERNETES.V_1",
-            endpoint=endpoint,
-            kubernetes_version=found.version,
-        )
-        await self._tell(Envelope(data=registered, source=SOURCE, subject=event.vnf_instance_id))
-
-    async def _tell(self, envelope: Envelope[Message]) -> None:
-        """Events about no document of ours travel in one that is deleted when they have left."""
-        key = derived_id("news", envelope.id)
+    async def verified(self, vim: VimRecord) -> Verified:
+        """Ask the VIM, within the time that a registration may take. Raises what VimProbe does, and VimTooSlow."""
         try:
-            await self._store.insert(NEWS, key, {})
-        except AlreadyExists:
-            return
-        await self._outbox.delete(NEWS, key, events=[envelope])
-
-    # --- monitoring ---------------------------------------------------------------------------------------------------
-
-    async def watch(self, *, every_s: float, parallel: int) -> None:
-        """Make a light call to every VIM, again and again; tell when one's status changes. Runs until cancelled."""
-        slots = asyncio.Semaphore(parallel)
-
-        async def check(stored: Stored) -> None:
-            async with slots:
-                await self._check(stored)
-
-        while True:
-            await asyncio.sleep(every_s)
-            async with asyncio.TaskGroup() as group:
-                for stored in await self._store.find(COLLECTION, Query()):
-                    group.create_task(check(stored))
-
-    async def _check(self, stored: Stored) -> None:
-        vim = Vim.model_validate(stored.body)
-        status: Status = "ACTIVE"
-        reason = ""
-        try:
-            async with asyncio.timeout(self._probe_timeout_s):
-                await self._probes[vim.type].answers(vim)
-        except (VimUnavailable, TimeoutError) as error:
-            status, reason = "UNREACHABLE", str(error) or "no answer in time"
-        except VimRefused as error:
-            status, reason = "ERROR", str(error)
-        if status == vim.status:
-            return
-        changed = VimStatusChanged(vim_id=vim.id, name=vim.name, old_status=vim.status, status=status, reason=reason)
-        fields = {"status": status, "status_reason": reason}
-        envelope = Envelope[Message](data=changed, source=SOURCE, subject=vim.id)
-        try:
-            await self._outbox.update(COLLECTION, vim.id, fields, if_revision=stored.revision, events=[envelope])
-        except RevisionConflict:
-            return  # changed or deleted meanwhile: the next round sees it as it is
-        log.warning("vim_status_changed", vim_id=vim.id, status=status, reason=reason)
-
-    # --- storing ------------------------------------------------------------------------------------------------------
-
-    async def _look(self, vim: Vim) -> Found:
-        try:
-            async with asyncio.timeout(self._probe_timeout_s):
-                return await self._probes[vim.type].look(vim)
+            async with asyncio.timeout(self._verify_timeout_s):
+                return await self._probes[vim.type].verify(vim)
         except TimeoutError as error:
-            raise TimedOut(f"{vim.auth_url} did not answer within {self._probe_timeout_s:g} s") from error
-
-    async def _stored(self, vim_id: str) -> Stored:
-        stored = await self._store.get(COLLECTION, vim_id)
-        if stored is None:
-            raise NotFound(f"VIM {vim_id} does not exist")
-        return stored
-
-    async def _refuse_taken(self, vim: Vim) -> None:
-        """Raise NameTaken or DefaultTaken; the unique indexes decide races, this gives the better error first."""
-        same_name = by(tenant_id=vim.tenant_id, name=vim.name)
-        if any(stored.id != vim.id for stored in await self._store.find(COLLECTION, Query(same_name, limit=2))):
-            raise NameTaken(vim.name)
-        if vim.is_default:
-            defaults = await self._store.find(COLLECTION, Query(by(default_of=vim.tenant_id), limit=2))
-            if any(stored.id != vim.id for stored in defaults):
-                raise DefaultTaken
-
-    async def _insert(self, vim: Vim) -> None:
-        try:
-            await self._store.insert(COLLECTION, vim.id, vim.document(self._ring))
-        except AlreadyExists:
-            await self._refuse_taken(vim)
-            raise
-
-    async def _replace(self, stored: Stored, vim: Vim) -> None:
-        await self._refuse_taken(vim)
-        try:
-            await self._store.replace(COLLECTION, stored.id, vim.document(self._ring), if_revision=stored.revision)
-        except RevisionConflict as error:
-            raise Conflict("the VIM was changed by another request meanwhile: try again") from error
-        except AlreadyExists:
-            await self._refuse_taken(vim)
-            raise
-
-    async def _upsert(self, vim: Vim) -> None:
-        for _ in range(_RACES):
-            await self._refuse_taken(vim)
-            stored = await self._store.get(COLLECTION, vim.id)
-            try:
-                if stored is None:
-                    await self._store.insert(COLLECTION, vim.id, vim.document(self._ring))
-                else:
-                    kept = vim.model_copy(update={"created_at": stored.body["created_at"]})
-                    await self._store.replace(
-                        COLLECTION, vim.id, kept.document(self._ring), if_revision=stored.revision
-                    )
-            except (AlreadyExists, RevisionConflict):
-                continue
-            return
-        raise RuntimeError(f"VIM {vim.id}: {_RACES} writes lost in a row")
+            raise VimTooSlow(f"VIM {vim.auth_url} did not answer within {self._verify_timeout_s:g} s") from error
 
 
-NEWS: Final = "vim_news"
-
-
-def _seen(vim: Vim, found: Found) -> Vim:
+def proven(vim: VimRecord, facts: Verified) -> VimRecord:
+    """Return the record of a VIM that has answered."""
     return vim.model_copy(
         update={
             "status": "ACTIVE",
             "status_reason": "",
-            "placement_attr": {"regions": list(found.regions)},
-            "kubernetes_version": found.version if vim.type == "kubernetes" else "",
+            "placement_attr": {"regions": sorted(facts.regions)},
+            "kubernetes_version": facts.kubernetes_version,
         }
     )
 
 
-def _workload_id(instance_id: str, cluster_uid: str) -> str:
-    """capi.md CR-079: the same cluster, the same VIM."""
-    return derived_id("workload-vim", instance_id, cluster_uid)
+def registered(vim: VimRecord) -> VimRegistered:
+    """Return the event of a VIM that exists and answers."""
+    return VimRegistered(
+        vim_id=vim.id,
+        name=vim.name,
+        vim_type=vim.connection.vim_type,
+        endpoint=vim.auth_url,
+        kubernetes_version=vim.kubernetes_version,
+    )
+
+
+def became(old: VimRecord, new: VimRecord) -> Sequence[VimStatusChanged]:
+    """Return the event of a changed status, if it changed."""
+    if old.status == new.status:
+        return []
+    return [
+        VimStatusChanged(
+            vim_id=new.id, name=new.name, old_status=old.status, status=new.status, reason=new.status_reason
+        )
+    ]

@@ -25,10 +25,15 @@ class Settings(ServiceSettings):
     internal_token: SecretStr = SecretStr("")
     keys: SecretStr = SecretStr("")
     """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts."""
-    probe_timeout_s: float = Field(default=30.0, gt=0)
-    """How long a VIM may take to answer when it is registered (api.md 8)."""
+    verify_timeout_s: float = Field(default=30.0, gt=0)
+    """How long a VIM may take to answer before it is registered (api.md 8)."""
     monitor_every_s: float = Field(default=30.0, gt=0)
     """How often each VIM gets one light call."""
+    monitor_timeout_s: float = Field(default=10.0, gt=0)
+    """How long a VIM may take for it; more is UNREACHABLE."""
     monitor_parallel: int = Field(default=16, ge=1)
+    """VIMs asked side by side."""
+    credentials_tries_s: float = Field(default=300.0, ge=0)
+    """How long a cluster that called back may take to answer before its registration has failed (capi.md CR-080)."""
     lease_s: float = 15.0
     log_level: str = "INFO"

@@ -18,22 +18,29 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 
+from kubevnfm_vim_registry.adapters.http import internal_api
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
-from kubevnfm_vim_registry.api import make_app
-from kubevnfm_vim_registry.domain.vim import COLLECTION
-from kubevnfm_vim_registry.registry import INDEXES, NEWS, Registry
+from kubevnfm_vim_registry.clusters import ClusterVims
+from kubevnfm_vim_registry.domain.ports import Probes
+from kubevnfm_vim_registry.handlers import CREDENTIALS_EVENTS, VimHandlers
+from kubevnfm_vim_registry.monitor import VimMonitor
+from kubevnfm_vim_registry.records import COLLECTION, VimRecords
+from kubevnfm_vim_registry.registry import VimRegistry
 from kubevnfm_vim_registry.settings import Settings
 
 SERVICE = "vim-registry"
+LAYER = "VIM registration"
 
 
 @dataclass(frozen=True)
-class VimRegistry:
+class RunningVimRegistry:
     """The running service."""
 
     port: int
     """Where the internal API listens."""
+    registry: VimRegistry
+    """Answers as the ports Vims and VimDirectory, for callers in the same process."""
 
 
 @asynccontextmanager
@@ -45,45 +52,51 @@ async def vim_registry(
     key_ring: KeyRing,
     users: VimUsers,
     credentials: CredentialsStore,
-) -> AsyncIterator[VimRegistry]:
+) -> AsyncIterator[RunningVimRegistry]:
     """Yield the service, consuming, serving and watching; leaving the block drains and closes it."""
     clock = SystemClock()
-    await store.ensure_indexes(COLLECTION, INDEXES)
     with ThreadPoolExecutor(settings.monitor_parallel, thread_name_prefix="keystone") as threads:
         async with (
             aiohttp.ClientSession() as session,
-            OutboxRelay(store, bus, collections=[COLLECTION, NEWS]) as relay,
-            CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s) as worker,
+            OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
+            CommandWorker(
+                service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s, layer=LAYER
+            ) as worker,
         ):
-            registry = Registry(
-                store=store,
-                outbox=Outbox(store, relay, key_ring),
-                probes={
-                    "kubernetes": KubernetesProbe(session, key_ring, timeout_s=settings.probe_timeout_s),
-                    "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.probe_timeout_s),
-                },
-                users=users,
-                credentials=credentials,
-                ring=key_ring,
-                clock=clock,
-                probe_timeout_s=settings.probe_timeout_s,
+            probes: Probes = {
+                "kubernetes": KubernetesProbe(session, key_ring, timeout_s=settings.verify_timeout_s),
+                "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s),
+            }
+            records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
+            await records.prepare()
+            registry = VimRegistry(records, probes, users, verify_timeout_s=settings.verify_timeout_s)
+            handlers = VimHandlers(
+                ClusterVims(records, registry, credentials, key_ring),
+                bus,
+                clock,
+                credentials_tries_s=settings.credentials_tries_s,
             )
-            worker.handle(RegisterVim, registry.register_vim)
-            worker.handle(DeregisterVim, registry.deregister_vim)
+            worker.handle(RegisterVim, handlers.register_vim)
+            worker.handle(DeregisterVim, handlers.deregister_vim)
             await worker.start()
-            await bus.consume_events("vim-registry.credentials", ["credentials.*"], registry.take_credentials)
+            await bus.consume_events("vim-registry.credentials", CREDENTIALS_EVENTS, handlers.take_credentials)
 
             async def ready() -> bool:
                 return await store.is_ready() and await bus.is_ready()
 
-            app = make_app(registry, key_ring, token=settings.internal_token.get_secret_value())
+            app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
             add_health(app, ready)
-            watching = asyncio.create_task(
-                registry.watch(every_s=settings.monitor_every_s, parallel=settings.monitor_parallel), name="vim-watch"
+            monitor = VimMonitor(
+                records,
+                probes,
+                every_s=settings.monitor_every_s,
+                timeout_s=settings.monitor_timeout_s,
+                at_a_time=settings.monitor_parallel,
             )
+            watching = asyncio.create_task(monitor.watch(), name="vim-monitor")
             try:
                 async with serving(app, host=settings.host, port=settings.port) as port:
-                    yield VimRegistry(port)
+                    yield RunningVimRegistry(port, registry)
             finally:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)

@@ -1,1 +1,1 @@
-"""How VIMs are reached."""
+"""What stands behind the ports: OpenStack and Kubernetes; and the internal HTTP API in front."""

@@ -2,91 +2,153 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import re
 import ssl
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
-from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_secrets import KeyRing, revealed
 
-from kubevnfm_vim_registry.domain.ports import Found, VimRefused, VimTooOld, VimUnavailable
-from kubevnfm_vim_registry.domain.vim import Vim
+from kubevnfm_vim_registry.domain.errors import KubernetesTooOld, VimRefused, VimUnauthorized, VimUnreachable
+from kubevnfm_vim_registry.domain.ports import Verified
+from kubevnfm_vim_registry.domain.record import VimRecord
 
 _OLDEST: Final = (1, 25)
-_MANY: Final = 500
+_NAMESPACES: Final = 500
+_SKIP: Final = "skipTlsVerify"
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """The cluster knows us and does not let us do this."""
 
 
 class KubernetesProbe:
     """`domain.ports.VimProbe` for clusters."""
 
     def __init__(self, session: aiohttp.ClientSession, ring: KeyRing, *, timeout_s: float) -> None:
+        """``timeout_s``: of one request."""
         self._session, self._ring = session, ring
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
 
-    async def look(self, vim: Vim) -> Found:
-        """See the port."""
-        version = str((await self._get(vim, "/version")).get("gitVersion", ""))
+    async def verify(self, vim: VimRecord) -> Verified:
+        """See the port. Access data that see only their own namespace are good too."""
+        tls = await self._tls(vim)
+        headers = await self._headers(vim)
+        version = str(_allowed(vim, await self._get(vim, "/version", headers, tls)).get("gitVersion", ""))
         numbers = re.match(r"v(\d+)\.(\d+)", version)
-        if numbers is not None and (int(numbers[1]), int(numbers[2])) < _OLDEST:
-            raise VimTooOld(f"the cluster runs Kubernetes {version}; v1.25 or later expected")
-        listed = await self._get(vim, f"/api/v1/namespaces?limit={_MANY}")
-        return Found(tuple(item["metadata"]["name"] for item in listed.get("items", ())), version)
+        if numbers is None:
+            raise VimRefused(vim.auth_url, "no Kubernetes API answers there")
+        if (int(numbers[1]), int(numbers[2])) < _OLDEST:
+            raise KubernetesTooOld("auth_url", f"the cluster runs Kubernetes {version}; v1.25 or later expected")
+        listed = await self._get(vim, f"/api/v1/namespaces?limit={_NAMESPACES}", headers, tls)
+        if isinstance(listed, _Refusal):
+            return Verified((str(vim.vim_project.get("name") or "default"),), version)
+        return Verified(tuple(item["metadata"]["name"] for item in listed.get("items", ())), version)
 
-    async def answers(self, vim: Vim) -> None:
-        """See the port."""
-        await self._get(vim, "/version")
+    async def greet(self, vim: VimRecord) -> None:
+        """See the port: /api, for /version answers strangers too."""
+        await self._get(vim, "/api", await self._headers(vim), await self._tls(vim))
 
-    async def _get(self, vim: Vim, path: str) -> Mapping[str, Any]:
+    async def _get(
+        self, vim: VimRecord, path: str, headers: Mapping[str, str], tls: ssl.SSLContext | bool
+    ) -> Mapping[str, Any] | _Refusal:
         url = f"{vim.auth_url.rstrip('/')}{path}"
         try:
             async with self._session.get(
-                url, headers=self._headers(vim), ssl=self._tls(vim), timeout=self._timeout, allow_redirects=False
+                url, headers=headers, ssl=tls, timeout=self._timeout, allow_redirects=False
             ) as response:
-                if response.status in {401, 403}:
-                    raise VimRefused(f"{vim.auth_url} answered {response.status}: unauthorized for VIM {vim.name}")
+                if response.status == 401:
+                    raise VimUnauthorized(vim.auth_url, "the API server refuses the token, password or certificate")
+                if response.status == 403:
+                    return _Refusal()
+                if response.status >= 500 or response.status == 429:
+                    raise VimUnreachable(vim.auth_url, f"{path} answered {response.status}")
                 if response.status != 200:
-                    raise VimUnavailable(f"{vim.auth_url}{path} answered {response.status}")
+                    raise VimRefused(vim.auth_url, f"{path} answered {response.status}: no Kubernetes API")
                 body = await response.json(content_type=None)
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
-            raise VimRefused(f"{vim.auth_url}: the TLS certificate does not fit the CA that was given") from error
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise VimUnavailable(f"{vim.auth_url} does not answer ({type(error).__name__})") from error
+            raise VimRefused(vim.auth_url, "the TLS certificate does not fit the CA that was given") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise VimUnreachable(vim.auth_url, type(error).__name__) from error
+        except ValueError as error:
+            raise VimRefused(vim.auth_url, f"{path} answered something else than JSON") from error
         if not isinstance(body, Mapping):
-            raise VimUnavailable(f"{vim.auth_url}{path} answered something that is no Kubernetes API")
+            raise VimRefused(vim.auth_url, f"{path} answered something that is no Kubernetes API")
         return body
 
-    def _headers(self, vim: Vim) -> dict[str, str]:
-        token = self._value(vim, "bearer_token")
-        if token:
-            return {"Authorization": f"Bearer {token}"}
-        username, password = self._value(vim, "username"), self._value(vim, "password")
-        if username and password:
-            pair = base64.b64encode(f"{username}:{password}".encode()).decode()
+    async def _headers(self, vim: VimRecord) -> dict[str, str]:
+        """Return what authenticates us; the order of precedence is that of api.md 3.2."""
+        access: Mapping[str, Any] = revealed(vim.auth_cred, self._ring)
+        if access.get("oidc_token_url"):
+            return {"Authorization": f"Bearer {await self._oidc_token(vim, access)}"}
+        if access.get("username") and access.get("password"):
+            pair = base64.b64encode(f"{access['username']}:{access['password']}".encode()).decode()
             return {"Authorization": f"Basic {pair}"}
+        if access.get("bearer_token"):
+            return {"Authorization": f"Bearer {access['bearer_token']}"}
         return {}
 
-    def _tls(self, vim: Vim) -> ssl.SSLContext | bool:
+    async def _oidc_token(self, vim: VimRecord, access: Mapping[str, Any]) -> str:
+        """Ask for an id token with the user's password (RFC 6749 4.3, OpenID Connect)."""
+        form = {"grant_type": "password", "scope": "openid"}
+        form |= {
+            name: str(access[name]) for name in ("username", "password", "client_id", "client_secret") if name in access
+        }
+        url = str(access["oidc_token_url"])
+        try:
+            async with self._session.post(url, data=form, timeout=self._timeout, allow_redirects=False) as response:
+                if response.status in {400, 401, 403}:
+                    raise VimUnauthorized(vim.auth_url, "the OIDC provider refuses the user or client")
+                if response.status != 200:
+                    raise VimUnreachable(vim.auth_url, f"the OIDC provider answered {response.status}")
+                body = await response.json(content_type=None)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise VimUnreachable(vim.auth_url, f"the OIDC provider does not answer ({type(error).__name__})") from error
+        token = body.get("id_token") if isinstance(body, Mapping) else None
+        if not isinstance(token, str):
+            raise VimRefused(vim.auth_url, "the OIDC provider gives no id_token")
+        return token
+
+    async def _tls(self, vim: VimRecord) -> ssl.SSLContext | bool:
         if not vim.auth_url.startswith("https"):
             return True
-        ca = self._value(vim, "ssl_ca_cert")
+        access: Mapping[str, Any] = revealed(vim.auth_cred, self._ring)
+        is_verified = vim.connection.interface_info.get(_SKIP) is not True
         try:
-            context = ssl.create_default_context(cadata=ca if ca and ca != "None" else None)
-            if ca == "None":  # what existing clients send for "do not verify" (api.md 8)
-                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            certificate, key = self._value(vim, "client_certificate"), self._value(vim, "client_key")
-            if certificate and key:
-                _load_pair(context, certificate, key)
+            # Reads the system's certificates from disk when no CA is given.
+            return await asyncio.to_thread(
+                _context,
+                access.get("ssl_ca_cert"),
+                is_verified,
+                access.get("client_certificate"),
+                access.get("client_key"),
+            )
         except ssl.SSLError as error:
-            raise VimRefused("auth_cred: ssl_ca_cert or the client certificate is not PEM") from error
-        return context
+            raise VimRefused(vim.auth_url, "ssl_ca_cert or the client certificate is not PEM") from error
 
-    def _value(self, vim: Vim, name: str) -> str:
-        value = vim.auth_cred.get(name)
-        return value.reveal(self._ring) if isinstance(value, Secret) else str(value or "")
+
+def _allowed(vim: VimRecord, answer: Mapping[str, Any] | _Refusal) -> Mapping[str, Any]:
+    if isinstance(answer, _Refusal):
+        raise VimUnauthorized(vim.auth_url, "the API server does not even tell its version")
+    return answer
+
+
+def _context(ca: str | None, is_verified: bool, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    if is_verified:
+        context = ssl.create_default_context(cadata=ca)
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate and key:
+        _load_pair(context, certificate, key)
+    return context
 
 
 def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:

@@ -3,54 +3,94 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
 
 from keystoneauth1 import exceptions
+from keystoneauth1.exceptions import connection
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
-from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_secrets import KeyRing, revealed
 
-from kubevnfm_vim_registry.domain.ports import Found, VimRefused, VimUnavailable
-from kubevnfm_vim_registry.domain.vim import Vim
+from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
+from kubevnfm_vim_registry.domain.ports import Verified
+from kubevnfm_vim_registry.domain.record import VimRecord
+
+T = TypeVar("T")
+
+_SESSIONS_KEPT: Final = 256
 
 
 class OpenstackProbe:
     """`domain.ports.VimProbe` for OpenStack."""
 
     def __init__(self, ring: KeyRing, threads: ThreadPoolExecutor, *, timeout_s: float) -> None:
+        """``timeout_s``: of one request to Keystone."""
         self._ring, self._threads, self._timeout_s = ring, threads, timeout_s
+        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
 
-    async def look(self, vim: Vim) -> Found:
+    async def verify(self, vim: VimRecord) -> Verified:
         """See the port."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._log_in, vim)
 
-    async def answers(self, vim: Vim) -> None:
-        """See the port: a log-in proves both that Keystone answers and that the credentials hold."""
-        await self.look(vim)
+        def log_in() -> Verified:
+            login, session = self._login(vim), self._session(vim)
+            with _told(vim):
+                access: Any = login.get_access(session)
+            return Verified(_regions(access.service_catalog.catalog))
 
-    def _log_in(self, vim: Vim) -> Found:
-        cred, project = vim.auth_cred, vim.vim_project
-        password = cred.get("password")
-        auth = v3.Password(
+        return await self._in_thread(log_in)
+
+    async def greet(self, vim: VimRecord) -> None:
+        """See the port: the token is kept from call to call, and got anew when Keystone no longer takes it."""
+        key = (vim.id, vim.updated_at)
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._sessions[key] = self._session(vim)
+            if len(self._sessions) > _SESSIONS_KEPT:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(key)
+
+        def call() -> None:
+            with _told(vim):
+                session.get(f"{vim.auth_url}/auth/catalog", headers={"Accept": "application/json"})
+
+        await self._in_thread(call)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _session(self, vim: VimRecord) -> Session:
+        verify = str(vim.auth_cred.get("cert_verify", "True")).lower() != "false"
+        return Session(auth=self._login(vim), verify=verify, timeout=self._timeout_s)
+
+    def _login(self, vim: VimRecord) -> v3.Password:
+        credentials: Mapping[str, Any] = revealed(vim.auth_cred, self._ring)
+        return v3.Password(
             auth_url=vim.auth_url,
-            username=cred.get("username"),
-            password=password.reveal(self._ring) if isinstance(password, Secret) else str(password),
-            user_domain_name=cred.get("user_domain_name"),
-            project_name=project.get("name"),
-            project_domain_name=project.get("project_domain_name"),
+            username=credentials["username"],
+            password=credentials["password"],
+            user_domain_name=credentials["user_domain_name"],
+            project_name=vim.vim_project.get("name"),
+            project_domain_name=vim.vim_project.get("project_domain_name"),
         )
-        verify = str(cred.get("cert_verify", "True")).lower() != "false"
-        session = Session(auth=auth, verify=verify, timeout=self._timeout_s)
-        try:
-            access = auth.get_access(session)
-        except exceptions.Unauthorized as error:
-            raise VimRefused(f"{vim.auth_url}: unauthorized for VIM {vim.name}") from error
-        except (exceptions.ConnectFailure, exceptions.ConnectTimeout, exceptions.HttpServerError) as error:
-            raise VimUnavailable(f"{vim.auth_url} does not answer ({type(error).__name__})") from error
-        except exceptions.ClientException as error:
-            raise VimRefused(f"{vim.auth_url}: {type(error).__name__}") from error
-        return Found(_regions(access.service_catalog.catalog), "v3")
+
+
+@contextmanager
+def _told(vim: VimRecord) -> Iterator[None]:
+    """Turn keystoneauth's errors into ours; its texts may quote a whole request, so none of them goes on."""
+    try:
+        yield
+    except (exceptions.Unauthorized, exceptions.Forbidden) as error:
+        raise VimUnauthorized(vim.auth_url, "Keystone refuses the user name, password or project") from error
+    except connection.SSLError as error:
+        raise VimRefused(vim.auth_url, "the TLS certificate is not trusted (cert_verify)") from error
+    except (connection.ConnectFailure, connection.ConnectTimeout, exceptions.HttpServerError) as error:
+        raise VimUnreachable(vim.auth_url, type(error).__name__) from error
+    except exceptions.ClientException as error:
+        raise VimRefused(vim.auth_url, f"no Keystone v3 answers there ({type(error).__name__})") from error
 
 
 def _regions(catalog: Any) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""The rules about VIMs: no I/O."""
+"""VIMs: their records, the rules for them, and what is needed of the outside."""

@@ -1,54 +1,34 @@
-"""What the registry needs of the VIMs, and how they fail."""
+"""What the registry needs of the VIMs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
-
-from kubevnfm_vim_registry.domain.vim import Vim
-
-
-class VimUnavailable(OutsideUnavailable):
-    """The VIM does not answer."""
-
-    code = "vim-unavailable"
-    title = "VIM unavailable"
-
-
-class VimRefused(VnfmError):
-    """The VIM answers and does not let us in."""
-
-    code = "vim-refused"
-    title = "VIM refused"
-    status = 400
-
-
-class VimTooOld(VnfmError):
-    """The cluster's Kubernetes is older than v1.25 (capi.md CR-001)."""
-
-    code = "vim-too-old"
-    title = "Kubernetes too old"
-    status = 422
+from kubevnfm_vim_registry.domain.record import VimRecord, VimType
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a VIM told of itself."""
+class Verified:
+    """What a VIM told when it was asked with its access data."""
 
-    regions: tuple[str, ...]
-    """OpenStack: regions; Kubernetes: namespaces (``placement_attr.regions`` of existing clients)."""
-    version: str = ""
+    regions: Sequence[str]
+    """OpenStack: its regions; Kubernetes: its namespaces (``placement_attr.regions`` of existing clients)."""
+    kubernetes_version: str = ""
+    """``v1.31.4`` and the like."""
 
 
 class VimProbe(Protocol):
-    """Connects to VIMs of one kind."""
+    """Asks VIMs of one type. Both raise VimUnauthorized, VimRefused, VimUnreachable."""
 
-    async def look(self, vim: Vim) -> Found:
-        """Log in and read. Raises VimUnavailable, VimRefused, VimTooOld."""
+    async def verify(self, vim: VimRecord) -> Verified:
+        """Log in and look around. Raises KubernetesTooOld too."""
         ...
 
-    async def answers(self, vim: Vim) -> None:
-        """Make one light call. Raises VimUnavailable, VimRefused."""
+    async def greet(self, vim: VimRecord) -> None:
+        """Make one light authenticated call: a sign of life."""
         ...
+
+
+Probes = Mapping[VimType, VimProbe]

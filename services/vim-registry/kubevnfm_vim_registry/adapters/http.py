@@ -10,29 +10,29 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_secrets import KeyRing, sealing
 
-from kubevnfm_vim_registry.registry import Registry
+from kubevnfm_vim_registry.registry import VimRegistry
 
 
-def make_app(registry: Registry, ring: KeyRing, *, token: str) -> web.Application:
-    """Return the application."""
+def internal_api(registry: VimRegistry, ring: KeyRing, *, token: str) -> web.Application:
+    """Return the application; everything in it wants the internal token."""
     routes = web.RouteTableDef()
 
     @routes.post("/internal/v1/vims")
     async def create(request: web.Request) -> web.Response:
-        return web.json_response((await registry.create(await _body(request))).view(), status=201)
+        return web.json_response(await registry.create(await _body(request)), status=201)
 
     @routes.get("/internal/v1/vims")
     async def find(request: web.Request) -> web.Response:
-        found = await registry.find({name: request.query.getall(name) for name in request.query})
-        return web.json_response({"vims": [vim.view() for vim in found]})
+        found = await registry.list({name: request.query.getall(name) for name in request.query})
+        return web.json_response({"vims": found})
 
     @routes.get("/internal/v1/vims/{id}")
     async def show(request: web.Request) -> web.Response:
-        return web.json_response((await registry.get(request.match_info["id"])).view())
+        return web.json_response(await registry.get(request.match_info["id"]))
 
     @routes.put("/internal/v1/vims/{id}")
     async def update(request: web.Request) -> web.Response:
-        return web.json_response((await registry.update(request.match_info["id"], await _body(request))).view())
+        return web.json_response(await registry.update(request.match_info["id"], await _body(request)))
 
     @routes.delete("/internal/v1/vims/{id}")
     async def delete(request: web.Request) -> web.Response:
@@ -41,8 +41,8 @@ def make_app(registry: Registry, ring: KeyRing, *, token: str) -> web.Applicatio
 
     @routes.get("/internal/v1/vims/{id}/connection")
     async def connection(request: web.Request) -> web.Response:
-        vim = await registry.get(request.match_info["id"])
-        return web.json_response(vim.connection().model_dump(mode="json", context=sealing(ring)))
+        found = await registry.connection_of(request.match_info["id"])
+        return web.json_response(found.model_dump(mode="json", context=sealing(ring)))
 
     return internal_app(routes, token=token)
 

@@ -1,0 +1,144 @@
+"""The VIMs of clusters that we built: registered and removed by commands, and by credentials that are called back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from kubevnfm_clients.kubeconfig import kubeconfig_connection
+from kubevnfm_clients.ports import CredentialsStore
+from kubevnfm_events import VimConnection
+from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
+from kubevnfm_events.vim import DeregisterVim, RegisterVim
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.vim import KUBERNETES, long_vim_type
+from kubevnfm_store.port import AlreadyExists, RevisionConflict
+
+from kubevnfm_vim_registry.domain.errors import NameTaken
+from kubevnfm_vim_registry.domain.record import VimRecord, auth_cred_of
+from kubevnfm_vim_registry.records import Kept, VimRecords
+from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, became, proven, registered
+
+log = structlog.get_logger()
+
+Credentials = CredentialsReceived | CredentialsRotated
+
+
+class ClusterVims:
+    """One VIM for each cluster; a repeat updates it in place, so what runs there keeps its VIM."""
+
+    def __init__(
+        self, records: VimRecords, registry: VimRegistry, credentials: CredentialsStore, key_ring: KeyRing
+    ) -> None:
+        self._records, self._registry = records, registry
+        self._credentials, self._ring = credentials, key_ring
+
+    async def register(self, command: RegisterVim) -> VimRecord:
+        """Verify and register; upsert by owner and name (sequences.md 4.4). Raises as VimProbe, NameTaken."""
+        if long_vim_type(command.connection.vim_type) != KUBERNETES:
+            raise InvalidInput("connection.vim_type", f"{KUBERNETES} expected")
+        namesake = await self._records.named(DEFAULT_TENANT, command.name)
+        if namesake is not None and namesake.vim.owner != command.vnf_instance_id:
+            raise NameTaken(f"another VIM is named {command.name} ({namesake.vim.id})")
+        vim = self._record(
+            new_id() if namesake is None else namesake.vim.id,
+            name=command.name,
+            owner=command.vnf_instance_id,
+            connection=command.connection,
+            extra={**command.connection.extra, **command.extra},
+            is_default=command.is_default,
+        )
+        return await self._store(namesake, vim, tells=False)
+
+    async def register_received(self, event: Credentials) -> VimRecord:
+        """Register the cluster whose credentials were called back, or update its VIM (capi.md CR-079, CR-081).
+
+        Raises as VimProbe, NameTaken, NotFound (the credentials are gone), Unprocessable (the kubeconfig).
+        """
+        kubeconfig = await self._credentials.kubeconfig(event.credentials_id)
+        vim_id = vim_id_of(event.vnf_instance_id, event.cluster_uid)
+        found = await self._records.find_one(vim_id)
+        vim = self._record(
+            vim_id,
+            name=event.vim_name or event.cluster_name,
+            owner=event.vnf_instance_id,
+            connection=kubeconfig_connection(kubeconfig.reveal(self._ring)),
+            extra={"vnf_instance_id": event.vnf_instance_id, "cluster": event.cluster_name},
+            is_default=event.vim_default,
+        ).model_copy(update={"cluster_uid": event.cluster_uid, "credentials_id": event.credentials_id})
+        return await self._store(found, vim, tells=True)
+
+    async def deregister(self, command: DeregisterVim) -> Sequence[str]:
+        """Remove the owner's VIMs; return their ids. Raises VimInUse unless forced."""
+        kept = await self._records.owned_by(command.vnf_instance_id, command.name)
+        for vim in kept:
+            if command.force:
+                await self._records.delete(vim.vim.id)
+            else:
+                await self._registry.remove(vim, but=command.vnf_instance_id, tells=False)
+        return [vim.vim.id for vim in kept]
+
+    async def forget(self, event: CredentialsDeleted) -> None:
+        """Remove the VIM of a cluster that is gone. Raises VimInUse."""
+        kept = await self._records.find_one(vim_id_of(event.vnf_instance_id, event.cluster_uid))
+        if kept is not None:
+            await self._registry.remove(kept, but=event.vnf_instance_id)
+
+    def _record(
+        self,
+        vim_id: str,
+        *,
+        name: str,
+        owner: str,
+        connection: VimConnection,
+        extra: dict[str, Any],
+        is_default: bool,
+    ) -> VimRecord:
+        now = self._records.now()
+        return VimRecord(
+            id=vim_id,
+            name=name,
+            tenant_id=DEFAULT_TENANT,
+            type="kubernetes",
+            is_default=is_default,
+            default_of=DEFAULT_TENANT if is_default else None,
+            auth_url=str(connection.interface_info.get("endpoint", "")),
+            auth_cred=auth_cred_of(connection),
+            extra=extra,
+            created_at=now,
+            updated_at=now,
+            owner=owner,
+        )
+
+    async def _store(self, kept: Kept | None, vim: VimRecord, *, tells: bool) -> VimRecord:
+        """Write what was verified: the old access data stay in force until the new ones have proved good."""
+        vim = proven(vim, await self._registry.verified(vim))
+        if vim.is_default:
+            await self._records.take_default_from(vim.tenant_id, heir=vim.id)
+        if kept is None:
+            await self._records.insert(vim, [registered(vim)] if tells else [])
+        else:
+            was_default = kept.vim.is_default
+            vim = vim.model_copy(
+                update={
+                    "created_at": kept.vim.created_at,
+                    "description": kept.vim.description,
+                    "is_default": vim.is_default or was_default,
+                    "default_of": vim.default_of or kept.vim.default_of,
+                }
+            )
+            await self._records.replace(kept, vim, [registered(vim)] if tells else became(kept.vim, vim))
+        log.info("vim_registered", vim_id=vim.id, name=vim.name, endpoint=vim.auth_url)
+        return vim
+
+
+def vim_id_of(vnf_instance_id: str, cluster_uid: str) -> str:
+    """Return the id of a called-back cluster's VIM (capi.md CR-079): the same cluster, the same VIM."""
+    return derived_id("vim", vnf_instance_id, cluster_uid)
+
+
+LOST_RACES = (RevisionConflict, AlreadyExists)
+"""Somebody wrote the same record meanwhile: looking again and doing it again is right."""

@@ -1,0 +1,125 @@
+"""The record of one VIM: as it is stored, as clients see it (Tacker's form, api.md 8), as services connect with it."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from kubevnfm_events import VimConnection
+from kubevnfm_events.vim import VimStatus
+from kubevnfm_secrets import KeyRing, Secret, SecretParams, hide, mask, sealing
+from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
+from pydantic import BaseModel, ConfigDict, Field
+
+VimType = Literal["openstack", "kubernetes"]
+
+_LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
+_OURS: Final = {"owner", "default_of", "cluster_uid", "credentials_id", "kubernetes_version", "status_reason"}
+"""Kept in the document, not shown in Tacker's record."""
+_KUBERNETES_ACCESS: Final = (
+    "bearer_token",
+    "username",
+    "password",
+    "oidc_token_url",
+    "client_id",
+    "client_secret",
+    "client_certificate",
+    "client_key",
+    "ssl_ca_cert_hash",
+    "certificate_key",
+)
+
+
+class VimRecord(BaseModel):
+    """A registered VIM."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    id: str
+    name: str
+    description: str = ""
+    tenant_id: str
+    type: VimType
+    status: VimStatus = "PENDING"
+    is_default: bool = False
+    placement_attr: dict[str, Any] = Field(default_factory=dict)
+    """``regions``: OpenStack's regions, or the cluster's namespaces."""
+    auth_url: str
+    auth_cred: SecretParams = Field(default_factory=dict)
+    vim_project: dict[str, Any] = Field(default_factory=dict)
+    extra: SecretParams = Field(default_factory=dict)
+    created_at: str
+    updated_at: str
+    owner: str | None = None
+    """The VNF instance whose cluster it is; None: an operator's."""
+    default_of: str | None = None
+    """The tenant, on its default VIM only: a unique index on it makes a second default impossible."""
+    cluster_uid: str | None = None
+    credentials_id: str | None = None
+    kubernetes_version: str = ""
+    status_reason: str = ""
+    """Why it is UNREACHABLE or in ERROR."""
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the JSON object for the store; secrets sealed."""
+        return self.model_dump(mode="json", exclude={"id"}, exclude_none=True, context=sealing(ring))
+
+    def shown(self) -> dict[str, Any]:
+        """Return the record as clients see it: every secret is ``***``."""
+        record: dict[str, Any] = mask(self.model_dump(exclude=_OURS))
+        return record
+
+    @property
+    def connection(self) -> VimConnection:
+        """How to reach the VIM (SOL003 VimConnectionInfo)."""
+        parts = _openstack_parts(self) if self.type == "openstack" else _kubernetes_parts(self)
+        interface, access = parts
+        extra = dict(self.extra)
+        if self.type == "kubernetes":
+            extra["namespace"] = self.vim_project.get("name") or "default"
+        return VimConnection(
+            vim_id=self.id,
+            vim_type=_LONG_TYPE[self.type],
+            interface_info=interface,
+            access_info=access,
+            extra=extra,
+        )
+
+
+def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], dict[str, Any]]:
+    credentials, project = vim.auth_cred, vim.vim_project
+    regions = vim.placement_attr.get("regions") or [None]
+    access = {
+        "username": credentials.get("username"),
+        "password": credentials.get("password"),
+        "userDomain": credentials.get("user_domain_name"),
+        "project": project.get("name"),
+        "projectDomain": project.get("project_domain_name"),
+        "region": vim.extra.get("region") or regions[0],
+    }
+    interface: dict[str, object] = {"endpoint": vim.auth_url}
+    if str(credentials.get("cert_verify", "True")).lower() == "false":
+        interface["skipCertificateVerification"] = True
+    return interface, {name: value for name, value in access.items() if value is not None}
+
+
+def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], dict[str, Any]]:
+    credentials = vim.auth_cred
+    interface: dict[str, object] = {"endpoint": vim.auth_url}
+    if credentials.get("ssl_ca_cert"):
+        interface["ssl_ca_cert"] = credentials["ssl_ca_cert"]
+    elif vim.owner is None:
+        # An operator who gives no CA wants no verification (api.md 8, as Tacker's clients have it); a cluster that
+        # called back without one is verified with the system's CAs, as its kubeconfig would be.
+        interface["skipTlsVerify"] = True
+    return interface, {name: credentials[name] for name in _KUBERNETES_ACCESS if credentials.get(name) is not None}
+
+
+def auth_cred_of(connection: VimConnection) -> dict[str, Any]:
+    """Return the ``auth_cred`` of a Kubernetes VIM that is reached by ``connection``."""
+    credentials: dict[str, Any] = hide(
+        {name: connection.access_info[name] for name in _KUBERNETES_ACCESS if name in connection.access_info}
+    )
+    ca = connection.interface_info.get("ssl_ca_cert")
+    if isinstance(ca, Secret | str):
+        credentials["ssl_ca_cert"] = ca
+    return credentials

@@ -1,0 +1,136 @@
+"""What clients may ask of a VIM's record (api.md chapter 8), checked: every error names the field and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import MASK, Secret, hide
+from kubevnfm_sol.vim import short_vim_type
+
+from kubevnfm_vim_registry.domain.record import VimType
+
+FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
+CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred")
+FIXED: Final = ("type", "auth_url")
+_CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
+_IGNORED: Final = ("id", "status", "placement_attr", "created_at", "updated_at")
+"""Sent back by clients that edit what they read."""
+
+_KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
+    ("bearer_token",),
+    ("username", "password"),
+    ("oidc_token_url", "username", "password", "client_id"),
+    ("client_certificate", "client_key"),
+)
+
+
+def vim_type(vim: Mapping[str, Any]) -> VimType:
+    """Return ``type``, in either spelling."""
+    match short_vim_type(text(vim, "type")):
+        case "openstack":
+            return "openstack"
+        case "kubernetes":
+            return "kubernetes"
+        case _:
+            raise InvalidInput("vim.type", "openstack or kubernetes expected")
+
+
+def check_names(vim: Mapping[str, Any]) -> None:
+    """Refuse attributes that a new VIM does not have."""
+    for name in vim:
+        if name not in _CREATABLE and name not in _IGNORED:
+            raise InvalidInput(f"vim.{name}", "no such attribute")
+
+
+def text(holder: Mapping[str, Any], name: str, *, field: str = "vim", default: str | None = None) -> str:
+    """Return a text attribute; required unless there is a default."""
+    value = holder.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str) or (not value and default is None):
+        raise InvalidInput(f"{field}.{name}", "a text expected")
+    if len(value) > 4096:
+        raise InvalidInput(f"{field}.{name}", "at most 4096 characters expected")
+    return value
+
+
+def flag(vim: Mapping[str, Any], name: str) -> bool:
+    """Return a boolean attribute, also written as text as some clients do; False when absent."""
+    value = vim.get(name, False)
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise InvalidInput(f"vim.{name}", "true or false expected")
+    return value
+
+
+def mapping(vim: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an object attribute; empty when absent."""
+    value = vim.get(name, {})
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"vim.{name}", "an object expected")
+    return dict(value)
+
+
+def auth_url(vim: Mapping[str, Any], type: VimType) -> str:
+    """Return the VIM's URL; Keystone's with its version."""
+    url = text(vim, "auth_url").rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        raise InvalidInput("vim.auth_url", "an http or https URL without credentials expected")
+    if type == "openstack" and not url.rsplit("/", 1)[-1].startswith("v"):
+        url += "/v3"
+    return url
+
+
+def auth_cred(vim: Mapping[str, Any], type: VimType) -> dict[str, Any]:
+    """Return the access data with their secrets hidden. Raises InvalidInput naming what is missing."""
+    given = {name: value for name, value in mapping(vim, "auth_cred").items() if value is not None}
+    for name, value in given.items():
+        if not isinstance(value, str | bool):
+            raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
+    if str(given.get("ssl_ca_cert", "")) in {"", "None"}:  # Tacker's clients write None as a text
+        given.pop("ssl_ca_cert", None)
+    credentials: dict[str, Any] = hide(given)
+    check_credentials(credentials, type)
+    return credentials
+
+
+def check_credentials(credentials: Mapping[str, Any], type: VimType) -> None:
+    """Refuse access data that no login can be made of."""
+    if type == "openstack":
+        for name in ("username", "password", "user_domain_name"):
+            if not credentials.get(name):
+                raise InvalidInput(f"vim.auth_cred.{name}", "required for an OpenStack VIM")
+        if str(credentials.get("cert_verify", "True")) not in {"True", "False"}:
+            raise InvalidInput("vim.auth_cred.cert_verify", '"True" or "False" expected')
+    elif not any(all(credentials.get(name) for name in login) for login in _KUBERNETES_LOGINS):
+        logins = "; or ".join(", ".join(login) for login in _KUBERNETES_LOGINS)
+        raise InvalidInput("vim.auth_cred", f"for a Kubernetes VIM expected: {logins}")
+
+
+def vim_project(vim: Mapping[str, Any], type: VimType) -> dict[str, Any]:
+    """Return the project (OpenStack) or default namespace (Kubernetes)."""
+    project = mapping(vim, "vim_project")
+    if type == "openstack":
+        for name in ("name", "project_domain_name"):
+            text(project, name, field="vim.vim_project")
+    return project
+
+
+def merged_credentials(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``old`` with what was given over it; ``***`` is what we ourselves show and changes nothing.
+
+    A new login replaces the old one whole: a bearer token beside a user name would leave open which one counts.
+    """
+    news = {name: value for name, value in given.items() if not _is_mask(value)}
+    logins = {name for login in _KUBERNETES_LOGINS for name in login}
+    drops = logins if "bearer_token" in news else {"bearer_token"} if "password" in news else set()
+    return {name: value for name, value in old.items() if name not in drops} | news
+
+
+def _is_mask(value: object) -> bool:
+    return value == MASK or (isinstance(value, Secret) and value == Secret(MASK))

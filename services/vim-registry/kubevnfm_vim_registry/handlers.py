@@ -1,0 +1,82 @@
+"""The inbox: commands of operations, and events about credentials."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
+from kubevnfm_events import Envelope, Event
+from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
+from kubevnfm_events.vim import DeregisterVim, RegisterVim, VimDeregistered, VimRegistrationFailed
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+
+from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims, Credentials
+from kubevnfm_vim_registry.domain.errors import VimInUse
+from kubevnfm_vim_registry.records import SOURCE
+from kubevnfm_vim_registry.registry import registered
+
+log = structlog.get_logger()
+
+CREDENTIALS_EVENTS: Final = ("credentials.received", "credentials.rotated", "credentials.deleted")
+_LONGEST_PAUSE_S: Final = 30.0
+
+
+class VimHandlers:
+    """What vim-registry does when it is told something."""
+
+    def __init__(self, clusters: ClusterVims, bus: MessageBus, clock: Clock, *, credentials_tries_s: float) -> None:
+        self._clusters, self._bus, self._clock = clusters, bus, clock
+        self._credentials_tries_s = credentials_tries_s
+
+    async def register_vim(self, command: RegisterVim, _: StepContext) -> Outcome:
+        """Register the cluster that an operation built."""
+        try:
+            return Done(registered(await self._clusters.register(command)))
+        except LOST_RACES:
+            return NotYet(again_in_s=0.2)
+
+    async def deregister_vim(self, command: DeregisterVim, _: StepContext) -> Outcome:
+        """Remove the VIMs of an instance."""
+        return Done(VimDeregistered(vim_ids=tuple(await self._clusters.deregister(command))))
+
+    async def take_credentials(self, delivery: Delivery) -> Verdict:
+        """Register, update or remove the VIM of a cluster that called back (capi.md chapter 11)."""
+        match delivery.envelope.data:
+            case CredentialsReceived() | CredentialsRotated() as event:
+                return await self._register(delivery, event) if event.register_vim else Ack()
+            case CredentialsDeleted() as event:
+                return await self._forget(delivery, event)
+        return Ack()
+
+    async def _register(self, delivery: Delivery, event: Credentials) -> Verdict:
+        try:
+            await self._clusters.register_received(event)
+        except LOST_RACES:
+            return Again(0.2)
+        except VnfmError as error:
+            age_s = (self._clock.now() - delivery.envelope.time).total_seconds()
+            if error.retryable and age_s < self._credentials_tries_s:
+                # A new cluster's API server may take a while behind its load balancer.
+                return Again(min(max(age_s / 2, 1.0), _LONGEST_PAUSE_S))
+            log.warning("vim_registration_failed", credentials_id=event.credentials_id, reason=str(error))
+            await self._tell(
+                delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"{error.title}: {error}")
+            )
+        return Ack()
+
+    async def _forget(self, delivery: Delivery, event: CredentialsDeleted) -> Verdict:
+        try:
+            await self._clusters.forget(event)
+        except VimInUse as error:  # CR-084: it stays, and the operator is told why
+            log.warning("vim_kept", reason=str(error))
+            await self._tell(
+                delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"VIM kept: {error}")
+            )
+        return Ack()
+
+    async def _tell(self, delivery: Delivery, event: Event) -> None:
+        news: Envelope[Event] = delivery.envelope.follow_up(event, source=SOURCE)
+        await self._bus.publish(news)

@@ -1,0 +1,285 @@
+"""VIMs of clusters that we built: by commands of operations, and by credentials that are called back."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from kubevnfm_events import CommandFailed, Envelope, VimConnection
+from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
+from kubevnfm_events.vim import (
+    DeregisterVim,
+    RegisterVim,
+    VimDeregistered,
+    VimRegistered,
+    VimRegistrationFailed,
+)
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.lab import Lab
+from kubevnfm_secrets import Secret, revealed
+from kubevnfm_vim_registry.settings import Settings
+from vim_world import RING, World, running
+
+KUBERNETES = "ETSINFV.KUBERNETES.V_1"
+
+
+def a_register(
+    cluster: LabCluster, *, owner: str = "vnf-1", name: str = "k8s", token: str | None = None, is_default: bool = False
+) -> RegisterVim:
+    return RegisterVim(
+        vnf_instance_id=owner,
+        name=name,
+        connection=VimConnection(
+            vim_type=KUBERNETES,
+            interface_info={"endpoint": cluster.endpoint, "ssl_ca_cert": cluster.ca_pem},
+            access_info={"bearer_token": Secret(token or cluster.admin_token), "ssl_ca_cert_hash": "sha256:00"},
+        ),
+        is_default=is_default,
+        extra={"vnf_instance_id": owner},
+    )
+
+
+def a_kubeconfig(cluster: LabCluster, *, token: str | None = None) -> str:
+    ca = base64.b64encode(cluster.ca_pem.encode()).decode()
+    return yaml.safe_dump(
+        {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": cluster.endpoint, "certificate-authority-data": ca}}],
+            "users": [{"name": "u", "user": {"token": token or cluster.admin_token}}],
+        }
+    )
+
+
+def received(*, credentials_id: str = "cred-1", name: str | None = "workload", **more: bool) -> CredentialsReceived:
+    return CredentialsReceived(
+        credentials_id=credentials_id,
+        vnf_instance_id="vnf-1",
+        cluster_name="capi-cluster",
+        cluster_uid="uid-1",
+        content_sha256="00",
+        vim_name=name,
+        **more,
+    )
+
+
+async def tell(world: World, event: CredentialsReceived | CredentialsRotated | CredentialsDeleted) -> None:
+    await world.bus.publish(Envelope(event, source="/kubevnfm/credentials-receiver"))
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_finished_cluster_is_registered(world: World, cluster: LabCluster) -> None:
+    answer = await world.ask(a_register(cluster))
+
+    assert isinstance(answer, VimRegistered)
+    assert (answer.name, answer.vim_type, answer.endpoint) == ("k8s", KUBERNETES, cluster.endpoint)
+    assert answer.kubernetes_version == "v1.31.4"
+    shown = await world.vims.get(answer.vim_id)
+    assert shown["extra"] == {"vnf_instance_id": "vnf-1"}
+    connection = await world.directory.connection(VimConnection(vim_id=answer.vim_id))
+    assert revealed(connection.access_info, RING) == {
+        "bearer_token": cluster.admin_token,
+        "ssl_ca_cert_hash": "sha256:00",
+    }
+
+
+async def test_registering_again_updates_the_same_vim(
+    world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
+) -> None:
+    first, second = await make_cluster(), await make_cluster()
+    once = await world.ask(a_register(first))
+    again = await world.ask(a_register(second))
+
+    assert isinstance(once, VimRegistered)
+    assert isinstance(again, VimRegistered)
+    assert once.vim_id == again.vim_id
+    assert (await world.vims.get(once.vim_id))["auth_url"] == second.endpoint
+    assert len(await world.vims.list({})) == 1
+
+
+async def test_a_name_of_another_owner_is_refused(world: World, cluster: LabCluster) -> None:
+    await world.ask(a_register(cluster))
+    answer = await world.ask(a_register(cluster, owner="vnf-2"))
+    assert isinstance(answer, CommandFailed)
+    assert (answer.code, answer.status) == ("vim-name-taken", 409)
+
+
+async def test_a_cluster_that_refuses_the_token_is_not_registered(world: World, cluster: LabCluster) -> None:
+    answer = await world.ask(a_register(cluster, token="wrong"))
+    assert isinstance(answer, CommandFailed)
+    assert (answer.code, answer.status) == ("vim-unauthorized", 400)
+    assert await world.vims.list({}) == []
+
+
+async def test_a_cluster_that_answers_late_is_registered_all_the_same(world: World, cluster: LabCluster) -> None:
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503, times=1)
+    assert isinstance(await world.ask(a_register(cluster)), VimRegistered)
+
+
+async def test_the_default_changes_when_it_is_asked_for(world: World, cluster: LabCluster) -> None:
+    operators = await world.vims.create(world.openstack(is_default=True))
+    await world.ask(a_register(cluster))
+    assert (await world.vims.default() or {})["id"] == operators["id"]
+
+    answer = await world.ask(a_register(cluster, name="new-default", is_default=True))
+
+    assert isinstance(answer, VimRegistered)
+    assert (await world.vims.default() or {})["id"] == answer.vim_id
+    assert (await world.vims.get(operators["id"]))["is_default"] is False
+
+
+async def test_an_instances_vims_are_removed_and_a_repeat_finds_none(world: World, cluster: LabCluster) -> None:
+    for name in ("a", "b"):
+        await world.ask(a_register(cluster, name=name))
+    other = await world.ask(a_register(cluster, owner="vnf-2", name="c"))
+    assert isinstance(other, VimRegistered)
+
+    one = await world.ask(DeregisterVim(vnf_instance_id="vnf-1", name="a"))
+    rest = await world.ask(DeregisterVim(vnf_instance_id="vnf-1"))
+    none = await world.ask(DeregisterVim(vnf_instance_id="vnf-1"))
+
+    assert isinstance(one, VimDeregistered)
+    assert isinstance(rest, VimDeregistered)
+    assert (len(one.vim_ids), len(rest.vim_ids)) == (1, 1)
+    assert none == VimDeregistered()
+    assert [vim["id"] for vim in await world.vims.list({})] == [other.vim_id]
+
+
+async def test_others_keep_a_vim_but_its_owner_and_force_do_not(world: World, cluster: LabCluster) -> None:
+    made = await world.ask(a_register(cluster))
+    assert isinstance(made, VimRegistered)
+    world.users.by_vim[made.vim_id] = ["vnf-1", "vnf-2"]
+
+    refused = await world.ask(DeregisterVim(vnf_instance_id="vnf-1"))
+    assert isinstance(refused, CommandFailed)
+    assert (refused.code, refused.status) == ("vim-in-use", 409)
+    assert "vnf-2" in refused.detail
+    assert "vnf-1" not in refused.detail
+
+    forced = await world.ask(DeregisterVim(vnf_instance_id="vnf-1", force=True))
+    assert forced == VimDeregistered(vim_ids=(made.vim_id,))
+
+
+# --- called-back credentials ------------------------------------------------------------------------------------------
+
+
+async def test_a_cluster_that_calls_back_becomes_a_vim(world: World, cluster: LabCluster) -> None:
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await tell(world, received())
+    await world.told.has(1)
+
+    (event,) = world.told.data
+    assert isinstance(event, VimRegistered)
+    assert (event.name, event.endpoint) == ("workload", cluster.endpoint)
+    shown = await world.vims.get(event.vim_id)
+    assert shown["extra"] == {"vnf_instance_id": "vnf-1", "cluster": "capi-cluster"}
+
+
+async def test_rotated_credentials_are_taken_over_in_place(
+    world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
+) -> None:
+    old, new = await make_cluster(), await make_cluster()
+    world.credentials.by_id["cred-1"] = a_kubeconfig(old)
+    await tell(world, received())
+    world.credentials.by_id["cred-1"] = a_kubeconfig(new)
+    await tell(world, CredentialsRotated(**received().model_dump()))
+    await world.told.has(2)
+
+    first, second = world.told.data
+    assert isinstance(first, VimRegistered)
+    assert isinstance(second, VimRegistered)
+    assert first.vim_id == second.vim_id
+    assert second.endpoint == new.endpoint
+
+
+async def test_bad_new_credentials_leave_the_old_ones_in_force(world: World, cluster: LabCluster) -> None:
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await tell(world, received())
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster, token="wrong")
+    await tell(world, CredentialsRotated(**received().model_dump()))
+    await world.told.has(2)
+
+    registered, failed = world.told.data
+    assert isinstance(registered, VimRegistered)
+    assert isinstance(failed, VimRegistrationFailed)
+    assert failed.credentials_id == "cred-1"
+    assert "unauthorized" in failed.reason
+    connection = await world.directory.connection(VimConnection(vim_id=registered.vim_id))
+    assert revealed(connection.access_info, RING)["bearer_token"] == cluster.admin_token
+
+
+async def test_a_cluster_that_never_answers_is_given_up_with_the_reason(world: World, cluster: LabCluster) -> None:
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    await tell(world, received())
+    await world.told.has(1)
+    (failed,) = world.told.data
+    assert isinstance(failed, VimRegistrationFailed)
+    assert cluster.endpoint in failed.reason
+
+
+async def test_a_cluster_that_answers_later_is_tried_again(
+    lab: Lab, settings: Settings, cluster: LabCluster, tmp_path: Path
+) -> None:
+    patient = settings.model_copy(update={"credentials_tries_s": 60.0})
+    async with running(lab, patient, tmp_path) as world:
+        world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+        lab.faults.add(part="kubernetes", effect="fail", status=503, times=1)
+        telling = asyncio.create_task(tell(world, received()))
+        await world.told.has(1)
+        await telling
+        assert isinstance(world.told.data[0], VimRegistered)
+
+
+async def test_a_taken_name_and_gone_credentials_are_told_as_failures(world: World, cluster: LabCluster) -> None:
+    await world.vims.create(world.openstack(name="workload"))
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await tell(world, received())
+    await tell(world, received(credentials_id="none"))
+    await world.told.has(3)
+    taken, gone = world.told.data[1:]
+    assert isinstance(taken, VimRegistrationFailed)
+    assert "workload" in taken.reason
+    assert isinstance(gone, VimRegistrationFailed)
+    assert gone.credentials_id == "none"
+
+
+async def test_without_register_nothing_happens(world: World, cluster: LabCluster) -> None:
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await tell(world, received(register_vim=False))
+    assert await world.vims.list({}) == []
+    assert not world.told.data
+
+
+async def test_a_deleted_cluster_takes_its_vim_along_unless_others_live_there(
+    world: World, cluster: LabCluster
+) -> None:
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await tell(world, received())
+    await world.told.has(1)
+    registered = world.told.data[0]
+    assert isinstance(registered, VimRegistered)
+    deleted = CredentialsDeleted(
+        credentials_id="cred-1", vnf_instance_id="vnf-1", cluster_name="capi-cluster", cluster_uid="uid-1"
+    )
+
+    world.users.by_vim[registered.vim_id] = ["cnf-1"]
+    await tell(world, deleted)
+    await world.told.has(2)
+    assert isinstance(world.told.data[1], VimRegistrationFailed)
+    assert await world.vims.get(registered.vim_id)
+
+    world.users.by_vim.clear()
+    await tell(world, deleted)
+    await tell(world, deleted)
+    await world.told.has(3)
+    assert world.told.data[2] == VimDeregistered(vim_ids=(registered.vim_id,))
+    with pytest.raises(NotFound):
+        await world.vims.get(registered.vim_id)

@@ -1,0 +1,187 @@
+"""vim-registry as a service, with a lab for the VIMs and twins for the other services."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_clients import HttpVimDirectory, HttpVims
+from kubevnfm_events import Command, Envelope, Message
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.lab import Lab
+from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_store import SqliteStore
+from kubevnfm_vim_registry.settings import Settings
+from kubevnfm_vim_registry.wiring import vim_registry
+from pydantic import SecretStr
+
+RING = KeyRing.from_text(KeyRing.new_key())
+TOKEN = "internal"
+
+
+@dataclass
+class Users:
+    """The twin of lcm-api: who lives on which VIM."""
+
+    by_vim: dict[str, list[str]] = field(default_factory=dict)
+
+    async def users(self, vim_id: str) -> Sequence[str]:
+        return self.by_vim.get(vim_id, [])
+
+
+@dataclass
+class Credentials:
+    """The twin of credentials-receiver."""
+
+    by_id: dict[str, str] = field(default_factory=dict)
+
+    async def kubeconfig(self, credentials_id: str) -> Secret:
+        if credentials_id not in self.by_id:
+            raise NotFound(f"there are no credentials {credentials_id}")
+        return Secret(self.by_id[credentials_id])
+
+
+class Told:
+    """What the service told, in order."""
+
+    def __init__(self) -> None:
+        self.envelopes: list[Envelope[Message]] = []
+
+    async def __call__(self, delivery: Delivery) -> Verdict:
+        self.envelopes.append(delivery.envelope)
+        return Ack()
+
+    @property
+    def data(self) -> list[Message]:
+        return [envelope.data for envelope in self.envelopes]
+
+    async def has(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.envelopes) < count:  # noqa: ASYNC110 - the bus hands events to a plain list
+                await asyncio.sleep(0.01)
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything around the service, and the service itself as others see it."""
+
+    lab: Lab
+    vims: HttpVims
+    directory: HttpVimDirectory
+    session: aiohttp.ClientSession
+    url: str
+    bus: InProcessBus
+    store: SqliteStore
+    users: Users
+    credentials: Credentials
+    told: Told
+
+    def openstack(self, **changes: Any) -> dict[str, Any]:
+        """The request that registers the lab's OpenStack."""
+        known = self.lab.endpoints()
+        return {
+            "name": "cloud",
+            "type": "openstack",
+            "auth_url": self.lab.auth_url,
+            "vim_project": {"name": known["project"], "project_domain_name": known["domain"]},
+            "auth_cred": {
+                "username": known["username"],
+                "password": known["password"],
+                "user_domain_name": known["domain"],
+                "cert_verify": "False",
+            },
+            **changes,
+        }
+
+    async def ask(self, command: Command) -> Message:
+        """Send a command and return its answer."""
+        told = len(self.told.envelopes)
+        await self.bus.publish(
+            Envelope(command, source="/kubevnfm/lcm-api", operationid="op", stepid="step", attempt=1)
+        )
+        await self.told.has(told + 1)
+        return self.told.envelopes[told].data
+
+
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    async with Lab.start() as lab:
+        yield lab
+
+
+@pytest.fixture
+async def make_cluster(lab: Lab) -> Callable[..., Awaitable[LabCluster]]:
+    async def make(*, version: str = "1.31.4") -> LabCluster:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        return await lab.clusters.create(
+            address="127.0.0.1",
+            port=port,
+            version=version,
+            pod_cidr="10.244.0.0/16",
+            service_cidr="10.96.0.0/12",
+            san=["127.0.0.1"],
+        )
+
+    return make
+
+
+@pytest.fixture
+async def cluster(make_cluster: Callable[..., Awaitable[LabCluster]]) -> LabCluster:
+    return await make_cluster()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(
+        port=0,
+        internal_token=SecretStr(TOKEN),
+        keys=SecretStr("unused"),
+        verify_timeout_s=2.0,
+        monitor_every_s=0.05,
+        monitor_timeout_s=1.0,
+        credentials_tries_s=0.0,
+    )
+
+
+@asynccontextmanager
+async def running(lab: Lab, settings: Settings, folder: Path) -> AsyncIterator[World]:
+    users, credentials, told = Users(), Credentials(), Told()
+    async with (
+        SqliteStore.open(folder / "store.db") as store,
+        InProcessBus(RING) as bus,
+        aiohttp.ClientSession() as session,
+    ):
+        await bus.consume_events("ears", ["vim.#", "service.command.failed"], told)
+        async with vim_registry(
+            settings, bus=bus, store=store, key_ring=RING, users=users, credentials=credentials
+        ) as service:
+            url = f"http://127.0.0.1:{service.port}"
+            yield World(
+                lab,
+                HttpVims(url, TOKEN, session),
+                HttpVimDirectory(url, TOKEN, session),
+                session,
+                url,
+                bus,
+                store,
+                users,
+                credentials,
+                told,
+            )
+
+
+@pytest.fixture
+async def world(lab: Lab, settings: Settings, tmp_path: Path) -> AsyncIterator[World]:
+    async with running(lab, settings, tmp_path) as world:
+        yield world
