@@ -98,6 +98,8 @@ class Downloads:
                 if isinstance(error.os_error, _InnerAddress):
                     raise InvalidInput(FIELD, f"{_shown(url)}: an inner address, which may not be fetched") from error
                 raise OutsideUnavailable(f"{_shown(url)}: cannot be reached") from error
+            except aiohttp.InvalidURL as error:
+                raise InvalidInput(FIELD, f"{_shown(url)}: no http(s) URL") from error
             except aiohttp.ClientError as error:
                 raise OutsideUnavailable(f"{_shown(url)}: {type(error).__name__}") from error
         raise InvalidInput(FIELD, f"{_shown(url)}: more than {_MOST_REDIRECTS} redirects")

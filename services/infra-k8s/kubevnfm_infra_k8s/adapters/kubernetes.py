@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -21,9 +22,9 @@ _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
 _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
-_LONGEST_PAUSE_S: Final = 5.0
-_MOST_FAILURES: Final = 6
-"""Watches that fail one after the other before the cluster counts as away: about ten seconds."""
+_LONGEST_PAUSE_S: Final = 2.0
+_MOST_FAILURES: Final = 5
+"""Watches that fail one after the other before the cluster counts as away: about five seconds."""
 
 
 class KubernetesCluster:
@@ -72,7 +73,7 @@ class KubernetesCluster:
 
     async def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
-    ) -> AsyncIterator[Mapping[str, Body]]:
+    ) -> AsyncGenerator[Mapping[str, Body], None]:
         query = _selection(labels, name)
         failures = 0
         while True:
@@ -82,31 +83,32 @@ class KubernetesCluster:
                 yield objects
                 while version:
                     begun = asyncio.get_running_loop().time()
-                    async for change, body in self._watch(resource, namespace, query, version):
-                        failures = 0
-                        version = str(at(body, "metadata", "resourceVersion") or version)
-                        if change == "BOOKMARK":
-                            continue
-                        if change == "DELETED":
-                            objects.pop(str(body["metadata"]["name"]), None)
-                        else:
-                            objects[str(body["metadata"]["name"])] = body
-                        yield objects
+                    async with aclosing(self._watch(resource, namespace, query, version)) as changes:
+                        async for change, body in changes:
+                            failures = 0
+                            version = str(at(body, "metadata", "resourceVersion") or version)
+                            if change == "BOOKMARK":
+                                continue
+                            if change == "DELETED":
+                                objects.pop(str(body["metadata"]["name"]), None)
+                            else:
+                                objects[str(body["metadata"]["name"])] = body
+                            yield objects
                     if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
                         await asyncio.sleep(_FIRST_PAUSE_S)  # a server that ends watches at once is not to be hammered
             except _Expired:
-                continue
+                log.info("watch_expired", kind=resource.kind)
             except ClusterUnavailable as error:
                 failures += 1
                 if failures >= _MOST_FAILURES:
                     raise
                 log.info("watch_broken", kind=resource.kind, reason=str(error))
-            # A list came to nothing (its kind is not served yet), or the connection broke.
+            # The version was too old, the kind is not served yet, or the connection broke.
             await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S))
 
     async def _watch(
         self, resource: Resource, namespace: str, query: Mapping[str, str], version: str
-    ) -> AsyncIterator[tuple[str, Body]]:
+    ) -> AsyncGenerator[tuple[str, Body], None]:
         """Yield (ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises _Expired."""
         asked = {
             **query,
@@ -115,15 +117,20 @@ class KubernetesCluster:
             "resourceVersion": version,
             "timeoutSeconds": str(_WATCH_S),
         }
-        async with self._transport.stream(_collection(resource, namespace), query=asked) as events:
-            async for event in events:
-                change, body = str(event.get("type")), event.get("object") or {}
-                if change == "ERROR":
-                    if body.get("code") == 410:
-                        raise _Expired
-                    raise ClusterUnavailable(f"{self.endpoint}: watch: {body.get('message', 'failed')}")
-                if change in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-                    yield change, body
+        try:
+            async with self._transport.stream(_collection(resource, namespace), query=asked) as events:
+                async for event in events:
+                    change, body = str(event.get("type")), event.get("object") or {}
+                    if change == "ERROR":
+                        raise ObjectRefused(f"watch of {resource.plural}", str(body), http_status=body.get("code", 0))
+                    if change in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+                        yield change, body
+        except ObjectRefused as refusal:
+            if refusal.http_status in (404, 410):
+                raise _Expired from refusal
+            if refusal.http_status in (0, 500):
+                raise ClusterUnavailable(f"{self.endpoint}: {refusal}") from refusal
+            raise
 
     async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
         checking = {"dryRun": "All"} if dry_run else {}

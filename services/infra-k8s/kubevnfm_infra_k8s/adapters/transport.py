@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+from kubernetes_asyncio.client.configuration import Configuration
+from kubernetes_asyncio.client.rest import RESTClientObject
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_infra_k8s.adapters.access import Access
@@ -58,10 +59,7 @@ class Transport:
     @classmethod
     async def connect(cls, access: Access) -> Transport:
         """Return a pool; nothing is sent yet. Raises InvalidInput for certificates that are none."""
-        # Its import takes a second or so, for it brings a class for every kind; in a thread, when first needed.
-        client = await asyncio.to_thread(importlib.import_module, "kubernetes_asyncio.client.rest")
-        configuration = await asyncio.to_thread(importlib.import_module, "kubernetes_asyncio.client.configuration")
-        settings = configuration.Configuration(host=access.endpoint)
+        settings = Configuration(host=access.endpoint)
         settings.verify_ssl = access.is_verified
         settings.connection_pool_maxsize = _CONNECTIONS
         with ExitStack() as files:
@@ -71,7 +69,7 @@ class Transport:
                 settings.cert_file = _file(files, access.client_certificate)
                 settings.key_file = _file(files, access.client_key)
             try:
-                return cls(client.RESTClientObject(settings), access)
+                return cls(RESTClientObject(settings), access)
             except OSError as error:  # ssl.SSLError is one
                 raise InvalidInput(
                     "vimConnectionInfo",

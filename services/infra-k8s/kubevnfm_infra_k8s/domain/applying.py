@@ -89,18 +89,19 @@ class Applying:
         """Have the API server check everything before anything is made. Raises ObjectsRefused with all refusals."""
         namespaces = {each.key.name for each in objects if each.key.kind == "Namespace"}
 
-        async def check(each: Wanted) -> ObjectRefused | None:
+        refusals: list[ObjectRefused] = []
+
+        async def check(each: Wanted) -> None:
             if each.key.namespace in namespaces:  # its namespace is not there yet, so every answer would be a refusal
-                return None
+                return
             try:
                 await self.readying.cluster.apply(each.resource, each.key, each.body, dry_run=True)
             except ObjectRefused as refusal:
-                return refusal
-            except WebhookUnavailable:  # it gets its time when the object is sent
-                return None
-            return None
+                refusals.append(refusal)
+            except WebhookUnavailable as error:  # it gets its time when the object is sent
+                log.info("webhook_unavailable", object=str(each.key), reason=str(error))
 
-        refusals = [refusal for refusal in await each_of(objects, check) if refusal is not None]
+        await each_of(objects, check)
         if refusals:
             raise ObjectsRefused(refusals)
 

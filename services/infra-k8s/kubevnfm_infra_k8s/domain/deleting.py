@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -112,6 +113,9 @@ class Deleting:
             if entry.key.kind == "CustomResourceDefinition" and await self._has_resources(body):
                 log.warning("definition_kept", name=entry.key.name, reason="custom resources of others exist")
                 return False
+            if entry.key.kind == "PersistentVolume" and await self._is_claimed(body):
+                log.warning("volume_kept", name=entry.key.name, reason="its claim is kept, or another's")
+                return False
         is_same = not entry.uid or entry.uid == uid_of(body)
         return is_same and labels_of(body).get(INSTANCE_LABEL) == mine
 
@@ -122,6 +126,15 @@ class Deleting:
             if resource is not None:
                 return bool(await self.cluster.list(resource))
         return False
+
+    async def _is_claimed(self, volume: Body) -> bool:
+        """Tell whether the volume's claim is still there, now that all claims of ours are gone."""
+        reference = at(volume, "spec", "claimRef") or {}
+        if not reference.get("name"):
+            return False
+        key = ObjectKey("v1", "PersistentVolumeClaim", str(reference.get("namespace")), str(reference["name"]))
+        claim = await self.cluster.get(_CLAIMS, key)
+        return claim is not None and uid_of(claim) == reference.get("uid")
 
     async def _begin(self, target: Target) -> None:
         if at(target.body, "metadata", "deletionTimestamp"):
@@ -190,14 +203,15 @@ class Deleting:
         told: set[str] = set()
         selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
         try:
-            async for pods in self.cluster.follow(_PODS, namespace=namespace, labels=selector):
-                for pod in pods.values():
-                    own_s = at(pod, "metadata", "deletionGracePeriodSeconds")
-                    if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in told:
-                        continue
-                    told.add(uid_of(pod))
-                    key = ObjectKey("v1", "Pod", namespace, str(at(pod, "metadata", "name")))
-                    await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
+            async with aclosing(self.cluster.follow(_PODS, namespace=namespace, labels=selector)) as following:
+                async for pods in following:
+                    for pod in list(pods.values()):
+                        own_s = at(pod, "metadata", "deletionGracePeriodSeconds")
+                        if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in told:
+                            continue
+                        told.add(uid_of(pod))
+                        key = ObjectKey("v1", "Pod", namespace, str(at(pod, "metadata", "name")))
+                        await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
         except VnfmError as error:  # the wait itself goes on, and tells if the cluster is away
             log.warning("pods_not_hurried", namespace=namespace, reason=str(error))
 

@@ -30,7 +30,7 @@ class Manifest:
     file: str
     document: int
     """Its place in the file, from 1."""
-    body: Body = field(repr=False)
+    body: Body = field(repr=False, compare=False)
 
     @property
     def api_version(self) -> str:

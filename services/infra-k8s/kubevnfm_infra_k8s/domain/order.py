@@ -112,6 +112,7 @@ def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
     namespaces = [key for key in backwards if key.kind == "Namespace" and not key.is_custom]
     custom = [key for key in backwards if key.is_custom]
     webhooks = [key for key in backwards if key.kind in WEBHOOKS]
-    apart = {*definitions, *namespaces, *custom, *webhooks}
+    volumes = [key for key in backwards if key.kind == "PersistentVolume"]  # held until no claim is bound to them
+    apart = {*definitions, *namespaces, *custom, *webhooks, *volumes}
     rest = [key for key in backwards if key not in apart]
-    return [stage for stage in (custom, webhooks, rest, definitions, namespaces) if stage]
+    return [stage for stage in (custom, webhooks, rest, volumes, definitions, namespaces) if stage]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -43,8 +43,8 @@ class Cluster(Protocol):
 
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
-    ) -> AsyncIterator[Mapping[str, Body]]:
-        """Yield the fitting objects by name: at once, and again after each change. Never ends by itself."""
+    ) -> AsyncGenerator[Mapping[str, Body], None]:
+        """Yield the fitting objects by name: at once, and again after each change. Never ends by itself: close it."""
         ...
 
     async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:

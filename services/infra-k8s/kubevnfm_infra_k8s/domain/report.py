@@ -42,14 +42,16 @@ def _is_about(event: Body, key: ObjectKey, body: Body | None) -> bool:
     return is_named or str(about.get("name", "")).startswith(f"{key.name}-")
 
 
-def _told_at(event: Body) -> str:
-    return str(
+def _told_at(event: Body) -> tuple[str, int]:
+    """Return what newest means: the time, to the second; of two in one second, the one that says more."""
+    time = str(
         at(event, "series", "lastObservedTime")
         or event.get("lastTimestamp")
         or event.get("eventTime")
         or at(event, "metadata", "creationTimestamp")
         or ""
     )
+    return time, len(str(event.get("message") or ""))
 
 
 async def _warnings(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
 from kubevnfm_kit.errors import VnfmError
@@ -105,9 +105,10 @@ async def _follow(
         else cluster.follow(resource, namespace=key.namespace, labels=selector)
     )
     try:
-        async for found in following:
-            view.take(keys, found)
-            first.set()
+        async with aclosing(following):
+            async for found in following:
+                view.take(keys, found)
+                first.set()
     except VnfmError as error:
         view.give_up(error)
     finally:

@@ -1,0 +1,248 @@
+"""A lab cluster, packages in folders, and the handlers on real adapters and an embedded store."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubevnfm_events import Event, PackageRef, VimConnection
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
+from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_infra_k8s.adapters import documents, sources
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_worker import Done, StepContext
+
+_addresses: Iterator[str] = (
+    f"127.{110 + os.getpid() % 100}.{os.getpid() // 100 % 250}.{host}" for host in itertools.count(1)
+)
+
+
+@pytest.fixture
+def faults() -> FaultBook:
+    return FaultBook()
+
+
+@pytest.fixture
+def ledger() -> CallLedger:
+    return CallLedger()
+
+
+@pytest.fixture
+async def labs(faults: FaultBook, ledger: CallLedger) -> AsyncIterator[LabClusters]:
+    clusters = LabClusters(faults=faults, ledger=ledger)
+    await clusters.start()
+    yield clusters
+    await clusters.close()
+
+
+@pytest.fixture
+async def lab(labs: LabClusters) -> LabCluster:
+    """One control plane and two workers."""
+    address = next(_addresses)
+    cluster = await labs.create(
+        address=address, version="v1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
+    )
+    await cluster.add_node("master", address=address, control_plane=True)
+    await cluster.add_node("worker1", address="127.0.0.8", control_plane=False)
+    await cluster.add_node("worker2", address="127.0.0.9", control_plane=False)
+    return cluster
+
+
+@pytest.fixture
+def vim(lab: LabCluster) -> VimConnection:
+    return VimConnection(
+        vim_id="vim",
+        vim_type="ETSINFV.KUBERNETES.V_1",
+        interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": lab.ca_pem},
+        access_info={"bearer_token": Secret(lab.admin_token)},
+    )
+
+
+class OwnVims:
+    """A VIM directory whose callers bring the full connection."""
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        return vim
+
+
+@dataclass
+class FolderPackages:
+    """Packages that are folders already."""
+
+    root: Path
+
+    async def folder(self, package: PackageRef) -> Path:
+        return self.root / package.package_id
+
+    def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+    def add(self, files: Mapping[str, Any], *, package_id: str = "p1") -> PackageRef:
+        """Write a package; a value is YAML text, an object, or a list of objects."""
+        meta = [
+            "TOSCA-Meta-File-Version: 1.0\nCSAR-Version: 1.1\nCreated-by: t\nEntry-Definitions: Definitions/v.yaml\n"
+        ]
+        folder = self.root / package_id
+        for name, content in {"Definitions/v.yaml": "tosca_definitions_version: x\n", **files}.items():
+            text = (
+                content
+                if isinstance(content, str)
+                else yaml.safe_dump_all(content if isinstance(content, list) else [content], sort_keys=False)
+            )
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            meta.append(f"Name: {name}\nContent-Type: application/yaml\nAlgorithm: SHA-256\nHash: {digest}\n")
+        (folder / "TOSCA-Metadata").mkdir(exist_ok=True)
+        (folder / "TOSCA-Metadata" / "TOSCA.meta").write_text("\n".join(meta))
+        return PackageRef(package_id=package_id, vnfd_id="d1")
+
+
+@dataclass
+class Site:
+    """infra-k8s on a lab cluster, as its callers see it: commands in, events out, calls repeated until done."""
+
+    handlers: InfraK8sHandlers
+    packages: FolderPackages
+    vim: VimConnection
+    store: SqliteStore
+    clusters: KubernetesClusters
+    told: list[TaskProgressed] = field(default_factory=list)
+    step: str = "apply"
+
+    def context(self, *, operation: str = "op1", attempt: int = 1) -> StepContext:
+        async def tell(event: Event) -> None:
+            assert isinstance(event, TaskProgressed)
+            self.told.append(event)
+
+        return StepContext(
+            message_id=f"{operation}/{self.step}/{attempt}",
+            operation_id=operation,
+            step_id=self.step,
+            attempt=attempt,
+            subject="i1",
+            deadline=None,
+            fencing=1,
+            tell=tell,
+        )
+
+    async def apply(
+        self,
+        files: Mapping[str, Any],
+        *,
+        def_files: Sequence[str] | None = None,
+        instance: str = "i1",
+        operation: str = "op1",
+        attempt: int = 1,
+        vdus: Sequence[VduTarget] = (),
+        **more: Any,
+    ) -> ObjectsApplied:
+        package = self.packages.add(files, package_id=f"p-{instance}")
+        command = ApplyObjects(
+            vnf_instance_id=instance,
+            package=package,
+            vim=self.vim,
+            def_files=tuple(def_files if def_files is not None else files),
+            vdus=tuple(vdus),
+            **more,
+        )
+        while True:
+            outcome = await self.handlers.apply_objects(command, self.context(operation=operation, attempt=attempt))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsApplied)
+                return outcome.event
+
+    async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:
+        self.step = "delete"
+        command = DeleteObjects(vnf_instance_id=instance, vim=self.vim, **more)
+        while True:
+            outcome = await self.handlers.delete_objects(command, self.context(operation=operation))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsDeleted)
+                return outcome.event
+
+    def with_(self, **changes: Any) -> Site:
+        return replace(self, handlers=replace(self.handlers, **changes))
+
+    def cluster(self) -> Any:
+        """The service's own way into the cluster."""
+        return self.clusters.cluster(self.vim)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with SqliteStore.open(tmp_path / "documents.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncIterator[Site]:
+    ring = KeyRing.from_text(KeyRing.new_key())
+    packages = FolderPackages(tmp_path / "packages")
+    for collection, indexes in {**documents.INDEXES, sources.FETCHED: sources.INDEXES}.items():
+        await store.ensure_indexes(collection, indexes)
+    async with KubernetesClusters.open(ring) as clusters, Downloads.open(allow_inner=True) as downloads:
+        clock = SystemClock()
+        handlers = InfraK8sHandlers(
+            clusters=clusters,
+            vims=OwnVims(),
+            sources=sources.PackageSources(packages, downloads, store, ring),
+            releases=documents.StoredReleases(store),
+            shared=documents.StoredSharedObjects(store),
+            beginnings=documents.StoredBeginnings(store, clock),
+            clock=clock,
+            wait_s=5.0,
+            settle_s=0.1,
+            ready_timeout_s=20.0,
+            gone_timeout_s=20.0,
+        )
+        yield Site(handlers, packages, vim, store, clusters)
+
+
+@pytest.fixture
+async def cluster(site: Site) -> AsyncIterator[Cluster]:
+    async with site.cluster() as cluster:
+        yield cluster
+
+
+def an_object(
+    kind: str, name: str, *, api_version: str = "v1", namespace: str | None = None, **rest: Any
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, **({"namespace": namespace} if namespace else {})}
+    metadata |= rest.pop("metadata", {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
+
+
+def a_workload(kind: str = "Deployment", name: str = "web", *, replicas: int = 2, **spec: Any) -> dict[str, Any]:
+    pod = {"containers": [{"name": "main", "image": spec.pop("image", "nginx:1.27")}]}
+    pod |= spec.pop("pod", {})
+    template = {"metadata": {"labels": {"app": name}}, "spec": pod}
+    counted = {} if kind == "DaemonSet" else {"replicas": replicas}
+    full = {**counted, "selector": {"matchLabels": {"app": name}}, "template": template, **spec}
+    return an_object(kind, name, api_version="apps/v1", spec=full)
+
+
+@pytest.fixture
+def make() -> Callable[..., dict[str, Any]]:
+    return an_object
+
+
+@pytest.fixture
+def workload() -> Callable[..., dict[str, Any]]:
+    return a_workload

@@ -1,0 +1,349 @@
+"""Applying a CNF to the lab's cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import ApplyObjects, VduTarget
+from kubevnfm_infra_k8s.domain.errors import (
+    ForeignObjects,
+    ObjectFailed,
+    ObjectRefused,
+    ObjectsNotReady,
+    ObjectsRefused,
+    UnknownKinds,
+)
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_worker import Done, NotYet
+
+Make = Callable[..., dict[str, Any]]
+
+
+async def shown(cluster: Cluster, api_version: str, kind: str, name: str, namespace: str = "default") -> Any:
+    resource = await cluster.resource(api_version, kind)
+    assert resource is not None
+    key = ObjectKey(api_version, kind, namespace if resource.namespaced else "", name)
+    return await cluster.get(resource, key)
+
+
+def a_definition(make: Make, *, plural: str = "things", kind: str = "Thing", status: bool = True) -> dict[str, Any]:
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        **({"subresources": {"status": {}}} if status else {}),
+    }
+    names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+    spec = {"group": "acme.example", "scope": "Namespaced", "names": names, "versions": [version]}
+    name = f"{plural}.acme.example"
+    return make("CustomResourceDefinition", name, api_version="apiextensions.k8s.io/v1", spec=spec)
+
+
+async def test_objects_come_up_and_are_told_with_their_pods(
+    site: Any, cluster: Cluster, make: Make, workload: Make
+) -> None:
+    service = make("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]})
+    done = await site.apply(
+        {
+            "Files/one.yaml": [make("ConfigMap", "c", data={"a": "b"}), workload(replicas=1)],
+            "Files/two.yaml": [service, workload("DaemonSet", "agent")],
+        },
+        vdus=[VduTarget(vdu_id="VDU1", name="web", replicas=3), VduTarget(vdu_id="VDU2", name="agent")],
+        namespace="default",
+    )
+    assert done.namespace == "default"
+    assert [(each.kind, each.name, each.vdu_id) for each in done.objects] == [
+        ("ConfigMap", "c", None),
+        ("Deployment", "web", "VDU1"),
+        ("Service", "web", None),
+        ("DaemonSet", "agent", "VDU2"),
+    ]
+    assert all(each.uid for each in done.objects)
+    web = [pod for pod in done.pods if pod.vdu_id == "VDU1"]
+    assert len(web) == 3
+    assert {pod.owner_kind for pod in web} == {"Deployment"}
+    assert {pod.namespace for pod in web} == {"default"}
+    assert all(pod.addresses and pod.node and pod.uid for pod in web)
+    assert {pod.owner_kind for pod in done.pods if pod.vdu_id == "VDU2"} == {"DaemonSet"}
+    deployment = await shown(cluster, "apps/v1", "Deployment", "web")
+    assert deployment["metadata"]["labels"]["tacker_vnf_instance_id"] == "i1"
+    assert deployment["metadata"]["annotations"]["kubevnfm.io/operation-id"] == "op1"
+    assert deployment["metadata"]["managedFields"][0]["manager"] == "kubevnfm"
+    news = [(each.task, each.state) for each in site.told]
+    assert news[0] == ("apply", "started")
+    assert news[-1] == ("ready", "finished")
+
+
+async def test_progress_is_told_in_words(site: Any, faults: FaultBook, workload: Make) -> None:
+    faults.add(part="program", verb="image *", effect="slow", seconds=0.2)
+    await site.apply({"f.yaml": workload(replicas=2)})
+    messages = [each.message for each in site.told]
+    assert "Deployment default/web: 0 of 2 ready" in messages
+
+
+async def test_a_repeated_command_adopts_what_is_there_and_makes_nothing_twice(
+    site: Any, make: Make, workload: Make, ledger: CallLedger, lab: LabCluster
+) -> None:
+    files = {"f.yaml": [make("ConfigMap", "c"), workload("StatefulSet", "db")]}
+    first = await site.apply(files)
+    ledger.clear()
+    again = await site.apply(files)
+    assert again == first
+    verbs = {call["verb"].split()[0] for call in ledger.calls() if call["part"] == "kubernetes"}
+    assert verbs <= {"get", "list", "watch"}  # the same attempt had applied it all: nothing is sent again
+    retried = await site.apply(files, attempt=2)
+    assert retried == first
+    assert len(lab.inventory()["objects"]) == 2
+
+
+async def test_a_call_broken_off_anywhere_is_taken_up_again(
+    site: Any, faults: FaultBook, make: Make, workload: Make, lab: LabCluster
+) -> None:
+    files = {"f.yaml": [make("ConfigMap", "c"), workload(), make("Secret", "s"), make("ServiceAccount", "a")]}
+    for after in range(0, 30, 3):
+        hang = faults.add(part="kubernetes", effect="hang", after=after)
+        task = asyncio.create_task(site.apply(files))
+        await asyncio.wait({task}, timeout=0.3)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        faults.remove(hang.fault_id)
+    final = await site.apply(files)
+    assert [each.name for each in final.objects] == ["c", "web", "s", "a"]
+    assert len(lab.inventory()["objects"]) == 4
+
+
+async def test_waiting_long_holds_no_worker(site: Any, faults: FaultBook, workload: Make) -> None:
+    hang = faults.add(part="program", verb="image *", effect="hang")
+    quick = site.with_(wait_s=0.05)
+    package = quick.packages.add({"f.yaml": workload()})
+    command = ApplyObjects(vnf_instance_id="i1", package=package, vim=quick.vim, def_files=("f.yaml",))
+    outcome = await quick.handlers.apply_objects(command, quick.context())
+    assert isinstance(outcome, NotYet)
+    assert outcome.again_in_s <= 1.0
+    faults.remove(hang.fault_id)
+    while isinstance(outcome, NotYet):
+        outcome = await quick.handlers.apply_objects(command, quick.context())
+    assert isinstance(outcome, Done)
+
+
+async def test_a_custom_resource_before_its_definition_and_namespace_comes_up(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
+    thing = make("Thing", "t", api_version="acme.example/v1", namespace="lab", spec={"size": 3})
+    done = await site.apply(
+        {"a.yaml": thing, "b.yaml": [a_definition(make), make("Namespace", "lab")]}, multi_namespace=True
+    )
+    assert [each.kind for each in done.objects] == ["Thing", "CustomResourceDefinition", "Namespace"]
+    found = await shown(cluster, "acme.example/v1", "Thing", "t", "lab")
+    assert found["spec"] == {"size": 3}
+
+
+async def test_the_order_is_that_of_the_files(site: Any, cluster: Cluster, make: Make) -> None:
+    kinds = ["Secret", "ConfigMap", "ServiceAccount", "Secret", "ConfigMap"]
+    files = {f"{n}.yaml": make(kind, f"o{n}") for n, kind in enumerate(kinds)}
+    await site.apply(files)
+    versions = []
+    for n, kind in enumerate(kinds):
+        found = await shown(cluster, "v1", kind, f"o{n}")
+        versions.append(int(found["metadata"]["resourceVersion"]))
+    assert versions == sorted(versions)
+
+
+async def test_kinds_that_nobody_knows_are_all_named(site: Any, make: Make, lab: LabCluster) -> None:
+    files = {
+        "a.yaml": [make("ConfigMap", "c"), make("Gadget", "g", api_version="acme.example/v1")],
+        "b.yaml": make("Deployment", "d", api_version="apps/v9"),
+    }
+    with pytest.raises(UnknownKinds) as caught:
+        await site.apply(files)
+    assert "Gadget in acme.example/v1 (a.yaml)" in str(caught.value)
+    assert "Deployment in apps/v9 (b.yaml)" in str(caught.value)
+    assert lab.inventory()["objects"] == {}
+
+
+async def test_refusals_come_together_before_anything_is_made(
+    site: Any, make: Make, workload: Make, lab: LabCluster
+) -> None:
+    broken = workload(name="w1")
+    del broken["spec"]["selector"]
+    files = {"f.yaml": [make("ConfigMap", "c"), broken, make("ConfigMap", "Not_A_Name")]}
+    with pytest.raises(ObjectsRefused) as caught:
+        await site.apply(files)
+    assert caught.value.status == 422
+    assert len(caught.value.refusals) == 2
+    assert "Deployment default/w1" in str(caught.value)
+    assert "Not_A_Name" in str(caught.value)
+    assert lab.inventory()["objects"] == {}
+
+
+async def test_foreign_objects_are_named_and_left_alone_unless_adopted(
+    site: Any, cluster: Cluster, make: Make, lab: LabCluster
+) -> None:
+    resource = await cluster.resource("v1", "ConfigMap")
+    assert resource is not None
+    foreign = make("ConfigMap", "c", namespace="default", data={"x": "theirs"})
+    await cluster.apply(resource, ObjectKey("v1", "ConfigMap", "default", "c"), foreign)
+    files = {"f.yaml": [make("Secret", "s"), make("ConfigMap", "c", data={"x": "ours"})]}
+    with pytest.raises(ForeignObjects, match="ConfigMap default/c") as caught:
+        await site.apply(files)
+    assert caught.value.status == 409
+    assert set(lab.inventory()["objects"]) == {"ConfigMap/default/c"}
+    await site.delete()
+    assert (await shown(cluster, "v1", "ConfigMap", "c"))["data"] == {"x": "theirs"}
+    site.step = "apply"
+    await site.apply(files, operation="op3", adopt=True)
+    assert (await shown(cluster, "v1", "ConfigMap", "c"))["data"] == {"x": "ours"}
+
+
+async def test_objects_of_another_instance_are_foreign(site: Any, make: Make) -> None:
+    await site.apply({"f.yaml": make("ConfigMap", "c")}, instance="i1")
+    with pytest.raises(ForeignObjects, match="ConfigMap default/c"):
+        await site.apply({"f.yaml": make("ConfigMap", "c")}, instance="i2", operation="op2")
+
+
+async def test_a_timeout_names_each_object_its_condition_and_its_warning(
+    site: Any, faults: FaultBook, make: Make, workload: Make
+) -> None:
+    faults.add(part="program", verb="image *", effect="fail", status=404, message="not found: nginx:none")
+    with pytest.raises(ObjectsNotReady) as caught:
+        await site.apply({"f.yaml": [workload(image="nginx:none"), make("ConfigMap", "c")]}, wait_timeout_s=1.0)
+    text = str(caught.value)
+    assert text.startswith("Deployment default/web: 0 of 2 ready")
+    assert "warning " in text
+    assert "nginx:none" in text
+    assert "ConfigMap" not in text
+    assert caught.value.status == 422
+
+
+async def test_the_deadline_counts_from_the_first_call(site: Any, faults: FaultBook, workload: Make) -> None:
+    faults.add(part="program", verb="image *", effect="hang")
+    quick = site.with_(wait_s=0.1)
+    begun = asyncio.get_running_loop().time()
+    with pytest.raises(ObjectsNotReady):
+        await quick.apply({"f.yaml": workload()}, wait_timeout_s=0.6)
+    assert asyncio.get_running_loop().time() - begun < 3
+
+
+async def test_what_cannot_become_ready_fails_at_once(site: Any, make: Make) -> None:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i", "command": ["sh", "-c", "exit 3"]}]}
+    job = make("Job", "j", api_version="batch/v1", spec={"backoffLimit": 0, "template": {"spec": pod}})
+    with pytest.raises(ObjectFailed, match="Job default/j: Failed True"):
+        await site.apply({"f.yaml": job})
+
+
+async def test_jobs_claims_and_stateful_sets_are_waited_for(
+    site: Any, cluster: Cluster, make: Make, workload: Make
+) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/x"},
+        "storageClassName": "",
+    }
+    pod = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i", "command": ["true"]}]}
+    await site.apply(
+        {
+            "f.yaml": [
+                make("PersistentVolume", "v", spec=volume),
+                make("PersistentVolumeClaim", "data", spec={**claim, "storageClassName": ""}),
+                make("Job", "j", api_version="batch/v1", spec={"template": {"spec": pod}}),
+                workload("StatefulSet", "db", serviceName="db"),
+            ]
+        }
+    )
+    assert (await shown(cluster, "v1", "PersistentVolumeClaim", "data"))["status"]["phase"] == "Bound"
+    assert (await shown(cluster, "batch/v1", "Job", "j"))["status"]["succeeded"] == 1
+    assert (await shown(cluster, "apps/v1", "StatefulSet", "db"))["status"]["readyReplicas"] == 2
+
+
+async def test_an_own_word_on_readiness_is_heeded(site: Any, cluster: Cluster, make: Make) -> None:
+    note = {"annotations": {"kubevnfm.io/ready-when": "spec.size == 2"}}
+    thing = make("Thing", "t", api_version="acme.example/v1", metadata=note, spec={"size": 1})
+    task = asyncio.create_task(site.apply({"f.yaml": [a_definition(make), thing]}))
+    done, _ = await asyncio.wait({task}, timeout=0.7)
+    assert not done
+    resource = await cluster.resource("acme.example/v1", "Thing")
+    assert resource is not None
+    bigger = {**thing, "spec": {"size": 2}, "metadata": {"name": "t", "namespace": "default", **note}}
+    bigger["metadata"]["labels"] = {"kubevnfm.io/vnf-instance-id": "i1"}
+    await cluster.apply(resource, ObjectKey("acme.example/v1", "Thing", "default", "t"), bigger)
+    await asyncio.wait_for(task, 5)
+
+
+async def test_a_busy_api_server_is_tried_again(site: Any, faults: FaultBook, make: Make) -> None:
+    faults.add(part="kubernetes", verb="patch *", status=429, message="slow down", times=1)
+    faults.add(part="kubernetes", verb="get *", status=503, message="starting", times=1)
+    faults.add(part="kubernetes", verb="list *", effect="drop", times=1)
+    done = await site.apply({"f.yaml": make("ConfigMap", "c")})
+    assert done.objects[0].name == "c"
+
+
+async def test_a_webhook_that_does_not_answer_yet_is_waited_for(site: Any, faults: FaultBook, make: Make) -> None:
+    message = 'Internal error occurred: failed calling webhook "w.acme.example": connection refused'
+    faults.add(part="kubernetes", verb="patch configmaps", status=500, message=message, times=2)
+    await site.apply({"f.yaml": make("ConfigMap", "c")})
+    assert any("admission webhook" in each.message for each in site.told)
+
+
+async def test_a_refusal_is_told_at_once_with_its_object(site: Any, faults: FaultBook, make: Make) -> None:
+    faults.add(part="kubernetes", verb="patch secrets", status=403, message="quota exceeded", after=1)
+    with pytest.raises(ObjectRefused, match=r"Secret default/s: .*quota exceeded"):
+        await site.apply({"f.yaml": make("Secret", "s")})
+
+
+async def test_watches_are_used_not_polls(site: Any, faults: FaultBook, ledger: CallLedger, workload: Make) -> None:
+    faults.add(part="program", verb="image *", effect="slow", seconds=1.0)
+    await site.apply({"f.yaml": workload()})
+    calls = {call["verb"]: call["count"] for call in ledger.calls() if call["part"] == "kubernetes"}
+    assert calls["watch deployments"] == 1
+    assert calls["list deployments"] == 1
+    assert calls["get deployments"] == 1
+
+
+async def test_a_watch_that_breaks_is_taken_up_again(site: Any, faults: FaultBook, workload: Make) -> None:
+    faults.add(part="program", verb="image *", effect="slow", seconds=0.5)
+    faults.add(part="kubernetes", verb="watch *", effect="drop", times=2)
+    done = await site.apply({"f.yaml": workload()})
+    assert done.objects[0].name == "web"
+
+
+@pytest.mark.parametrize(
+    ("files", "def_files", "says"),
+    [
+        ({"f.yaml": "x"}, [], "at least one file"),
+        ({"f.yaml": "x"}, ["g.yaml"], "g.yaml: no such file"),
+        ({"f.yaml": "x"}, ["../../etc/passwd"], "no such file"),
+        ({"f.yaml": "x"}, None, "apiVersion expected"),
+    ],
+)
+async def test_files_that_cannot_be_used_are_refused(
+    site: Any, files: dict[str, str], def_files: list[str] | None, says: str
+) -> None:
+    with pytest.raises(InvalidInput, match=says) as caught:
+        await site.apply(files, def_files=def_files)
+    assert caught.value.field == "additionalParams.lcm-kubernetes-def-files"
+
+
+async def test_a_file_changed_since_onboarding_is_refused(site: Any, make: Make) -> None:
+    package = site.packages.add({"f.yaml": make("ConfigMap", "c")})
+    file = site.packages.root / "p1" / "f.yaml"
+    file.write_text(file.read_text().replace("name: c", "name: d"))
+    with pytest.raises(InvalidInput, match=r"f\.yaml: not as the package lists it"):
+        await site.handlers.sources.read(package, ["f.yaml"], vnf_instance_id="i1", operation_id="op")
+
+
+async def test_ten_instances_at_once_take_about_the_time_of_one(site: Any, workload: Make) -> None:
+    async with asyncio.timeout(20):
+        done = await asyncio.gather(
+            *(site.apply({"f.yaml": workload(name=f"w{n}")}, instance=f"i{n}", operation=f"op{n}") for n in range(10))
+        )
+    assert sorted(each.objects[0].name for each in done) == [f"w{n}" for n in range(10)]

@@ -1,0 +1,272 @@
+"""The Cluster port's adapter: discovery, watches, errors, credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from kubevnfm_events import VimConnection
+from kubevnfm_infra_k8s.adapters.access import read_access
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.http import serving
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_secrets import KeyRing, Secret
+
+Make = Callable[..., dict[str, Any]]
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
+RING = KeyRing.from_text(KeyRing.new_key())
+
+
+def key(name: str) -> ObjectKey:
+    return ObjectKey("v1", "ConfigMap", "default", name)
+
+
+def a_vim(lab: LabCluster | str, **access: Any) -> VimConnection:
+    endpoint, ca = (lab, "") if isinstance(lab, str) else (lab.endpoint, lab.ca_pem)
+    return VimConnection(interface_info={"endpoint": endpoint, "ssl_ca_cert": ca}, access_info=access)
+
+
+async def test_kinds_are_asked_once_and_again_when_one_is_missing(cluster: Cluster, ledger: CallLedger) -> None:
+    deployment = await cluster.resource("apps/v1", "Deployment")
+    assert deployment is not None
+    assert (deployment.plural, deployment.namespaced, deployment.has_status) == ("deployments", True, True)
+    assert "scale" in deployment.subresources
+    node = await cluster.resource("v1", "Node")
+    assert node is not None
+    assert not node.namespaced
+    assert [call["count"] for call in ledger.calls() if call["verb"] == "get /apis"] == [1]
+    assert await cluster.resource("acme.example/v1", "Thing") is None
+    assert [call["count"] for call in ledger.calls() if call["verb"] == "get /apis"] == [2]
+
+
+@asynccontextmanager
+async def an_old_server(paths: dict[str, Any]) -> AsyncIterator[str]:
+    """An API server that knows only the discovery per group."""
+
+    async def answer(request: web.Request) -> web.Response:
+        found = paths.get(request.path)
+        if isinstance(found, int):
+            return web.json_response({"message": "broken"}, status=found)
+        return web.json_response(found or {"message": "not found"}, status=200 if found else 404)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with serving(app, host="127.0.0.1", port=0) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+async def test_an_old_server_is_asked_group_by_group_and_a_broken_group_hides_no_other() -> None:
+    paths = {
+        "/api": {"kind": "APIVersions", "versions": ["v1"]},
+        "/apis": {"kind": "APIGroupList", "groups": []},
+        "/api/v1": {
+            "resources": [
+                {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get", "patch"]},
+                {"name": "pods/status", "kind": "Pod", "namespaced": True, "verbs": ["get"]},
+            ]
+        },
+        "/apis/metrics.k8s.io/v1": 503,
+    }
+    async with (
+        an_old_server(paths) as endpoint,
+        KubernetesClusters.open(RING) as clusters,
+        clusters.cluster(a_vim(endpoint, bearer_token="t")) as cluster,
+    ):
+        pod = await cluster.resource("v1", "Pod")
+        assert pod is not None
+        assert pod.has_status
+        assert await cluster.resource("acme.example/v1", "Thing") is None
+        with pytest.raises(ClusterUnavailable, match="broken"):
+            await cluster.resource("metrics.k8s.io/v1", "PodMetrics")
+        assert await cluster.resource("v1", "Pod") is not None
+
+
+async def test_what_cannot_be_applied_is_created_and_then_patched() -> None:
+    calls: list[tuple[str, str]] = []
+    there: dict[str, Any] = {}
+
+    async def answer(request: web.Request) -> web.Response:
+        kind = request.headers.get("Content-Type", "")
+        calls.append((request.method, kind))
+        if kind == "application/apply-patch+yaml":
+            return web.json_response({"message": "no apply here"}, status=415)
+        body = await request.json()
+        if request.method == "POST" and there:
+            return web.json_response({"message": "exists"}, status=409)
+        there.update(body)
+        return web.json_response({**there, "metadata": {**there["metadata"], "uid": "u1"}})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with (
+        serving(app, host="127.0.0.1", port=0) as port,
+        KubernetesClusters.open(RING) as clusters,
+        clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token="t")) as cluster,
+    ):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+        assert (await cluster.apply(CONFIG_MAPS, key("c"), body))["metadata"]["uid"] == "u1"
+        await cluster.apply(CONFIG_MAPS, key("c"), {**body, "data": {"a": "2"}})
+    assert there["data"] == {"a": "2"}
+    assert [method for method, _ in calls] == ["PATCH", "POST", "PATCH", "POST", "PATCH"]
+
+
+async def test_following_shows_the_objects_and_each_change(cluster: Cluster, make: Make) -> None:
+    mark = {"labels": {"mine": "yes"}}
+    await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", metadata=mark))
+    seen: list[list[str]] = []
+    async with (
+        asyncio.timeout(5),
+        aclosing(cluster.follow(CONFIG_MAPS, namespace="default", labels="mine=yes")) as found,
+    ):
+        seen.append(sorted(await anext(found)))
+        await cluster.apply(CONFIG_MAPS, key("b"), make("ConfigMap", "b", metadata=mark))
+        seen.append(sorted(await anext(found)))
+        await cluster.delete(CONFIG_MAPS, key("a"))
+        while seen[-1] != ["b"]:
+            seen.append(sorted(await anext(found)))
+    assert seen[:2] == [["a"], ["a", "b"]]
+
+
+async def test_following_goes_on_after_its_version_has_expired(cluster: Cluster, make: Make, faults: FaultBook) -> None:
+    await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
+    faults.add(part="kubernetes", verb="watch configmaps", status=410, message="too old resource version", times=1)
+    async with asyncio.timeout(5), aclosing(cluster.follow(CONFIG_MAPS, namespace="default", name="a")) as found:
+        await anext(found)
+        await anext(found)
+        await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", data={"x": "1"}))
+        while (await anext(found))["a"].get("data") != {"x": "1"}:
+            pass
+
+
+async def test_following_a_cluster_that_stays_away_ends_with_an_error(cluster: Cluster, faults: FaultBook) -> None:
+    faults.add(part="kubernetes", verb="watch *", effect="drop")
+
+    async def follow() -> None:
+        async for _ in cluster.follow(CONFIG_MAPS, namespace="default"):
+            pass
+
+    with pytest.raises(ClusterUnavailable):
+        await asyncio.wait_for(follow(), 30)
+
+
+async def test_deleting_names_the_uid_and_says_whether_there_was_one(cluster: Cluster, make: Make) -> None:
+    body = await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
+    assert not await cluster.delete(CONFIG_MAPS, key("a"), uid="another")
+    assert await cluster.get(CONFIG_MAPS, key("a")) is not None
+    assert await cluster.delete(CONFIG_MAPS, key("a"), uid=body["metadata"]["uid"])
+    assert not await cluster.delete(CONFIG_MAPS, key("a"))
+    assert await cluster.get(CONFIG_MAPS, key("a")) is None
+
+
+async def test_a_wrong_token_is_refused_without_being_shown(lab: LabCluster) -> None:
+    vim = a_vim(lab, bearer_token=Secret("hunter2-token"))
+    async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+        with pytest.raises(AccessRefused) as caught:
+            await cluster.get(CONFIG_MAPS, key("a"))
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_a_server_of_another_authority_is_not_trusted(lab: LabCluster) -> None:
+    vim = VimConnection(interface_info={"endpoint": lab.endpoint}, access_info={"bearer_token": lab.admin_token})
+    async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+        with pytest.raises(ClusterUnavailable, match="certificate"):
+            await cluster.get(CONFIG_MAPS, key("a"))
+
+
+async def test_a_client_certificate_opens_the_cluster(lab: LabCluster) -> None:
+    user = yaml.safe_load(lab.kubeconfig_admin())["users"][0]["user"]
+    pems = {name: base64.b64decode(user[f"client-{name}-data"]).decode() for name in ("certificate", "key")}
+    vim = a_vim(lab, client_certificate=pems["certificate"], client_key=Secret(pems["key"]))
+    async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+        assert await cluster.resource("v1", "Pod") is not None
+
+
+async def test_an_openid_provider_is_asked_for_a_token_once(lab: LabCluster) -> None:
+    asked: list[dict[str, str]] = []
+    claims = base64.urlsafe_b64encode(b'{"exp": 99999999999}').decode().rstrip("=")
+
+    async def token(request: web.Request) -> web.Response:
+        asked.append({name: str(value) for name, value in (await request.post()).items()})
+        return web.json_response({"id_token": f"h.{claims}.s"})
+
+    seen: list[str] = []
+
+    async def api(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.json_response({"kind": "APIVersions"})
+
+    app = web.Application()
+    app.router.add_post("/token", token)
+    app.router.add_get("/{path:.*}", api)
+    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING) as clusters:
+        url = f"http://127.0.0.1:{port}"
+        vim = a_vim(url, oidc_token_url=f"{url}/token", username="u", password=Secret("p"), client_id="c")
+        async with clusters.cluster(vim) as cluster:
+            await cluster.get(CONFIG_MAPS, key("a"))
+            await cluster.get(CONFIG_MAPS, key("b"))
+    assert asked == [{"grant_type": "password", "scope": "openid", "client_id": "c", "username": "u", "password": "p"}]
+    assert seen == [f"Bearer h.{claims}.s"] * 2
+
+
+async def test_connections_are_shared_by_those_with_the_same_credentials(lab: LabCluster) -> None:
+    async with KubernetesClusters.open(RING) as clusters:
+        mine, other = a_vim(lab, bearer_token="a"), a_vim(lab, bearer_token="b")
+        async with clusters.cluster(mine) as one, clusters.cluster(mine) as two, clusters.cluster(other) as three:
+            assert one is two
+            assert one is not three
+
+
+@pytest.mark.parametrize(
+    ("interface", "access", "field"),
+    [
+        ({}, {"bearer_token": "t"}, "vimConnectionInfo.interfaceInfo.endpoint"),
+        ({"endpoint": "ftp://x"}, {"bearer_token": "t"}, "vimConnectionInfo.interfaceInfo.endpoint"),
+        ({"endpoint": "https://x"}, {}, "vimConnectionInfo.accessInfo"),
+        ({"endpoint": "https://x"}, {"username": "u"}, "vimConnectionInfo.accessInfo"),
+        ({"endpoint": "https://x"}, {"oidc_token_url": "https://i"}, "vimConnectionInfo.accessInfo.client_id"),
+    ],
+)
+def test_what_a_connection_lacks_is_named(interface: dict[str, object], access: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_access(VimConnection(interface_info=interface, access_info=access), RING)
+    assert caught.value.field == field
+
+
+async def test_certificates_that_are_none_are_refused(lab: LabCluster) -> None:
+    vim = VimConnection(
+        interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": "x"}, access_info={"bearer_token": "t"}
+    )
+    async with KubernetesClusters.open(RING) as clusters:
+        with pytest.raises(InvalidInput, match="PEM"):
+            async with clusters.cluster(vim):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "error"),
+    [
+        (400, "bad", ObjectRefused),
+        (422, 'admission webhook "w" denied the request: failed calling webhook is a word in it', ObjectRefused),
+        (403, "no", ObjectRefused),
+        (500, 'failed calling webhook "w": x509: certificate signed by unknown authority', WebhookUnavailable),
+        (503, "starting", ClusterUnavailable),
+        (429, "slow", ClusterUnavailable),
+    ],
+)
+async def test_answers_mean(
+    cluster: Cluster, faults: FaultBook, make: Make, status: int, message: str, error: type[Exception]
+) -> None:
+    faults.add(part="kubernetes", verb="patch configmaps", status=status, message=message)
+    with pytest.raises(error):
+        await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))

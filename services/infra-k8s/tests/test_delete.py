@@ -1,0 +1,146 @@
+"""Deleting a CNF from the lab's cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectsNotGone
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+
+Make = Callable[..., dict[str, Any]]
+
+
+async def named(cluster: Cluster, api_version: str, kind: str, namespace: str = "") -> list[str]:
+    resource = await cluster.resource(api_version, kind)
+    assert resource is not None
+    return sorted(each["metadata"]["name"] for each in await cluster.list(resource, namespace=namespace))
+
+
+async def test_everything_of_the_inventory_goes_and_nothing_else(
+    site: Any, cluster: Cluster, make: Make, workload: Make, lab: LabCluster
+) -> None:
+    await site.apply({"f.yaml": [make("ConfigMap", "c"), workload()]})
+    await site.apply({"f.yaml": make("ConfigMap", "other")}, instance="i2", operation="opx")
+    assert (await site.delete()).count == 2
+    assert set(lab.inventory()["objects"]) == {"ConfigMap/default/other"}
+    assert await named(cluster, "v1", "Pod", "default") == []
+    assert (await site.delete()).count == 0
+
+
+async def test_an_instance_that_never_got_anything_is_deleted_at_once(site: Any, ledger: CallLedger) -> None:
+    assert (await site.delete(instance="none")).count == 0
+    assert ledger.calls() == []
+
+
+async def test_a_half_made_instance_is_deleted(site: Any, faults: FaultBook, make: Make, lab: LabCluster) -> None:
+    faults.add(part="kubernetes", verb="patch secrets", effect="hang", after=1)
+    task = asyncio.create_task(site.apply({"f.yaml": [make("ConfigMap", "c"), make("Secret", "s")]}))
+    await asyncio.wait({task}, timeout=0.5)
+    assert set(lab.inventory()["objects"]) == {"ConfigMap/default/c"}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    faults.clear()
+    assert (await site.delete()).count == 2
+    assert lab.inventory()["objects"] == {}
+
+
+async def test_an_object_made_anew_by_somebody_is_not_ours_to_delete(site: Any, cluster: Cluster, make: Make) -> None:
+    await site.apply({"f.yaml": make("ConfigMap", "c")})
+    resource = await cluster.resource("v1", "ConfigMap")
+    assert resource is not None
+    key = ObjectKey("v1", "ConfigMap", "default", "c")
+    await cluster.delete(resource, key)
+    await cluster.apply(resource, key, make("ConfigMap", "c", namespace="default"))
+    await site.delete()
+    assert "c" in await named(cluster, "v1", "ConfigMap", "default")
+
+
+async def test_the_claims_of_a_stateful_set_go_with_it_unless_kept(
+    site: Any, cluster: Cluster, make: Make, workload: Make
+) -> None:
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
+    template = {"metadata": {"name": "data"}, "spec": claim}
+    volumes = [make("PersistentVolume", f"v{n}", spec={**volume, "storageClassName": ""}) for n in range(4)]
+    sets = workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=[template])
+    await site.apply({"f.yaml": [*volumes, sets, make("PersistentVolumeClaim", "data-db-x", spec=claim)]})
+    assert await named(cluster, "v1", "PersistentVolumeClaim", "default") == ["data-db-0", "data-db-1", "data-db-x"]
+    resource = await cluster.resource("v1", "PersistentVolumeClaim")
+    assert resource is not None
+    key = ObjectKey("v1", "PersistentVolumeClaim", "default", "data-db-1")
+    kept = make(
+        "PersistentVolumeClaim",
+        "data-db-1",
+        namespace="default",
+        metadata={"annotations": {"kubevnfm.io/keep": "true"}},
+    )
+    await cluster.apply(resource, key, kept)
+    await site.delete()
+    assert await named(cluster, "v1", "PersistentVolumeClaim", "default") == ["data-db-1"]
+
+
+async def test_what_is_marked_keep_stays(site: Any, cluster: Cluster, make: Make) -> None:
+    keep = {"annotations": {"kubevnfm.io/keep": "true"}}
+    await site.apply({"f.yaml": [make("ConfigMap", "kept", metadata=keep), make("ConfigMap", "gone")]})
+    await site.delete()
+    names = await named(cluster, "v1", "ConfigMap", "default")
+    assert "kept" in names
+    assert "gone" not in names
+
+
+async def test_a_namespace_with_another_instances_objects_stays(site: Any, cluster: Cluster, make: Make) -> None:
+    await site.apply({"f.yaml": [make("Namespace", "ours"), make("ConfigMap", "c1")]}, namespace="ours")
+    await site.apply({"f.yaml": make("ConfigMap", "c2")}, namespace="ours", instance="i2", operation="opx")
+    await site.delete()
+    assert "c2" in await named(cluster, "v1", "ConfigMap", "ours")
+    assert "c1" not in await named(cluster, "v1", "ConfigMap", "ours")
+
+
+async def test_forceful_termination_does_not_wait_for_pods(site: Any, ledger: CallLedger, workload: Make) -> None:
+    await site.apply({"f.yaml": workload(pod={"terminationGracePeriodSeconds": 3600})})
+    async with asyncio.timeout(10):
+        await site.delete(grace_period_s=0.0, force=True)
+
+
+async def test_what_is_not_gone_in_time_is_named_with_its_finalizers(site: Any, cluster: Cluster, make: Make) -> None:
+    await site.apply({"f.yaml": make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})})
+    with pytest.raises(ObjectsNotGone, match="ConfigMap default/c: held by acme"):
+        await site.with_(gone_timeout_s=0.5).delete()
+    resource = await cluster.resource("v1", "ConfigMap")
+    assert resource is not None
+    await cluster.apply(
+        resource, ObjectKey("v1", "ConfigMap", "default", "c"), make("ConfigMap", "c", namespace="default")
+    )
+    assert (await site.delete(operation="op3")).count == 1
+
+
+async def test_a_cluster_that_is_away_is_tried_again_and_given_up_only_by_force(
+    site: Any, lab: LabCluster, labs: LabClusters, make: Make
+) -> None:
+    await site.apply({"f.yaml": make("ConfigMap", "c")})
+    await labs.close_at(lab.address)
+    with pytest.raises(ClusterUnavailable):
+        await site.delete()
+    assert (await site.delete(force=True)).count == 0
+    assert await site.handlers.releases.get("i1") is None
+
+
+async def test_a_deletion_broken_off_anywhere_is_taken_up_again(
+    site: Any, faults: FaultBook, make: Make, workload: Make, lab: LabCluster
+) -> None:
+    await site.apply({"f.yaml": [make("Namespace", "n"), make("ConfigMap", "c"), workload()]}, namespace="n")
+    for after in range(0, 20, 2):
+        hang = faults.add(part="kubernetes", effect="hang", after=after)
+        task = asyncio.create_task(site.delete())
+        await asyncio.wait({task}, timeout=0.2)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        faults.remove(hang.fault_id)
+    await site.delete()
+    assert lab.inventory()["objects"] == {}

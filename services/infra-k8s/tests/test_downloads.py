@@ -1,0 +1,94 @@
+"""Manifests off URLs: from outside only, small, and the same for a whole operation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from kubevnfm_infra_k8s.adapters.downloads import Downloads, is_outer
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
+from kubevnfm_kit.http import serving
+from kubevnfm_store.query import Query
+
+Make = Callable[..., dict[str, Any]]
+
+
+@asynccontextmanager
+async def a_web_server(pages: dict[str, Any]) -> AsyncIterator[str]:
+    async def page(request: web.Request) -> web.StreamResponse:
+        found = pages.get(request.path, 404)
+        if isinstance(found, int):
+            return web.Response(status=found)
+        if isinstance(found, tuple):
+            return web.Response(status=302, headers={"Location": found[0]})
+        return web.Response(text=found)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", page)
+    async with serving(app, host="127.0.0.1", port=0) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize(
+    ("address", "outer"),
+    [
+        ("93.184.216.34", True), ("2606:2800:220:1::1", True), ("127.0.0.1", False), ("10.1.2.3", False),
+        ("172.16.0.1", False), ("192.168.1.1", False), ("169.254.169.254", False), ("100.64.0.1", False),
+        ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False), ("fd00::1", False),
+        ("::ffff:127.0.0.1", False), ("::ffff:10.0.0.1", False),
+    ],
+)  # fmt: skip
+def test_inner_addresses_are_known(address: str, *, outer: bool) -> None:
+    assert is_outer(address) is outer
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f000001"])
+async def test_inner_addresses_are_not_fetched_from(host: str) -> None:
+    async with Downloads.open(allow_inner=False) as downloads:
+        with pytest.raises((InvalidInput, OutsideUnavailable)) as caught:
+            await downloads.text(f"http://{host}:1/x")
+    if host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254"):
+        assert "inner address" in str(caught.value)
+
+
+async def test_a_redirect_inside_is_refused_and_others_are_followed() -> None:
+    pages = {"/a": ("/b",), "/b": "text", "/loop": ("/loop",), "/odd": ("file:///etc/passwd",)}
+    async with a_web_server(pages) as url, Downloads.open(allow_inner=True) as downloads:
+        assert await downloads.text(f"{url}/a") == "text"
+        with pytest.raises(InvalidInput, match="redirects"):
+            await downloads.text(f"{url}/loop")
+        with pytest.raises(InvalidInput, match="no http"):
+            await downloads.text(f"{url}/odd")
+
+
+async def test_what_is_too_large_missing_or_down_is_told_without_its_secrets() -> None:
+    pages = {"/large": "x" * (10 * 2**20 + 1), "/down": 503, "/binary": "ok"}
+    async with a_web_server(pages) as url, Downloads.open(allow_inner=True) as downloads:
+        with pytest.raises(InvalidInput, match="10 MiB"):
+            await downloads.text(f"{url}/large")
+        with pytest.raises(InvalidInput, match="HTTP 404") as caught:
+            await downloads.text(f"{url.replace('://', '://user:hunter2@')}/none?token=hunter2")
+        assert "hunter2" not in str(caught.value)
+        with pytest.raises(OutsideUnavailable, match="503"):
+            await downloads.text(f"{url}/down")
+    async with Downloads.open(allow_inner=True) as downloads:
+        with pytest.raises(OutsideUnavailable, match="cannot be reached"):
+            await downloads.text(f"{url}/gone")
+
+
+async def test_an_operation_applies_the_same_bytes_at_every_try(site: Any, make: Make) -> None:
+    pages = {"/f.yaml": yaml.safe_dump(make("Secret", "s", stringData={"k": "hunter2"}))}
+    async with a_web_server(pages) as url:
+        first = await site.apply({}, def_files=[f"{url}/f.yaml"])
+        pages["/f.yaml"] = yaml.safe_dump(make("ConfigMap", "c"))
+        again = await site.apply({}, def_files=[f"{url}/f.yaml"], attempt=2)
+        assert again == first
+        stored = await site.store.find("k8s_fetched_files", Query())
+        assert len(stored) == 1
+        assert "hunter2" not in str(stored[0].body)
+        await site.delete()
+        assert await site.store.find("k8s_fetched_files", Query()) == []

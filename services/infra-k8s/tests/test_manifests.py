@@ -1,0 +1,156 @@
+"""Reading manifests, and what is put on them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import VduTarget
+from kubevnfm_infra_k8s.domain.dressing import dressed
+from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
+from kubevnfm_infra_k8s.domain.vdus import replicas_of, workload_of_vdus
+from kubevnfm_kit.errors import InvalidInput
+
+Make = Callable[..., dict[str, Any]]
+
+
+_documents = itertools.count(1)
+
+
+def one(body: dict[str, Any]) -> Manifest:
+    return Manifest("f.yaml", next(_documents), body)
+
+
+def test_documents_come_in_their_order_and_lists_are_taken_apart() -> None:
+    text = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, annotations: {made: 2025-01-01T00:00:00Z}}
+---
+# nothing here
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Secret, metadata: {name: b}}
+- {apiVersion: v1, kind: Secret, metadata: {name: c}}
+"""
+    found = read_manifests([("one.yaml", text), ("two.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: d}}")])
+    assert [(each.file, each.document, each.kind, each.name) for each in found] == [
+        ("one.yaml", 1, "ConfigMap", "a"),
+        ("one.yaml", 2, "Secret", "b"),
+        ("one.yaml", 3, "Secret", "c"),
+        ("two.yaml", 1, "Pod", "d"),
+    ]
+    assert found[0].body["metadata"]["annotations"] == {"made": "2025-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: [", "f.yaml: no YAML"),
+        ("just text", "f.yaml, document 1: apiVersion expected"),
+        ("{apiVersion: v1, metadata: {name: a}}", "kind expected"),
+        ("{apiVersion: v1, kind: Pod, metadata: {generateName: a}}", r"metadata\.name expected"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: 5}}", r"metadata\.name expected"),
+        ("", "no Kubernetes object"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {kubevnfm.io/ready-when: what}}}", "ready-when"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a}}",
+            "again",
+        ),
+        ("!!python/object/apply:os.system [ls]", "no YAML"),
+    ],
+)
+def test_what_is_no_manifest_is_refused_with_its_place(text: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        read_manifests([("f.yaml", text)])
+
+
+def test_the_kinds_that_definitions_of_the_set_bring_are_known(make: Make) -> None:
+    definition = make(
+        "CustomResourceDefinition",
+        "things.acme.example",
+        api_version="apiextensions.k8s.io/v1",
+        spec={
+            "group": "acme.example",
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "subresources": {"status": {}}}, {"name": "v1alpha1"}],
+        },
+    )
+    kinds = defined_kinds([one(definition)])
+    thing = kinds["acme.example/v1", "Thing"]
+    assert (thing.plural, thing.namespaced, thing.has_status) == ("things", True, True)
+    assert not kinds["acme.example/v1alpha1", "Thing"].has_status
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "multi", "wanted"),
+    [
+        ([None, None], None, False, "default"),
+        (["a", "a"], None, False, "a"),
+        (["a", "b"], "c", False, "c"),
+        (["a", "b", None], None, True, "default"),
+        (["a", None], "c", True, "c"),
+        (["default", None], None, False, "default"),
+    ],
+)
+def test_the_namespace_is_the_requests_or_the_manifests_own(
+    make: Make, own: list[str | None], asked: str | None, *, multi: bool, wanted: str
+) -> None:
+    manifests = [one(make("ConfigMap", f"c{n}", namespace=name)) for n, name in enumerate(own)]
+    assert namespace_of_all(manifests, asked=asked, multi=multi) == wanted
+
+
+@pytest.mark.parametrize("own", [["a", "b"], ["a", None]])
+def test_several_namespaces_need_to_be_allowed(make: Make, own: list[str | None]) -> None:
+    manifests = [one(make("ConfigMap", f"c{n}", namespace=name)) for n, name in enumerate(own)]
+    with pytest.raises(InvalidInput, match="multi_namespace"):
+        namespace_of_all(manifests, asked=None, multi=False)
+
+
+def test_objects_and_pod_templates_are_labelled_selectors_and_specs_are_not_touched(make: Make, workload: Make) -> None:
+    deployment = workload(replicas=1)
+    body = dressed(one(deployment), namespace="n", vnf_instance_id="i1", operation_id="op", replicas=3)
+    assert body["metadata"]["namespace"] == "n"
+    assert body["metadata"]["labels"] == {
+        "kubevnfm.io/vnf-instance-id": "i1",
+        "tacker_vnf_instance_id": "i1",
+        "app.kubernetes.io/managed-by": "kubevnfm",
+    }
+    assert body["metadata"]["annotations"] == {"kubevnfm.io/operation-id": "op"}
+    assert body["spec"]["template"]["metadata"]["labels"] == {
+        "app": "web",
+        "kubevnfm.io/vnf-instance-id": "i1",
+        "tacker_vnf_instance_id": "i1",
+    }
+    assert body["spec"]["selector"] == {"matchLabels": {"app": "web"}}
+    assert body["spec"]["replicas"] == 3
+    assert deployment["spec"]["replicas"] == 1
+    custom = make("Thing", "t", api_version="acme.example/v1", spec={"template": {"metadata": {}}}, status={"x": 1})
+    dressed_custom = dressed(one(custom), namespace="", vnf_instance_id="i1", operation_id="op")
+    assert dressed_custom["spec"] == {"template": {"metadata": {}}}
+    assert "status" not in dressed_custom
+    assert "namespace" not in dressed_custom["metadata"]
+
+
+def test_the_pods_of_a_cron_job_are_labelled_too(make: Make) -> None:
+    job = make("CronJob", "c", api_version="batch/v1", spec={"jobTemplate": {"spec": {"template": {"spec": {}}}}})
+    body = dressed(one(job), namespace="n", vnf_instance_id="i1", operation_id="op")
+    labels = body["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
+    assert labels["kubevnfm.io/vnf-instance-id"] == "i1"
+
+
+def test_a_vdu_stands_for_the_workload_of_its_name(make: Make, workload: Make) -> None:
+    web, agent = one(workload(name="web")), one(workload("DaemonSet", "agent"))
+    vdus = [VduTarget(vdu_id="V1", name="web", replicas=3), VduTarget(vdu_id="V2", name="agent", replicas=3)]
+    found = workload_of_vdus([one(make("Service", "web")), web, agent], vdus)
+    assert {each.name: vdu.vdu_id for each, vdu in found.items()} == {"web": "V1", "agent": "V2"}
+    assert replicas_of(web, found[web]) == 3
+    assert replicas_of(agent, found[agent]) is None
+    assert replicas_of(web, None) is None
+    with pytest.raises(InvalidInput, match="VDU V9 stands for a workload 'db'; the files have Deployment web"):
+        workload_of_vdus([web], [VduTarget(vdu_id="V9", name="db")])

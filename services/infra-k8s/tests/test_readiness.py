@@ -1,0 +1,196 @@
+"""The table of capi.md chapter 3, row by row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from kubevnfm_infra_k8s.domain.readiness import Seen, Status, judge, last_condition
+
+NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
+OK, WAIT, BAD, GOING = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED, Status.TERMINATING
+
+
+def obj(
+    kind: str,
+    api_version: str = "v1",
+    *,
+    spec: dict[str, Any] | None = None,
+    generation: int = 1,
+    created_s_ago: float = 0,
+    note: str = "",
+    **status: Any,
+) -> dict[str, Any]:
+    created = (NOW - timedelta(seconds=created_s_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata: dict[str, Any] = {"name": "x", "generation": generation, "creationTimestamp": created}
+    if note:
+        metadata["annotations"] = {"kubevnfm.io/ready-when": note}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec or {}, "status": status}
+
+
+def conditions(**by_type: str) -> list[dict[str, str]]:
+    return [
+        {"type": name, "status": value.partition(" ")[0], "reason": value.partition(" ")[2]}
+        for name, value in by_type.items()
+    ]
+
+
+def deployment(wanted: int | None = 2, /, **status: Any) -> dict[str, Any]:
+    spec = {} if wanted is None else {"replicas": wanted}
+    return obj("Deployment", "apps/v1", spec=spec, **{"observedGeneration": 1, **status})
+
+
+def all_of(count: int) -> dict[str, int]:
+    return {"replicas": count, "updatedReplicas": count, "readyReplicas": count, "availableReplicas": count}
+
+
+def stateful(spec: dict[str, Any], **status: Any) -> dict[str, Any]:
+    return obj("StatefulSet", "apps/v1", spec=spec, **{"observedGeneration": 1, **status})
+
+
+def daemons(strategy: str = "RollingUpdate", **status: Any) -> dict[str, Any]:
+    return obj("DaemonSet", "apps/v1", spec={"updateStrategy": {"type": strategy}}, observedGeneration=1, **status)
+
+
+def waiting(reason: str) -> list[dict[str, Any]]:
+    return [{"name": "main", "state": {"waiting": {"reason": reason, "message": "m"}}}]
+
+
+UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no nodes"}]
+CR = "acme.example/v1"
+
+TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
+    ("nothing there", None, Status.NOT_FOUND),
+    ("deleted", {"kind": "Pod", "apiVersion": "v1", "metadata": {"deletionTimestamp": "t"}}, GOING),
+    ("old generation", deployment(1, **{**all_of(1), "observedGeneration": 1}) | {"metadata": {"generation": 2}}, WAIT),
+    ("reconciling", obj("Thing", CR, conditions=conditions(Reconciling="True", Ready="True")), WAIT),
+    ("stalled", obj("Thing", CR, conditions=conditions(Stalled="True")), BAD),
+    ("deployment complete", deployment(2, **all_of(2)), OK),
+    ("deployment without replicas means one", deployment(None, **all_of(1)), OK),
+    ("deployment of zero", deployment(0), OK),
+    ("deployment not seen by its controller", obj("Deployment", "apps/v1", spec={"replicas": 0}), WAIT),
+    ("deployment with one missing", deployment(2, **{**all_of(2), "readyReplicas": 1, "availableReplicas": 1}), WAIT),
+    ("deployment ready but not available", deployment(2, **{**all_of(2), "availableReplicas": 1}), WAIT),
+    ("deployment not updated", deployment(2, **{**all_of(2), "updatedReplicas": 1}), WAIT),
+    ("deployment with old ones left", deployment(2, **{**all_of(2), "replicas": 3}), WAIT),
+    ("deployment past its deadline", deployment(conditions=conditions(Progressing="False ProgressDeadlineExceeded")), BAD),
+    ("stateful set", stateful({"replicas": 2}, replicas=2, readyReplicas=2, updatedReplicas=2), OK),
+    ("stateful set of zero", stateful({"replicas": 0}, replicas=0), OK),
+    ("stateful set, one missing", stateful({"replicas": 2}, replicas=2, readyReplicas=1, updatedReplicas=2), WAIT),
+    (
+        "stateful set in an update",
+        stateful({"replicas": 2}, replicas=2, readyReplicas=2, updatedReplicas=1, currentRevision="a", updateRevision="b"),
+        WAIT,
+    ),
+    (
+        "stateful set with a partition",
+        stateful(
+            {"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}},
+            replicas=3, readyReplicas=3, updatedReplicas=1, currentRevision="a", updateRevision="b",
+        ),
+        OK,
+    ),
+    (
+        "stateful set updated by deletion",
+        stateful(
+            {"replicas": 1, "updateStrategy": {"type": "OnDelete"}},
+            replicas=1, readyReplicas=1, updatedReplicas=0, currentRevision="a", updateRevision="b",
+        ),
+        OK,
+    ),
+    ("replica set", obj("ReplicaSet", "apps/v1", spec={"replicas": 1}, observedGeneration=1, readyReplicas=1, availableReplicas=1), OK),
+    ("replica set, none", obj("ReplicaSet", "apps/v1", spec={"replicas": 1}, observedGeneration=1), WAIT),
+    ("daemon set", daemons(desiredNumberScheduled=2, updatedNumberScheduled=2, numberReady=2, numberAvailable=2), OK),
+    ("daemon set without nodes", daemons(desiredNumberScheduled=0), OK),
+    ("daemon set, one", daemons(desiredNumberScheduled=2, updatedNumberScheduled=2, numberReady=1, numberAvailable=1), WAIT),
+    ("daemon set, old", daemons(desiredNumberScheduled=1, updatedNumberScheduled=0, numberReady=1, numberAvailable=1), WAIT),
+    ("daemon set OnDelete", daemons("OnDelete", desiredNumberScheduled=1, numberReady=1, numberAvailable=1), OK),
+    ("pod ready", obj("Pod", phase="Running", conditions=conditions(Ready="True")), OK),
+    ("pod done", obj("Pod", phase="Succeeded", conditions=conditions(Ready="False")), OK),
+    ("pod not ready", obj("Pod", phase="Running", conditions=conditions(Ready="False")), WAIT),
+    ("pod failed", obj("Pod", phase="Failed"), BAD),
+    ("pod that crashes, new", obj("Pod", phase="Running", containerStatuses=waiting("CrashLoopBackOff")), WAIT),
+    ("pod that crashes", obj("Pod", created_s_ago=61, phase="Running", containerStatuses=waiting("CrashLoopBackOff")), BAD),
+    ("pod without image", obj("Pod", created_s_ago=61, phase="Pending", containerStatuses=waiting("ImagePullBackOff")), BAD),
+    ("pod without node", obj("Pod", created_s_ago=61, phase="Pending", conditions=UNSCHEDULABLE), BAD),
+    ("pod starting", obj("Pod", created_s_ago=99, phase="Pending", containerStatuses=waiting("ContainerCreating")), WAIT),
+    ("job complete", obj("Job", "batch/v1", conditions=conditions(Complete="True")), OK),
+    ("job failed", obj("Job", "batch/v1", conditions=conditions(Failed="True BackoffLimitExceeded")), BAD),
+    ("job running", obj("Job", "batch/v1", active=1), WAIT),
+    ("service", obj("Service", spec={"type": "ClusterIP"}), OK),
+    ("load balancer without address", obj("Service", spec={"type": "LoadBalancer"}, loadBalancer={}), WAIT),
+    ("load balancer", obj("Service", spec={"type": "LoadBalancer"}, loadBalancer={"ingress": [{"ip": "1.1.1.1"}]}), OK),
+    ("claim bound", obj("PersistentVolumeClaim", phase="Bound"), OK),
+    ("claim pending", obj("PersistentVolumeClaim", spec={"storageClassName": "fast"}, phase="Pending"), WAIT),
+    ("claim of a class that waits", obj("PersistentVolumeClaim", spec={"storageClassName": "late"}, phase="Pending"), OK),
+    ("claim of the default class that waits", obj("PersistentVolumeClaim", phase="Pending"), OK),
+    ("claim of no class", obj("PersistentVolumeClaim", spec={"storageClassName": ""}, phase="Pending"), WAIT),
+    ("claim lost", obj("PersistentVolumeClaim", phase="Lost"), BAD),
+    ("volume available", obj("PersistentVolume", phase="Available"), OK),
+    ("volume bound", obj("PersistentVolume", phase="Bound"), OK),
+    ("volume pending", obj("PersistentVolume", phase="Pending"), WAIT),
+    ("volume failed", obj("PersistentVolume", phase="Failed"), BAD),
+    ("namespace", obj("Namespace", phase="Active"), OK),
+    ("namespace new", obj("Namespace"), WAIT),
+    ("definition", obj("CustomResourceDefinition", "apiextensions.k8s.io/v1", conditions=conditions(Established="True")), OK),
+    ("definition new", obj("CustomResourceDefinition", "apiextensions.k8s.io/v1"), WAIT),
+    (
+        "definition of a taken name",
+        obj("CustomResourceDefinition", "apiextensions.k8s.io/v1", conditions=conditions(NamesAccepted="False")),
+        BAD,
+    ),
+    ("API service", obj("APIService", "apiregistration.k8s.io/v1", conditions=conditions(Available="True")), OK),
+    ("API service away", obj("APIService", "apiregistration.k8s.io/v1", conditions=conditions(Available="False")), WAIT),
+    ("budget", obj("PodDisruptionBudget", "policy/v1", observedGeneration=1), OK),
+    ("budget not seen", obj("PodDisruptionBudget", "policy/v1"), WAIT),
+    ("autoscaler", obj("HorizontalPodAutoscaler", "autoscaling/v2", conditions=conditions(AbleToScale="True")), OK),
+    ("autoscaler new", obj("HorizontalPodAutoscaler", "autoscaling/v2"), WAIT),
+    ("ingress", obj("Ingress", "networking.k8s.io/v1"), OK),
+    ("anything else of Kubernetes", obj("ConfigMap"), OK),
+    ("resource ready", obj("Thing", CR, conditions=conditions(Ready="True")), OK),
+    ("resource not ready", obj("Thing", CR, conditions=conditions(Ready="False")), WAIT),
+    ("resource in doubt", obj("Thing", CR, conditions=conditions(Ready="Unknown")), WAIT),
+    ("resource with a status of its own", obj("Thing", CR, colour="blue"), OK),
+    ("resource without status", obj("Thing", CR), WAIT),
+    ("own word not yet", obj("Thing", CR, note="status.phase == Running", phase="Starting"), WAIT),
+    ("own word", obj("Thing", CR, note="status.phase == Running", phase="Running"), OK),
+    ("own word overrules Ready", obj("Thing", CR, note="condition=Up", conditions=conditions(Ready="False", Up="True")), OK),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "status"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_readiness(body: dict[str, Any] | None, status: Status) -> None:
+    verdict = judge(body, Seen(now=NOW, waits_for_consumer=frozenset({"late", ""})))
+    assert verdict.status is status
+    assert verdict.is_current or verdict.message
+
+
+def test_a_resource_without_status_is_ready_when_it_stayed_so() -> None:
+    thing = obj("Thing", CR)
+    early = judge(thing, Seen(now=NOW, unchanged_s=2.0, settle_s=5.0))
+    assert (early.status, early.again_in_s) == (WAIT, 3.0)
+    assert judge(thing, Seen(now=NOW, unchanged_s=5.0, settle_s=5.0)).is_current
+    assert judge(thing, Seen(now=NOW, has_status=False)).is_current
+
+
+def test_a_crashing_pod_is_not_given_up_before_the_deadline() -> None:
+    crashing = obj("Pod", created_s_ago=100, phase="Running", containerStatuses=waiting("CrashLoopBackOff"))
+    assert not judge(crashing, Seen(now=NOW)).is_final
+    young = judge(obj("Pod", created_s_ago=20, containerStatuses=waiting("ErrImagePull")), Seen(now=NOW))
+    assert young.again_in_s == pytest.approx(40.0)
+    assert "ErrImagePull: m" in young.message
+
+
+def test_a_deployment_says_how_far_it_is() -> None:
+    assert judge(deployment(2, **{**all_of(2), "readyReplicas": 1}), Seen(now=NOW)).message == "1 of 2 ready"
+
+
+def test_the_condition_that_changed_last_is_told() -> None:
+    body = obj("Thing", CR)
+    body["status"]["conditions"] = [
+        {"type": "A", "status": "True", "lastTransitionTime": "2025-01-02T00:00:00Z", "reason": "R", "message": "m"},
+        {"type": "B", "status": "True", "lastTransitionTime": "2025-01-01T00:00:00Z"},
+    ]
+    assert last_condition(body) == "A True, R: m"
+    assert last_condition(obj("Thing", CR)) == ""

@@ -1,0 +1,62 @@
+"""Cluster-scoped objects that several instances declare alike (capi.md CR-021)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.ports import Cluster
+
+Make = Callable[..., dict[str, Any]]
+RBAC = "rbac.authorization.k8s.io/v1"
+RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+
+
+async def role(cluster: Cluster) -> Any:
+    resource = await cluster.resource(RBAC, "ClusterRole")
+    assert resource is not None
+    return await cluster.get(resource, ObjectKey(RBAC, "ClusterRole", "", "reader"))
+
+
+async def test_alike_they_are_shared_and_the_last_holder_deletes_them(site: Any, cluster: Cluster, make: Make) -> None:
+    reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
+    first = await site.apply({"f.yaml": reader}, instance="i1", operation="op1")
+    second = await site.apply({"f.yaml": reader}, instance="i2", operation="op2")
+    assert first.objects[0].uid == second.objects[0].uid
+    await site.delete(instance="i1", operation="op3")
+    left = await role(cluster)
+    assert left["metadata"]["labels"]["kubevnfm.io/vnf-instance-id"] == "i2"
+    await site.delete(instance="i2", operation="op4")
+    assert await role(cluster) is None
+
+
+async def test_with_other_content_they_are_refused_and_the_loser_leaves_no_trace(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
+    await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=RULES)}, instance="i1")
+    with pytest.raises(SharedObjectDiffers, match="ClusterRole reader: VNF instances i1") as caught:
+        await site.apply(
+            {"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=[])}, instance="i2", operation="op2"
+        )
+    assert caught.value.status == 409
+    await site.delete(instance="i2", operation="op3")
+    assert (await role(cluster))["rules"] == RULES
+    await site.delete(instance="i1", operation="op4")
+    assert await role(cluster) is None
+
+
+async def test_many_at_once_share_one_object(site: Any, cluster: Cluster, make: Make) -> None:
+    reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
+    instances = [f"i{n}" for n in range(6)]
+    done = await asyncio.gather(
+        *(site.apply({"f.yaml": reader}, instance=each, operation=f"a-{each}") for each in instances)
+    )
+    assert len({each.objects[0].uid for each in done}) == 1
+    await asyncio.gather(*(site.delete(instance=each, operation=f"d-{each}") for each in instances[:5]))
+    assert await role(cluster) is not None
+    await site.delete(instance="i5", operation="d-i5")
+    assert await role(cluster) is None
