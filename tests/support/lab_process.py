@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 from patience import until
@@ -90,6 +91,22 @@ class LabControl:
         """Return everything that exists in the lab, by kind; kinds without anything are left out."""
         found: dict[str, list[dict[str, Any]]] = await self._call("GET", "/inventory")
         return {kind: things for kind, things in found.items() if things}
+
+    async def names(self) -> set[str]:
+        """Return the kind and name of everything that exists."""
+        found = await self.inventory()
+        return {f"{kind}/{thing.get('name') or thing.get('endpoint')}" for kind in found for thing in found[kind]}
+
+    async def cluster_of(self, instance_id: str) -> dict[str, Any]:
+        """Return the Kubernetes that was built on the machines of a VNF instance."""
+        found = await self.inventory()
+        addresses = {
+            address
+            for server in found.get("servers", [])
+            if server["name"].startswith(f"vnf-{instance_id}")
+            for address in server["addresses"]
+        }
+        return next(each for each in found["clusters"] if urlsplit(each["endpoint"]).hostname in addresses)
 
     async def calls(self, part: str, verb: str) -> dict[str, int]:
         """Return how often a verb was called, by node ("" where there is none). Both are exact names."""

@@ -1,0 +1,170 @@
+"""The main job: a Kubernetes cluster VNF, its VIM, a CNF on it, and all down again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from lab_process import LabControl
+from user import FORCEFUL, GRACEFUL, User, cluster_body, sample_body
+
+CLUSTER_STEPS = ["create_resources", "instantiate_end", "register_vim"]
+
+
+async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: User, lab: LabControl) -> None:
+    """SEQ-001, 002, 009 to 012, 022 to 029, 035, 036, 038 to 040, API-031, API-134."""
+    cluster_id = await user.create(await user.sample("cluster"), vnfInstanceName="cluster")
+    view = await user.do(cluster_id, "instantiate", cluster_body(level="instantiation_level_1"))
+    assert [step["name"] for step in view["steps"]] == CLUSTER_STEPS
+    shown = await user.instance(cluster_id)
+
+    # The nodes, as Kubernetes and as Nova know them.
+    kubernetes = await lab.cluster_of(cluster_id)
+    machines = {server["id"]: server for server in (await lab.inventory())["servers"]}
+    vnfcs = shown["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    assert sorted(vnfc["vduId"] for vnfc in vnfcs) == ["masterNode", "workerNode", "workerNode"]
+    assert {vnfc["computeResource"]["resourceId"] for vnfc in vnfcs} <= set(machines)
+    assert {vnfc["metadata"]["node_name"] for vnfc in vnfcs} == {node["name"] for node in kubernetes["nodes"]}
+    assert set(kubernetes["joins"].values()) == {1}
+
+    # Two VIM connections: the OpenStack one untouched, the cluster's enough to register it by hand.
+    connections = shown["vimConnectionInfo"]
+    types = sorted(each["vimType"] for each in connections.values())
+    assert types == ["ETSINFV.KUBERNETES.V_1", "ETSINFV.OPENSTACK_KEYSTONE.V_3"]
+    cluster = next(each for each in connections.values() if each["vimType"] == "ETSINFV.KUBERNETES.V_1")
+    assert cluster["interfaceInfo"]["endpoint"] == kubernetes["endpoint"]
+    assert "BEGIN CERTIFICATE" in cluster["interfaceInfo"]["ssl_ca_cert"]
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", cluster["extra"]["ssl_ca_cert_hash"])
+    vims = await user.vims()
+    vim = vims[f"kubernetes_vim_{cluster_id}"]
+    assert (vim["id"], vim["type"], vim["status"]) == (cluster["vimId"], "kubernetes", "ACTIVE")
+    assert vim["auth_cred"]["bearer_token"] == "***"
+
+    # A CNF on it, by nothing but the VIM's id.
+    cnf_id = await user.create(await user.sample("cnf"), vnfInstanceName="web")
+    on_it = {"cluster": {"vimId": cluster["vimId"], "vimType": cluster["vimType"]}}
+    view = await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})
+    assert [step["name"] for step in view["steps"]] == ["apply_objects"]
+    pods = (await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    assert pods
+    assert {pod["computeResource"]["vimConnectionId"] for pod in pods} <= {"cluster"}
+    assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget"} <= _kinds(await lab.cluster_of(cluster_id))
+
+    # D0: the ground stays under a CNF that lives.
+    refused = (await user.ask(cluster_id, "terminate", GRACEFUL)).must(409)
+    assert cnf_id in refused.detail
+    in_use = (await user.call("DELETE", f"/v1.0/vims/{cluster['vimId']}")).must(409)
+    assert cnf_id in in_use.json["TackerError"]["message"]
+
+    await user.terminate(cnf_id)
+    assert _kinds(await lab.cluster_of(cluster_id)) == set()
+    await user.do(cluster_id, "terminate", GRACEFUL)
+    assert "ETSINFV.KUBERNETES.V_1" not in str((await user.instance(cluster_id)).get("vimConnectionInfo"))
+    await user.delete(cluster_id)
+    assert set(await user.vims()) == {"lab"}
+
+
+async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -> None:
+    """SEQ-040: the guard is for GRACEFUL; FORCEFUL is the operator's word."""
+    cluster_id = await user.create(await user.sample("cluster"))
+    await user.do(cluster_id, "instantiate", cluster_body())
+    vim_id = (await user.vims())[f"kubernetes_vim_{cluster_id}"]["id"]
+    cnf_id = await user.create(await user.sample("cnf"))
+    on_it = {"cluster": {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}}
+    await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})
+    await user.do(cluster_id, "terminate", FORCEFUL)
+    await user.delete(cluster_id)
+    await user.do(cnf_id, "terminate", FORCEFUL)
+    await user.delete(cnf_id)
+
+
+async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user: User) -> None:
+    """SEQ-025: refused before anything is created."""
+    body = cluster_body()
+    body["additionalParams"]["k8s_cluster_installation_param"]["vim_name"] = "edge"
+    first, second = [await user.create(await user.sample("cluster")) for _ in range(2)]
+    await user.do(first, "instantiate", body)
+    assert "edge" in await user.vims()
+    refused = (await user.ask(second, "instantiate", body)).must(409)
+    assert "vim_name" in refused.detail
+    await user.delete(second)
+    await user.terminate(first)
+
+
+async def test_the_operation_shows_its_steps_nodes_and_times_and_what_machines_printed(user: User) -> None:
+    """SEQ-045 (output an operator can read), architecture 4."""
+    password = "ubuntu"
+    cluster_id = await user.create(await user.sample("cluster"))
+    operation = await user.start(cluster_id, "instantiate", cluster_body())
+    view = await user.rest(operation)
+    assert view["operation"] == "INSTANTIATE"
+    for step in view["steps"]:
+        assert step["state"] == "done"
+        assert view["startTime"] <= step["startedAt"] <= step["endedAt"] <= view["stateEnteredTime"]
+    names = {
+        vnfc["metadata"]["node_name"]
+        for vnfc in (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    }
+    assert len(view["nodes"]) == 2
+    tasks = {(node["name"], task["task"]): task for node in view["nodes"] for task in node["tasks"]}
+    assert all(task["state"] in {"finished", "skipped"} for task in tasks.values())
+    assert all("durationS" in task for task in tasks.values() if task["state"] == "finished")
+    text = await user.log(operation)
+    assert "kubeadm" in text
+    only = view["nodes"][0]["name"]
+    part = (await user.call("GET", f"/kubevnfm/v1/operations/{operation}/log?node={only}")).must(200).text
+    assert 0 < len(part) < len(text)
+    assert f"password: {password}" not in text
+    assert names
+    await user.terminate(cluster_id)
+
+
+async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
+    """Server-sent events: every state, every step's start before its end."""
+    instance_id = await user.create(await user.sample("vm"))
+    states: list[str] = []
+    steps: list[tuple[str, str]] = []
+    stream = user.events(instance=instance_id)
+    assert await anext(stream) is None
+    operation = await user.start(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    async for event in stream:
+        if event is None or event["operationid"] != operation:
+            continue
+        assert event["subject"] == instance_id
+        if event["type"] == "kubevnfm.lcm.operation.changed.v1":
+            states.append(event["data"]["state"])
+            if states[-1] == "COMPLETED":
+                break
+        elif event["type"] == "kubevnfm.lcm.step.changed.v1":
+            steps.append((event["data"]["step"], event["data"]["state"]))
+    await stream.aclose()  # type: ignore[attr-defined]  # an async generator, typed as what it yields
+    assert sorted(states, key=["STARTING", "PROCESSING", "COMPLETED"].index) == states
+    assert ("create_resources", "started") in steps
+    await user.terminate(instance_id)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_the_cluster_request_of_the_samples_is_the_same_in_both_versions(
+    user: User, v1: User, version: str
+) -> None:
+    """SEQ-047, SEQ-021."""
+    somebody = v1 if version == "v1" else user
+    cluster_id = await somebody.create(await somebody.sample("cluster"))
+    await somebody.do(cluster_id, "instantiate", cluster_body())
+    certificate = _connection(await v1.instance(cluster_id))["interfaceInfo"]["ssl_ca_cert"]
+    assert _connection(await v1.instance(cluster_id))["vimType"] == "kubernetes"
+    assert hashlib.sha256(base64.b64decode("".join(certificate.strip().splitlines()[1:-1]))).digest()
+    await somebody.terminate(cluster_id)
+
+
+def _kinds(cluster: Mapping[str, Any]) -> set[str]:
+    """Return the kinds of what users have made in the namespace that the CNF goes to."""
+    return {kind for kind, namespace, _ in (place.split("/") for place in cluster["objects"]) if namespace == "default"}
+
+
+def _connection(instance: Mapping[str, Any]) -> dict[str, Any]:
+    return next(each for each in instance["vimConnectionInfo"] if each["vimType"] == "kubernetes")
