@@ -37,8 +37,8 @@ KUBEVNFM_INTERNAL_TOKEN=$(word)
 KUBEVNFM_CALLBACK_KEYS=$(key)
 
 RABBITMQ_PASSWORD=$rabbitmq
-# Of the user "subscriber", with which other systems read events and nothing else.
-RABBITMQ_SUBSCRIBER_PASSWORD=$(word)
+# Of the user "observer", with which other systems read events and nothing else.
+RABBITMQ_OBSERVER_PASSWORD=$(word)
 KUBEVNFM_AMQP_URL=amqp://kubevnfm:$rabbitmq@rabbitmq:5672/
 
 MONGODB_PASSWORD=$mongodb

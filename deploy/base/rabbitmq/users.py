@@ -1,6 +1,6 @@
 """Makes the RabbitMQ user with which other systems read kubevnfm's events, and nothing else. May run again and again.
 
-It may declare and empty queues of its own, named ``subscriber.<anything>``, bind them to the exchange
+It may declare and empty queues of its own, named ``observer.<anything>``, bind them to the exchange
 ``kubevnfm.events``, and publish nowhere but into them. Exchanges and queues of kubevnfm stay out of its reach.
 """
 
@@ -14,11 +14,11 @@ import time
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
-NAME = "subscriber"
+NAME = "observer"
 PERMISSIONS = {
-    "configure": r"^subscriber\..+$",
-    "write": r"^subscriber\..+$",  # binding a queue is writing to it
-    "read": r"^(subscriber\..+|kubevnfm\.events)$",
+    "configure": r"^observer\..*",
+    "write": r"^observer\..*",  # binding a queue is writing to it
+    "read": r"^(observer\..*|kubevnfm\.events)$",
 }
 PATIENCE_S = 60.0
 """The management plugin opens its port a moment after the broker does."""
@@ -39,7 +39,7 @@ def put(path: str, body: dict[str, str]) -> int:
 def make_user() -> None:
     """Make the user with its permissions on the default virtual host. Raises OSError when the broker says no."""
     steps = (
-        (f"/users/{NAME}", {"password": os.environ["RABBITMQ_SUBSCRIBER_PASSWORD"], "tags": ""}),
+        (f"/users/{NAME}", {"password": os.environ["RABBITMQ_OBSERVER_PASSWORD"], "tags": ""}),
         (f"/permissions/%2F/{NAME}", PERMISSIONS),
     )
     for path, body in steps:
