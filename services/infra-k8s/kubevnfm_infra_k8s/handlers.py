@@ -12,6 +12,7 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectFacts, ObjectsApplied, ObjectsDeleted
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import Applying, awaited
@@ -65,7 +66,10 @@ class InfraK8sHandlers:
             readying = Readying(cluster, mine, self.clock, self._deadline(command, planned, began), self.settle_s)
             applying = Applying(readying, self.releases, self.shared, Progress("apply", context.tell), command.adopt)
             if release.applied_by != _attempt(context):
-                release = await applying.apply(planned, release, applied_by=_attempt(context))
+                try:
+                    release = await applying.apply(planned, release, applied_by=_attempt(context))
+                except RevisionConflict:  # a worker that lost this command was not done yet: look again
+                    return NotYet(_AGAIN_S)
             progress = Progress("ready", context.tell)
             bodies = await readying.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
             if bodies is None:

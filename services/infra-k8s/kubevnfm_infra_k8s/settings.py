@@ -32,7 +32,7 @@ class Settings(ServiceSettings):
     """Unpacked VNF packages; may be emptied at any time."""
     health_host: str = "127.0.0.1"
     """Where ``/health/live`` and ``/health/ready`` are served. Loopback unless told otherwise."""
-    health_port: int = 9893
+    health_port: int = 9894
     concurrency: int = Field(default=64, ge=1)
     """Commands handled at a time. One that waits for a cluster costs a few watches."""
     lease_s: float = Field(default=15.0, gt=0)

@@ -9,8 +9,9 @@ import pytest
 from kubevnfm_kit.ids import new_id
 from kubevnfm_store.mongo import MongoStore
 from kubevnfm_store.sqlite import SqliteStore
+from servers.ferretdb import ferretdb, ferretdb_url
 
-pytest_plugins = ["servers.ferretdb"]
+__all__ = ["ferretdb", "ferretdb_url"]
 
 
 @pytest.fixture

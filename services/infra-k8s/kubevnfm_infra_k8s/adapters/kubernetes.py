@@ -20,6 +20,7 @@ log = structlog.get_logger()
 FIELD_MANAGER: Final = "kubevnfm"
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
+_NO_SUCH_KIND: Final = "could not find the requested resource"
 _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
@@ -140,6 +141,10 @@ class KubernetesCluster:
         answer = await self._transport.call(
             "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
         )
+        if answer.status == 404 and _NO_SUCH_KIND in answer.message:
+            # Discovery has shown it, so one of several API servers is behind, or somebody took it out just now.
+            self._discovery.forget()
+            raise ClusterUnavailable(f"{key}: {answer.message}")
         if answer.status in (405, 415):
             return await self._create(resource, key, body, checking)
         return self._object(answer, key)

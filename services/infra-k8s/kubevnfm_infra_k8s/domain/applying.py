@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectsRefused,
     WebhookUnavailable,
 )
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.order import Wave, waves
 from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
@@ -31,6 +31,8 @@ log = structlog.get_logger()
 
 _WEBHOOK_PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 """capi.md CR-016; the last one goes on until the deadline."""
+_FIRST_LOOK_S: Final = 0.05
+_LONGEST_LOOK_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,22 @@ class Applying:
         ]
         if definitions:
             await self.readying.until_ready(definitions, self.progress)
-            self.readying.cluster.forget_kinds()
+            await self._until_served(wave.objects)
         return {each.key: uid_of(body) for each, body in zip(wave.objects, bodies, strict=True)}
+
+    async def _until_served(self, definitions: Sequence[Wanted]) -> None:
+        """Return once discovery shows what was defined; an established definition takes a moment to be served."""
+        cluster = self.readying.cluster
+        cluster.forget_kinds()
+        for each in definitions:
+            for version in at(each.body, "spec", "versions") or []:
+                api_version = f"{at(each.body, 'spec', 'group')}/{version.get('name')}"
+                pause_s = _FIRST_LOOK_S
+                while version.get("served") and not await cluster.resource(api_version, _kind(each)):
+                    if self.readying.left_s() <= pause_s:
+                        raise ObjectsNotReady(f"{each.key}: established, but {api_version} is not served")
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
 
     async def _send_one(self, wanted: Wanted, there: Body | None, sharers: Sequence[str]) -> Body:
         body = wanted.body
@@ -143,6 +159,10 @@ class Applying:
                 await self.progress.on(str(wanted.key), "waits for an admission webhook", done=0, total=1)
                 await asyncio.sleep(pause_s)
                 tries += 1
+
+
+def _kind(definition: Wanted) -> str:
+    return str(at(definition.body, "spec", "names", "kind"))
 
 
 def awaited(plan: Plan, release: Release) -> Sequence[Awaited]:
