@@ -34,7 +34,10 @@ ferretdb() {
 # $1: the Debian package; $2: a file by which it is known to be there.
 debian() {
     [[ -e $2 ]] && return 0
-    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null || { say "$1: only root can install it"; return 1; }
+    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+        say "$1: only root can install it, with apt-get"
+        return 1
+    fi
     say "installing $1"
     # A policy of 101 keeps Debian from starting the server, on its public port, as soon as it is installed.
     local policy=/usr/sbin/policy-rc.d made=
