@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 import structlog
@@ -45,7 +46,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     """Yield the running services; leaving the block ends them, and what they were doing goes on at the next start."""
     ring = keys.key_ring(settings.data_dir)
     token = keys.internal_token(settings.data_dir)
-    shared = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is handed in")}
+    shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is handed in")}
     gateway_port = settings.port or free_port()
     gateway_url = (
         f"http://127.0.0.1:{gateway_port}" if settings.host == "0.0.0.0" else f"http://{settings.host}:{gateway_port}"
