@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import yaml
 from kubevnfm.client import GatewayClient
 from kubevnfm.demo import lab, openstack_vim
 from kubevnfm_csar.pack import pack
+from kubevnfm_store import MongoStore, SqliteStore
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
@@ -27,7 +28,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
 from load import INSTANCES, SAMPLES, Load, body, rate  # noqa: E402
-from targets import Target, single  # noqa: E402
+from targets import Target, real_servers, single, six  # noqa: E402
 
 CLIENTS = 16
 GOALS: Mapping[str, Mapping[str, float]] = {
@@ -161,7 +162,10 @@ async def prepared(target: AbstractAsyncContextManager[Target], endpoints: Mappi
     async with target as running:
         async with GatewayClient(running.url) as client:
             found, _ = await client.call("GET", "/v1.0/vims")
-            if not found["vims"]:
+            for vim in found["vims"]:  # of the lab before this one
+                if vim["auth_url"] != endpoints["auth_url"]:
+                    await client.call("DELETE", f"/v1.0/vims/{vim['id']}")
+            if not any(vim["auth_url"] == endpoints["auth_url"] for vim in found["vims"]):
                 await client.call("POST", "/v1.0/vims", {"vim": openstack_vim(dict(endpoints))})
         yield running
 
@@ -169,29 +173,30 @@ async def prepared(target: AbstractAsyncContextManager[Target], endpoints: Mappi
 async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
     """Print every figure of one wiring; return whether all goals are met."""
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory(prefix="kubevnfm-bench-") as folder:
-        data_dir = Path(folder)
-        if wiring == "six":
-            from six_processes import running_six
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubevnfm-bench-")))
+        servers = stack.enter_context(real_servers(folder)) if wiring == "six" else None
 
-            def start(endpoints: Mapping[str, Any]) -> AbstractAsyncContextManager[Target]:
-                return running_six(endpoints, data_dir)
-        else:
-
-            def start(endpoints: Mapping[str, Any]) -> AbstractAsyncContextManager[Target]:
-                return single(endpoints, data_dir)
+        def start(endpoints: Mapping[str, Any], name: str) -> AbstractAsyncContextManager[Target]:
+            target = single(endpoints, folder / name) if servers is None else six(endpoints, folder / name, servers)
+            return prepared(target, endpoints)
 
         async with lab(0.0) as endpoints:
-            async with prepared(start(endpoints), endpoints) as target:
+            async with start(endpoints, "many") as target:
                 say(f"\n{target.name}")
                 async with GatewayClient(target.url) as client:
                     vnfd_id = (await client.onboard(arguments.samples / "vm.zip"))["vnfdId"]
                 figures += _shown(await life_cycle(target, wiring, vnfd_id))
-            await crowd(wiring, data_dir, arguments.instances)
-            async with prepared(start(endpoints), endpoints) as target:
+            store = (
+                SqliteStore.open(folder / "many/kubevnfm.db")
+                if servers is None
+                else MongoStore.connect(servers.ferret.url, "kubevnfm_lcm_api")
+            )
+            await crowd(store, arguments.instances)
+            async with start(endpoints, "many") as target:
                 figures += _shown(await lists(target, arguments.instances))
         if arguments.install_seconds:
-            async with lab(arguments.install_seconds) as slow, prepared(start(slow), slow) as target:
+            async with lab(arguments.install_seconds) as slow, start(slow, "installs") as target:
                 figures += _shown(await installs(target, arguments.install_seconds))
     return all(figure.meets_goal for figure in figures)
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from kubevnfm_kit.clock import rfc3339
-from kubevnfm_store import MongoStore, SqliteStore
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query
 
 _AT_ONCE = 500
 
 
-async def crowd(wiring: str, data_dir: Path, count: int, mongo_url: str = "", database: str = "") -> None:
-    """Add instances until there are about ``count``; the service that owns the store is not running on SQLite."""
-    opened: AbstractAsyncContextManager[DocumentStore]
-    if wiring == "single":
-        opened = SqliteStore.open(data_dir / "kubevnfm.db")
-    else:
-        opened = MongoStore.connect(mongo_url, database)
+async def crowd(opened: AbstractAsyncContextManager[DocumentStore], count: int) -> None:
+    """Add ``count`` instances; nobody else has an SQLite file open meanwhile."""
     async with opened as store:
         model = next(iter(await store.find("vnf_instances", Query(limit=1))))
         start = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-from kubevnfm.single import free_port
+from servers import ferretdb, rabbitmq
+from servers.ferretdb import FerretServer
+from servers.ports import free_port
+from servers.rabbitmq import RabbitServer
+from six_processes import SixProcesses, new_keys
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,50 @@ async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[
     finally:
         process.terminate()
         await process.wait()
+
+
+@asynccontextmanager
+async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) -> AsyncIterator[Target]:
+    """Yield the six processes on RabbitMQ and FerretDB."""
+    processes = SixProcesses(
+        data_dir,
+        amqp_url=servers.rabbit.url,
+        mongo_url=servers.ferret.url,
+        ssh_port=int(endpoints["ssh_port"]),
+        keys=servers.keys,
+    )
+    await asyncio.to_thread(processes.start)
+    try:
+        yield Target("six processes, RabbitMQ, FerretDB", processes.url, processes.pids)
+    finally:
+        await asyncio.to_thread(processes.stop)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers behind the six processes."""
+
+    rabbit: RabbitServer
+    ferret: FerretServer
+    keys: Mapping[str, str]
+
+
+@contextmanager
+def real_servers(folder: Path) -> Iterator[Servers]:
+    """Yield a RabbitMQ and a FerretDB of their own."""
+    program = ferretdb.program()
+    if program is None or rabbitmq.install() is not None:
+        raise SystemExit("the servers are missing: `make servers` installs them")
+    for name in ("rabbitmq", "ferretdb"):
+        (folder / name).mkdir()
+    rabbit, ferret = RabbitServer(folder / "rabbitmq"), FerretServer(program, folder / "ferretdb")
+    ferret.start()
+    try:
+        rabbit.start()
+        yield Servers(rabbit, ferret, new_keys())
+    finally:
+        rabbit.close()
+        ferret.stop()
 
 
 async def until_ready(url: str) -> None:
