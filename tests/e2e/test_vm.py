@@ -23,11 +23,11 @@ async def test_a_vm_is_instantiated_shown_terminated_and_deleted(user: User, lab
     shown = await user.instance(instance_id)
     assert shown["instantiationState"] == "INSTANTIATED"
     assert set(shown["_links"]) == {"self", "terminate"}
-    inventory = await lab.inventory()
+    (server,) = [one for one in (await lab.inventory())["servers"] if instance_id in one["name"]]
     (vnfc,) = shown["instantiatedVnfInfo"]["vnfcResourceInfo"]
     assert vnfc["vduId"] == "VDU1"
-    assert vnfc["computeResource"]["resourceId"] == inventory["servers"][0]["id"]
-    assert inventory["stacks"][0]["name"] == f"vnf-{instance_id}"
+    assert vnfc["computeResource"]["resourceId"] == server["id"]
+    assert f"stacks/vnf-{instance_id}" in await lab.names()
     occurrence = await user.occurrence(operation)
     assert occurrence["operationParams"] == sample_body("vm", "instantiate")
     added = occurrence["resourceChanges"]["affectedVnfcs"]

@@ -85,8 +85,8 @@ class User:
             method, f"{self.installation.url}{path}", json=body, data=data, headers=headers
         ) as response:
             text = (await response.read()).decode(errors="replace")
-            answer = Answer(response.status, dict(response.headers), text)
-        self.heard.append(f"{answer.headers} {answer.text}")
+            answer = Answer(response.status, response.headers, text)
+        self.heard.append(f"{dict(answer.headers)} {answer.text}")
         return answer
 
     async def lcm(

@@ -65,7 +65,7 @@ class Saga:
         if planned is None or planned not in record.running or planned.attempt != reply.attempt:
             return None
         if isinstance(reply.data, CommandFailed):
-            return self._failed(record, planned, _problem(reply.data, record), now)
+            return self._failed(record, planned, _problem(reply.data, planned, record), now)
         step = STEPS[planned.name]
         if planned.state is StepState.UNDOING:
             return self._undone(record, planned, step, now)
@@ -304,11 +304,16 @@ def _asked(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep
     )
 
 
-def _problem(failure: CommandFailed, record: OccurrenceRecord) -> ProblemDetails:
+def _problem(failure: CommandFailed, planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails:
+    """Return the failure with its step, and with its node and task unless the service has named them itself."""
     place = " on node ".join(part for part in (failure.task, failure.node) if part)
     detail = f"{place}: {failure.detail}" if place and failure.node not in failure.detail else failure.detail
     return ProblemDetails(
-        type=failure.code, title=failure.title, status=failure.status, detail=detail, instance=record.occ.id
+        type=failure.code,
+        title=failure.title,
+        status=failure.status,
+        detail=f"{planned.name}: {detail}",
+        instance=record.occ.id,
     )
 
 

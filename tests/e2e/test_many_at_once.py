@@ -1,0 +1,49 @@
+"""Many requests at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lab_process import LabControl
+from user import GRACEFUL, User, sample_body
+
+
+async def test_of_two_operations_on_one_instance_one_is_accepted(user: User) -> None:
+    """API-043."""
+    instance_id = await user.create(await user.sample("vm"))
+    body = sample_body("vm", "instantiate")
+    answers = await asyncio.gather(*(user.ask(instance_id, "instantiate", body) for _ in range(5)))
+    assert sorted(answer.status for answer in answers) == [202, 409, 409, 409, 409]
+    accepted = next(answer for answer in answers if answer.status == 202)
+    operation = accepted.headers["Location"].rsplit("/", 1)[-1]
+    assert (await user.rest(operation))["state"] == "COMPLETED"
+    (await user.ask(instance_id, "instantiate", body)).must(409)
+    await user.terminate(instance_id)
+    (await user.ask(instance_id, "terminate", GRACEFUL)).must(404)
+
+
+async def test_retry_and_rollback_at_once_are_one_of_both(user: User, lab: LabControl) -> None:
+    """API-042."""
+    instance_id = await user.create(await user.sample("vm"))
+    async with lab.fault("nova", "server_create", message="No valid host was found."):
+        operation = await user.start(instance_id, "instantiate", sample_body("vm", "instantiate"))
+        assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+    path = f"/vnf_lcm_op_occs/{operation}"
+    answers = await asyncio.gather(*(user.lcm("POST", f"{path}/{task}") for task in ("retry", "rollback")))
+    assert sorted(answer.status for answer in answers) == [202, 409]
+    state = (await user.rest(operation))["state"]
+    assert state in {"COMPLETED", "ROLLED_BACK"}
+    if state == "COMPLETED":
+        await user.do(instance_id, "terminate", GRACEFUL)
+    await user.delete(instance_id)
+
+
+async def test_twenty_instances_are_built_and_taken_down_at_once(user: User, lab: LabControl) -> None:
+    """API-043: they do not wait for one another, and each gets one stack of its own."""
+    vnfd_id = await user.sample("vm")
+    made = await asyncio.gather(*(user.create(vnfd_id) for _ in range(20)))
+    body = sample_body("vm", "instantiate")
+    await asyncio.gather(*(user.do(instance_id, "instantiate", body) for instance_id in made))
+    stacks = [stack["name"] for stack in (await lab.inventory())["stacks"]]
+    assert sorted(name for name in stacks if name.removeprefix("vnf-") in made) == sorted(f"vnf-{one}" for one in made)
+    await asyncio.gather(*(user.terminate(instance_id) for instance_id in made))

@@ -1,0 +1,149 @@
+"""VNF packages over HTTP: onboarding, hostile archives, states, and their instances."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+
+import pytest
+from user import PACKED, User
+
+BASE = "/vnfpkgm/v1/vnf_packages"
+Files = dict[str, bytes]
+
+
+def _files(sample: str) -> Files:
+    with zipfile.ZipFile(PACKED / f"{sample}.zip") as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def _own(sample: str, vnfd_id: str) -> Files:
+    """Return the sample's files with a VNFD id of their own, in a package that says no digests."""
+    known = b"1a27cf0a-6c8f-4f43-93d1-2e4a62b1f9a3"
+    files = {name: content.replace(known, vnfd_id.encode()) for name, content in _files(sample).items()}
+    meta = files["TOSCA-Metadata/TOSCA.meta"].decode()
+    files["TOSCA-Metadata/TOSCA.meta"] = meta.split("\n\n")[0].encode() + b"\n"
+    return files
+
+
+async def test_a_package_is_created_uploaded_shown_disabled_and_deleted(user: User) -> None:
+    """API-110, API-111, API-114, API-116, API-118."""
+    archive = _archive(_own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-111111111111"))
+    made = (await user.call("POST", BASE, {"userDefinedData": {"site": "here"}})).must(201)
+    package_id = made.json["id"]
+    assert (made.json["onboardingState"], made.json["operationalState"]) == ("CREATED", "DISABLED")
+    assert made.headers["Location"].endswith(f"{BASE}/{package_id}")
+    package = await user.upload_into(package_id, archive)
+    assert (package["onboardingState"], package["operationalState"]) == ("ONBOARDED", "ENABLED")
+    assert package["usageState"] == "NOT_IN_USE"
+    assert package["vnfdId"] == "5b5d5ab5-8a4c-4a4e-9d1b-111111111111"
+    assert package["checksum"]["hash"]
+    assert package["userDefinedData"] == {"site": "here"}
+    content = await user.call("GET", f"{BASE}/{package_id}/package_content")
+    assert content.headers["Content-Type"] == "application/zip"
+
+    again = await user.call(
+        "PUT", f"{BASE}/{package_id}/package_content", data=archive, headers={"Content-Type": "application/zip"}
+    )
+    again.must(409)
+    instance_id = await user.create(package["vnfdId"])
+    assert (await user.call("GET", f"{BASE}/{package_id}")).json["usageState"] == "IN_USE"
+    (await user.call("DELETE", f"{BASE}/{package_id}")).must(409)
+    disabled = (await user.call("PATCH", f"{BASE}/{package_id}", {"operationalState": "DISABLED"})).must(200)
+    assert disabled.json == {"operationalState": "DISABLED"}
+    (await user.call("PATCH", f"{BASE}/{package_id}", {"operationalState": "DISABLED"})).must(409)
+    (await user.lcm("POST", "/vnf_instances", {"vnfdId": package["vnfdId"]})).must(422)
+    (await user.call("DELETE", f"{BASE}/{package_id}")).must(409)
+    await user.delete(instance_id)
+    (await user.call("DELETE", f"{BASE}/{package_id}")).must(204)
+    (await user.call("GET", f"{BASE}/{package_id}")).must(404)
+
+
+def _path_outside(files: Files) -> Files:
+    return {**files, "../../outside.txt": b"x"}
+
+
+def _absolute_path(files: Files) -> Files:
+    return {**files, "/tmp/outside.txt": b"x"}
+
+
+def _wrong_digest(files: Files) -> Files:
+    name = next(name for name in files if name.startswith("Definitions/"))
+    block = f"\nName: {name}\nAlgorithm: SHA-256\nHash: {'0' * 64}\n".encode()
+    return {**files, "TOSCA-Metadata/TOSCA.meta": files["TOSCA-Metadata/TOSCA.meta"] + block}
+
+
+def _no_vnfd(files: Files) -> Files:
+    return {name: content for name, content in files.items() if not name.startswith("Definitions/")}
+
+
+def _a_bomb(files: Files) -> Files:
+    return {**files, "Files/bomb": bytes(64 << 20)}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (_path_outside, "outside.txt"),
+        (_absolute_path, "outside.txt"),
+        (_wrong_digest, "Definitions/"),
+        (_no_vnfd, "Definitions/"),
+        (_a_bomb, "times its size"),
+    ],
+    ids=["path outside", "absolute path", "wrong digest", "no VNFD", "bomb"],
+)
+async def test_a_hostile_or_broken_package_ends_in_error_and_a_good_one_repairs_it(
+    user: User, spoil: Callable[[Files], Files], says: str
+) -> None:
+    """API-112."""
+    good = _own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-222222222222")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in spoil(good).items():
+            archive.writestr(name, content)
+    package = await user.upload(packed.getvalue())
+    assert package["onboardingState"] == "ERROR", package
+    assert package["operationalState"] == "DISABLED"
+    assert says in package["onboardingFailureDetails"]["detail"]
+    repaired = await user.upload_into(package["id"], _archive(good))
+    assert repaired["onboardingState"] == "ONBOARDED", repaired
+    assert "onboardingFailureDetails" not in repaired
+    (await user.call("PATCH", f"{BASE}/{package['id']}", {"operationalState": "DISABLED"})).must(200)
+    (await user.call("DELETE", f"{BASE}/{package['id']}")).must(204)
+
+
+async def test_a_second_package_with_the_same_descriptor_is_refused_with_the_first_ones_id(user: User) -> None:
+    """API-112."""
+    files = _archive(_own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-333333333333"))
+    first, second = await user.upload(files), await user.upload(files)
+    assert second["onboardingState"] == "ERROR"
+    assert first["id"] in second["onboardingFailureDetails"]["detail"]
+    (await user.call("DELETE", f"{BASE}/{second['id']}")).must(204)
+    (await user.call("PATCH", f"{BASE}/{first['id']}", {"operationalState": "DISABLED"})).must(200)
+    (await user.call("DELETE", f"{BASE}/{first['id']}")).must(204)
+
+
+async def test_what_is_no_zip_is_refused(user: User) -> None:
+    """API-112, API-007."""
+    package = await user.upload(b"this is no archive")
+    assert package["onboardingState"] == "ERROR"
+    csv = await user.call(
+        "PUT", f"{BASE}/{package['id']}/package_content", data=b"a,b", headers={"Content-Type": "text/csv"}
+    )
+    csv.must(415)
+    (await user.call("DELETE", f"{BASE}/{package['id']}")).must(204)
+
+
+async def test_an_instance_of_an_unknown_package_is_refused(user: User) -> None:
+    """API-021."""
+    answer = (await user.lcm("POST", "/vnf_instances", {"vnfdId": "unknown"})).must(422)
+    assert "unknown" in answer.detail

@@ -1,0 +1,95 @@
+"""Subscriptions: what subscribers of both versions are told about an instance's whole life."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from subscriber import Subscriber
+from user import User, sample_body
+
+OPERATION = "VnfLcmOperationOccurrenceNotification"
+
+
+async def _subscribe(user: User, subscriber: Subscriber, **fields: Any) -> str:
+    made = (await user.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri, **fields})).must(201)
+    assert made.headers["Location"].endswith(f"/subscriptions/{made.json['id']}")
+    assert "authentication" not in made.text
+    return str(made.json["id"])
+
+
+async def test_subscribers_of_both_versions_hear_the_whole_life_in_order(user: User, v1: User) -> None:
+    """API-070, API-074, API-076, API-078, API-080."""
+    vnfd_id = await user.sample("vm")
+    async with Subscriber.listening() as old, Subscriber.listening() as new:
+        basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": "heard-only"}}
+        wanted = {"vnfInstanceSubscriptionFilter": {"vnfdIds": [vnfd_id]}}
+        subscriptions = [
+            await _subscribe(v1, old, filter=wanted),
+            await _subscribe(user, new, filter=wanted, authentication=basic),
+        ]
+        instance_id = await user.create(vnfd_id)
+        await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+        await user.terminate(instance_id)
+        heard = {"v1": await old.has_heard(instance_id, 8), "v2": await new.has_heard(instance_id, 8)}
+        for version, bodies in heard.items():
+            assert [
+                (
+                    each["notificationType"],
+                    each.get("operation"),
+                    each.get("operationState"),
+                    each.get("notificationStatus"),
+                )
+                for each in bodies
+            ] == [
+                ("VnfIdentifierCreationNotification", None, None, None),
+                (OPERATION, "INSTANTIATE", "STARTING", "START"),
+                (OPERATION, "INSTANTIATE", "PROCESSING", "RESULT"),
+                (OPERATION, "INSTANTIATE", "COMPLETED", "RESULT"),
+                (OPERATION, "TERMINATE", "STARTING", "START"),
+                (OPERATION, "TERMINATE", "PROCESSING", "RESULT"),
+                (OPERATION, "TERMINATE", "COMPLETED", "RESULT"),
+                ("VnfIdentifierDeletionNotification", None, None, None),
+            ]
+            for each in bodies:
+                assert f"/vnflcm/{version}/" in each["_links"]["vnfInstance"]["href"]
+        assert [each["id"] for each in heard["v1"]] == [each["id"] for each in heard["v2"]]
+        assert heard["v2"][3]["affectedVnfcs"][0]["changeType"] == "ADDED"
+        assert heard["v2"][6]["affectedVnfcs"][0]["changeType"] == "REMOVED"
+        assert {each.version for each in old.told} == {"1.3.0"}
+        assert {each.version for each in new.told} <= {"2.0.0", "2.3.0"}
+        assert {(each.user, each.password) for each in new.told} == {("listener", "heard-only")}
+        for somebody, subscription in zip((v1, user), subscriptions, strict=True):
+            listed = (await somebody.lcm("GET", "/subscriptions")).must(200)
+            assert "heard-only" not in listed.text
+            (await somebody.lcm("DELETE", f"/subscriptions/{subscription}")).must(204)
+            (await somebody.lcm("GET", f"/subscriptions/{subscription}")).must(404)
+
+
+async def test_a_subscriber_that_is_down_for_a_moment_misses_nothing(user: User) -> None:
+    """API-079, API-071, API-073, API-077."""
+    vnfd_id = await user.sample("vm")
+    async with Subscriber.listening() as away, Subscriber.listening() as there:
+        away.refuses = 2
+        only = {"notificationTypes": [OPERATION], "operationStates": ["COMPLETED"]}
+        one = await _subscribe(user, away, filter={"vnfInstanceSubscriptionFilter": {"vnfdIds": [vnfd_id]}})
+        other = await _subscribe(user, there, filter=only, verbosity="SHORT")
+        instance_id = await user.create(vnfd_id)
+        await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+        (short,) = await there.has_heard(instance_id, 1)
+        assert short["operationState"] == "COMPLETED"
+        assert "affectedVnfcs" not in short
+        heard = await away.has_heard(instance_id, 4)
+        assert [each.get("operationState") for each in heard] == [None, "STARTING", "PROCESSING", "COMPLETED"]
+        for subscription in (one, other):
+            (await user.lcm("DELETE", f"/subscriptions/{subscription}")).must(204)
+        await user.terminate(instance_id)
+
+
+async def test_a_subscription_that_cannot_work_is_refused(user: User) -> None:
+    """API-070, API-073."""
+    away = (await user.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/told"})).must(422)
+    assert "callbackUri" in away.detail
+    both = {"vnfInstanceSubscriptionFilter": {"vnfInstanceIds": ["a"], "vnfInstanceNames": ["b"]}}
+    async with Subscriber.listening() as subscriber:
+        (await user.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": both})).must(400)
+        (await user.lcm("POST", "/subscriptions", {"callbackUri": "ftp://x"})).must(400)
