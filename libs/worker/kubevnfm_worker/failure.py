@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubevnfm_events import CommandFailed
+from kubevnfm_events.base import Facts
 from kubevnfm_kit.errors import VnfmError
 
 NO_DEADLINE_TRIES: Final = 10
@@ -12,7 +13,10 @@ NO_DEADLINE_TRIES: Final = 10
 
 
 def failed(command: str, error: VnfmError) -> CommandFailed:
-    """Return the event for an error that names its cause; ``node`` and ``task`` are taken from it if it has them."""
+    """Return the event for an error that names its cause; ``node``, ``task`` and ``remains`` are taken from it if it
+    has them, ``remains`` as a part of a message.
+    """
+    remains: Facts | None = getattr(error, "remains", None)
     return CommandFailed(
         command=command,
         code=error.code,
@@ -21,6 +25,7 @@ def failed(command: str, error: VnfmError) -> CommandFailed:
         status=error.status,
         node=str(getattr(error, "node", "") or ""),
         task=str(getattr(error, "task", "") or ""),
+        remains=remains.model_dump(mode="json", exclude_none=True) if remains is not None else None,
     )
 
 

@@ -43,7 +43,7 @@ class OutboxRelay:
         bus: MessageBus,
         *,
         collections: Sequence[str],
-        sweep_s: float = 5.0,
+        sweep_s: float = 30.0,
         settle_s: float = 3.0,
         drain_s: float = 1.0,
         clock: Clock | None = None,

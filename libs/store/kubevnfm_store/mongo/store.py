@@ -236,8 +236,11 @@ class MongoStore:
         async def write() -> None:
             # $pull with a condition would do in one step what FerretDB can do by whole elements only
             now = await self._database[collection].find_one({"_id": id}, {"outbox": 1})
-            published = [each for each in (now or {}).get("outbox", []) if each["id"] in message_ids]
+            waiting = (now or {}).get("outbox", [])
+            published = [each for each in waiting if each["id"] in message_ids]
             if not published:
+                return
+            if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}):
                 return
             left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
             if left is not None and not left.get("outbox"):
@@ -326,12 +329,22 @@ class MongoStore:
         )
         return result
 
+    async def _unmark(self, collection: str, search: Document) -> bool:
+        """Take outbox and mark off the live document that fits; return whether there was one."""
+        change = {"$unset": {"outbox": "", "pending": ""}}
+        return bool((await self._database[collection].update_one({**search, **LIVE}, change)).modified_count)
+
     async def _settle(self, collection: str, id: str) -> None:
-        """Take the marks of an outbox off that is empty now; a deleted document goes with them."""
+        """Take the marks of an outbox off that is empty now; a deleted document goes with them.
+
+        The document is deleted only where that is asked for: FerretDB reads a whole collection for every deletion.
+        """
         empty: dict[str, Any] = {"_id": id, "outbox": {"$in": [[], None]}}
-        gone = await self._database[collection].delete_one(empty | {"deleted": True})
-        if not gone.deleted_count:
-            await self._database[collection].update_one({**empty, **LIVE}, {"$unset": {"outbox": "", "pending": ""}})
+        if await self._unmark(collection, empty):
+            return
+        now = await self._database[collection].find_one({"_id": id}, {"deleted": 1})
+        if now is not None and "deleted" in now:
+            await self._database[collection].delete_one(empty | {"deleted": True})
 
     async def _index_pending(self, collection: str) -> None:
         if collection not in self._with_pending_index:

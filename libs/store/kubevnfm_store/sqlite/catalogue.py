@@ -39,9 +39,10 @@ class Catalogue:
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executescript(_TABLES)
         self.read(connection)
+        self.publish()
 
     def read(self, connection: sqlite3.Connection) -> None:
-        """Learn it from the file, when it is opened and after a rollback."""
+        """Learn it from the file as the writer's transaction sees it, when it is opened and after a rollback."""
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
         self._collections = {name.removeprefix("documents_") for (name,) in tables}
         single_valued: dict[str, frozenset[str]] = {}
@@ -49,8 +50,16 @@ class Catalogue:
             single_valued[collection] = single_valued.get(collection, frozenset()) | {path}
         self._single_valued = single_valued
 
+    def publish(self) -> None:
+        """Let readers know of the collections that the writer knows; called when its transaction is on the disk.
+
+        Their connections do not see a table before that, and would fail with "no such table".
+        """
+        self._readable = frozenset(self._collections)
+
     def __contains__(self, collection: str) -> bool:
-        return collection in self._collections
+        """Return whether readers can ask for the collection."""
+        return collection in self._readable
 
     def single_valued(self, collection: str) -> frozenset[str]:
         """Return the indexed paths on which no document has an array."""

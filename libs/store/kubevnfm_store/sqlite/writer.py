@@ -100,6 +100,7 @@ class Writer:
             for job in jobs:
                 self._perform(job)
             self._connection.execute("COMMIT")
+            self.catalogue.publish()
         except sqlite3.Error as error:  # the disk is full, or worse: nothing of this transaction was stored
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
