@@ -72,3 +72,6 @@ class CommandFailed(Event, kind="service.command.failed"):
     """The node (host name) where it failed, if it was one."""
     task: str = ""
     """The task on that node."""
+    remains: dict[str, object] | None = None
+    """What the failed command left behind, in the form in which the event of its success would list it: the
+    ``resources`` of ResourcesCreated, the whole of ObjectsApplied. None: not known, or the command makes nothing."""

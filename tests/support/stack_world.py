@@ -49,6 +49,8 @@ class TwinStacks:
     sticks: int = 0
     """How many deletions still end stuck."""
     resource_list: tuple[HeatResource, ...] = ()
+    lost_servers: set[str] = field(default_factory=set)
+    """Servers that Heat still names and Nova knows no more."""
 
     async def find(self, name: str, *, tag: str) -> Stack | None:
         self._answer()
@@ -101,6 +103,8 @@ class TwinStacks:
     async def contents(self, stack: Stack) -> StackContents:
         resources = await self.resources(stack)
         servers = {r.physical_id: NovaServer(r.physical_id, r.name, created_at=EPOCH) for r in resources}
+        for lost in self.lost_servers:
+            servers.pop(lost, None)
         return StackContents(resources=resources, server_by_id=servers)
 
     def _answer(self) -> None:

@@ -17,7 +17,7 @@ from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import Applying, awaited
 from kubevnfm_infra_k8s.domain.deleting import Deleting
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.manifests import read_manifests
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource
 from kubevnfm_infra_k8s.domain.planning import Plan, plan
@@ -71,7 +71,11 @@ class InfraK8sHandlers:
                 except RevisionConflict:  # a worker that lost this command was not done yet: look again
                     return NotYet(_AGAIN_S)
             progress = Progress("ready", context.tell)
-            bodies = await readying.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
+            try:
+                bodies = await readying.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
+            except (ObjectFailed, ObjectsNotReady) as error:
+                error.remains = await self._applied(cluster, release)
+                raise
             if bodies is None:
                 return NotYet(_AGAIN_S)
             await progress.finished("all objects are ready", total=len(release.entries))

@@ -221,6 +221,8 @@ async def test_a_timeout_names_each_object_its_condition_and_its_warning(
     assert "nginx:none" in text
     assert "ConfigMap" not in text
     assert caught.value.status == 422
+    assert caught.value.remains is not None
+    assert [each.name for each in caught.value.remains.objects] == ["web", "c"]
 
 
 async def test_the_deadline_counts_from_the_first_call(site: Any, faults: FaultBook, workload: Make) -> None:

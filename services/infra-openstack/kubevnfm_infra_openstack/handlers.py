@@ -9,6 +9,7 @@ import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_openstack.domain.errors import StackNotDeleted
@@ -16,7 +17,7 @@ from kubevnfm_infra_openstack.domain.failure import failure_of
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
-from kubevnfm_infra_openstack.domain.resources import stack_resources
+from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
 from kubevnfm_infra_openstack.domain.stack import (
     LEFT,
     MADE,
@@ -69,7 +70,7 @@ class InfraOpenstackHandlers:
         if stack is None or stack.state is StackState.MAKING:
             return NotYet(_AGAIN_S)  # gone again under our hands: the next call makes it
         if stack.state is not StackState.READY:
-            raise failure_of(stack, await cloud.stacks.resources(stack))
+            raise await self._failure(cloud, stack, vnfd, command.tag)
         return Done(await self._created(cloud, stack, vnfd, command.tag))
 
     async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
@@ -101,10 +102,20 @@ class InfraOpenstackHandlers:
             raise StackNotDeleted(str(failure_of(left, await cloud.stacks.resources(left))))
         return left
 
+    async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> VnfmError:
+        """Return why the stack failed, with what it holds all the same."""
+        contents = await cloud.stacks.contents(stack)
+        images = await cloud.images.tagged(tag)
+        remains = stack_resources(stack, existing(contents), _vdu_names(vnfd), tuple(images.values()))
+        return failure_of(stack, contents.resources, remains=remains)
+
     async def _created(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> ResourcesCreated:
-        vdus = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
         contents = await cloud.stacks.contents(stack)
         images = await self.orders.images(cloud, vnfd, tag)
-        facts = stack_resources(stack, contents, vdus, images)
+        facts = stack_resources(stack, contents, _vdu_names(vnfd), images)
         log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
         return ResourcesCreated(resources=facts)
+
+
+def _vdu_names(vnfd: Flavour) -> dict[str, str]:
+    return {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}

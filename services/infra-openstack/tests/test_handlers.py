@@ -21,7 +21,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     VimUnavailable,
 )
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
-from kubevnfm_infra_openstack.domain.hot import SERVER
+from kubevnfm_infra_openstack.domain.hot import NETWORK, SERVER
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState, attempt_tag
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
@@ -115,6 +115,23 @@ async def test_a_failed_stack_tells_the_failing_resources_own_reason(world: Worl
     )
     with pytest.raises(StackFailed, match=r"masterNode.*No valid host was found"):
         await world.handlers.create_resources(a_create(), a_context())
+
+
+async def test_a_failed_stack_lists_what_it_holds_all_the_same(world: World) -> None:
+    world.stacks.breaks = "no host"
+    world.stacks.resource_list = (
+        HeatResource("masterNode", SERVER, "srv-1", "CREATE_COMPLETE", "", ""),
+        HeatResource("workerNode", SERVER, "srv-2", "CREATE_FAILED", "No valid host was found", ""),
+        HeatResource("net", NETWORK, "net-1", "CREATE_COMPLETE", "", ""),
+        HeatResource("old", NETWORK, "net-2", "DELETE_COMPLETE", "", ""),
+    )
+    world.stacks.lost_servers = {"srv-2"}
+    with pytest.raises(StackFailed) as caught:
+        await world.handlers.create_resources(a_create(), a_context())
+    remains = caught.value.remains
+    assert remains is not None
+    assert [server.server_id for server in remains.servers] == ["srv-1"]
+    assert [network.resource_id for network in remains.networks] == ["net-1"]
 
 
 async def test_the_same_attempt_fails_again_without_making_anything(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubevnfm_events.infra import ObjectsApplied
 from kubevnfm_kit.errors import Conflict, OutsideUnavailable, TimedOut, VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
@@ -98,6 +99,8 @@ class ObjectFailed(VnfmError):
     code = "object-failed"
     title = "Kubernetes object failed"
     status = 422
+    remains: ObjectsApplied | None = None
+    """What was applied all the same."""
 
 
 class ObjectsNotReady(TimedOut):
@@ -106,6 +109,8 @@ class ObjectsNotReady(TimedOut):
     code = "objects-not-ready"
     title = "Kubernetes objects not ready in time"
     status = 422
+    remains: ObjectsApplied | None = None
+    """What was applied all the same."""
 
 
 class ObjectsNotGone(TimedOut):

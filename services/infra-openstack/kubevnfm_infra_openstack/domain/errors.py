@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
 
 CREATION = "Stack creation failed"
@@ -76,12 +77,22 @@ class StackFailed(VnfmError):
     title = CREATION
     status = 422
 
+    def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
+        """``remains``: what the stack holds all the same."""
+        super().__init__(reason)
+        self.remains = remains
+
 
 class StackTimedOut(TimedOut):
     """Heat's deadline for the stack passed."""
 
     code = "stack-timed-out"
     title = CREATION
+
+    def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
+        """``remains``: what the stack holds all the same."""
+        super().__init__(reason)
+        self.remains = remains
 
 
 class StackNotDeleted(VnfmError):

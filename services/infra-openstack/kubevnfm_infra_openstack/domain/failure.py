@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
@@ -37,13 +38,13 @@ def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource
     return sorted(by_themselves, key=depth, reverse=True)
 
 
-def failure_of(stack: Stack, resources: Sequence[HeatResource]) -> VnfmError:
-    """Return the error that tells why the stack is broken."""
+def failure_of(stack: Stack, resources: Sequence[HeatResource], *, remains: StackResources | None = None) -> VnfmError:
+    """Return the error that tells why the stack is broken, and what it holds all the same."""
     causes = [f"{r.name} ({r.type}): {r.reason}" for r in failed_resources(resources) if r.reason]
     more = f" (and {len(causes) - _SHOWN} more)" if len(causes) > _SHOWN else ""
     detail = "; ".join(causes[:_SHOWN]) + more if causes else stack.reason or "Heat gives no reason"
     if _TIMED_OUT.search(stack.reason):
         waiting = [r.name for r in resources if r.status.endswith("_IN_PROGRESS")]
         unfinished = f"; unfinished: {', '.join(waiting[:_SHOWN])}" if waiting else ""
-        return StackTimedOut(f"stack {stack.name}: {stack.reason}{unfinished or '; ' + detail}")
-    return StackFailed(f"stack {stack.name}: {detail}")
+        return StackTimedOut(f"stack {stack.name}: {stack.reason}{unfinished or '; ' + detail}", remains=remains)
+    return StackFailed(f"stack {stack.name}: {detail}", remains=remains)

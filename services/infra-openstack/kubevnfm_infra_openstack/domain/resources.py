@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubevnfm_events.infra import NetworkFacts, PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
@@ -77,6 +77,22 @@ def stack_resources(
         ),
         images=tuple(images),
     )
+
+
+def existing(contents: StackContents) -> StackContents:
+    """Return the contents of a failed stack without what is no longer, or never was, in the cloud.
+
+    Heat keeps the physical id of a resource that it could not finish; of servers, ports and addresses it is asked of
+    their own services whether they are there, of others Heat's word counts.
+    """
+    asked = {SERVER: contents.server_by_id, PORT: contents.port_by_id, FLOATING_IP: contents.floating_by_id}
+
+    def is_there(resource: HeatResource) -> bool:
+        if resource.type in asked:
+            return resource.physical_id in asked[resource.type]
+        return resource.status != "DELETE_COMPLETE"
+
+    return replace(contents, resources=[r for r in contents.resources if is_there(r)])
 
 
 def _order(server: ServerFacts) -> tuple[str, str, str, str]:

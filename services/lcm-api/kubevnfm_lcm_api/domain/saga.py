@@ -65,6 +65,9 @@ class Saga:
         if planned is None or planned not in record.running or planned.attempt != reply.attempt:
             return None
         if isinstance(reply.data, CommandFailed):
+            if planned.state is StepState.ASKED and reply.data.remains is not None:
+                draft = read_draft(record.plan, record.draft)
+                record = self._known(record, STEPS[planned.name].keep_remains(draft, reply.data.remains))
             return self._failed(record, planned, _problem(reply.data, planned, record), now)
         step = STEPS[planned.name]
         if planned.state is StepState.UNDOING:
@@ -73,10 +76,7 @@ class Saga:
             return None
         draft = step.fold(read_draft(record.plan, record.draft), reply.data)
         done = planned.model_copy(update={"state": StepState.DONE, "ended_at": rfc3339(now), "error": None})
-        changes = draft.changes()
-        record = record.model_copy(update={"draft": write_draft(draft, self._ring)}).with_steps([done])
-        if not changes.is_empty:
-            record = record.with_occ(resource_changes=changes)
+        record = self._known(record, draft).with_steps([done])
         news = self._step_news(record, done, "finished", now)
         return self._advance(record, [news], now)
 
@@ -213,8 +213,19 @@ class Saga:
 
     def _undone(self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, now: datetime) -> Move:
         undone = planned.model_copy(update={"state": StepState.UNDONE, "ended_at": rfc3339(now), "error": None})
-        record = record.with_steps([undone])
+        draft = step.forget(read_draft(record.plan, record.draft))
+        record = self._known(record, draft).with_steps([undone])
         return self._undo_next(record, [self._step_news(record, undone, "undone", now)], now)
+
+    def _known(self, record: OccurrenceRecord, draft: Any) -> OccurrenceRecord:
+        """Return the record with a new draft; ``resourceChanges`` are what the draft has added or removed in sum.
+
+        Cumulative with the error handling (SOL003 5.5.2.13): what was added and rolled back is no change any more.
+        """
+        changes = draft.changes()
+        return record.model_copy(update={"draft": write_draft(draft, self._ring)}).with_occ(
+            resource_changes=None if changes.is_empty else changes
+        )
 
     # --- messages -----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,9 @@ from kubevnfm_lcm_api.domain.states import IllegalTransition, RollbackUnsupporte
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (
     ACCESS,
+    ANSWERS,
     NOW,
+    RESOURCES,
     RING,
     a_cnf_draft,
     a_cnf_terminate_draft,
@@ -276,3 +278,49 @@ def test_a_step_that_nobody_answers_fails_after_its_deadline() -> None:
     assert late.record.occ.error is not None
     assert late.record.occ.error.status == 504
     assert "deadline" not in late.record.document(RING)["internal"]
+
+
+LEFT = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:1]})
+
+
+def failed_with_remains(name: str) -> Move:
+    move = granted(DRAFTS[name])
+    command = commands_of(move)[0]
+    left = {"plain vm": LEFT, "cnf": ANSWERS["infra.k8s.apply_objects"]}[name]
+    told = CommandFailed(
+        command=command.type,
+        code="stack-failed",
+        title="t",
+        detail="d",
+        status=422,
+        remains=left.model_dump(mode="json"),
+    )
+    return answered(move, command.follow_up(told, source="/kubevnfm/twin"))
+
+
+@pytest.mark.parametrize("name", ["plain vm", "cnf"])
+def test_what_a_failed_step_left_is_listed_until_it_is_rolled_back(name: str) -> None:
+    move = failed_with_remains(name)
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    changes = move.record.occ.resource_changes
+    assert changes is not None
+    assert [vnfc.change_type for vnfc in changes.affected_vnfcs] == ["ADDED"]
+    (news,) = [m.data for m in move.messages if isinstance(m.data, OperationChanged)]
+    assert len(news.affected_vnfcs) == 1
+
+    move, _ = run_on(SAGA.rollback(reread(move.record), later(5)))
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+    assert move.record.occ.resource_changes is None
+
+
+def test_what_a_failed_step_left_stays_listed_when_it_is_given_up() -> None:
+    move = SAGA.fail(reread(failed_with_remains("plain vm").record), later(5))
+    assert move.record.occ.operation_state is OperationState.FAILED
+    assert move.record.occ.resource_changes is not None
+
+
+def test_a_retry_lists_what_it_made_instead_of_what_had_been_left() -> None:
+    move, _ = run_on(SAGA.retry(reread(failed_with_remains("plain vm").record), later(5)))
+    changes = move.record.occ.resource_changes
+    assert changes is not None
+    assert len(changes.affected_vnfcs) == len(RESOURCES.servers)

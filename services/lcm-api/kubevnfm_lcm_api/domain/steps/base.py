@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from kubevnfm_events import Command, Event
@@ -61,6 +62,14 @@ class Step(ABC, Generic[D, R]):
     @abstractmethod
     def fold(self, draft: D, reply: R) -> D:
         """Return the draft with what the reply told."""
+
+    def keep_remains(self, draft: D, remains: Mapping[str, object]) -> D:
+        """Return the draft with what the failed command left behind (``CommandFailed.remains``)."""
+        return draft
+
+    def forget(self, draft: D) -> D:
+        """Return the draft once the step was taken back: without what no longer exists."""
+        return draft
 
     @abstractmethod
     def undo(self, draft: D) -> Command | None:

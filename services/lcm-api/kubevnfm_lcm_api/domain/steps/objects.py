@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from kubevnfm_events import Event
@@ -44,6 +45,14 @@ class ApplyCnfObjects(Step[InstantiateCnfDraft, ObjectsApplied]):
         """Keep what was applied."""
         release = Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods)
         return draft.model_copy(update={"release": release})
+
+    def keep_remains(self, draft: InstantiateCnfDraft, remains: Mapping[str, object]) -> InstantiateCnfDraft:
+        """Keep what was applied before it failed."""
+        return self.fold(draft, ObjectsApplied.model_validate(remains))
+
+    def forget(self, draft: InstantiateCnfDraft) -> InstantiateCnfDraft:
+        """The objects are gone."""
+        return draft.model_copy(update={"release": None})
 
     def undo(self, draft: InstantiateCnfDraft) -> DeleteObjects:
         """Delete what the inventory lists, applied or half applied."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from kubevnfm_events import Event
-from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
+from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
 
 from kubevnfm_lcm_api.domain.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.domain.steps.base import Step
@@ -47,6 +48,14 @@ class CreateVnfResources(Step[InstantiateVmDraft, ResourcesCreated]):
     def fold(self, draft: InstantiateVmDraft, reply: ResourcesCreated) -> InstantiateVmDraft:
         """Keep what the stack holds."""
         return draft.model_copy(update={"resources": reply.resources})
+
+    def keep_remains(self, draft: InstantiateVmDraft, remains: Mapping[str, object]) -> InstantiateVmDraft:
+        """Keep what the failed stack holds; a retry makes the stack anew and replaces it."""
+        return draft.model_copy(update={"resources": StackResources.model_validate(remains)})
+
+    def forget(self, draft: InstantiateVmDraft) -> InstantiateVmDraft:
+        """The stack is gone."""
+        return draft.model_copy(update={"resources": None})
 
     def undo(self, draft: InstantiateVmDraft) -> DeleteResources:
         """Delete by tag: half a stack goes too."""
