@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.mongo import MongoStore
 from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Stored, by
 from kubevnfm_store.sqlite import SqliteStore
 
 WEIRD: dict[str, Any] = {
@@ -35,6 +35,16 @@ class DocumentSuite:
     @pytest.fixture
     async def store(self) -> DocumentStore:
         raise NotImplementedError
+
+    async def test_a_collection_can_be_read_while_its_first_document_is_inserted(self, store: DocumentStore) -> None:
+        for collection in (f"things_{number}" for number in range(8)):
+            inserting = asyncio.create_task(store.insert(collection, "a", {"x": 1}))
+            while not inserting.done():
+                await asyncio.sleep(0)  # a collection that is not there is answered without waiting
+                assert await store.get(collection, "a") in (None, Stored("a", 1, {"x": 1}))
+                assert len(await store.find(collection, Query())) <= 1
+                assert await store.count(collection, AllOf(), limit=10) <= 1
+            assert await store.get(collection, "a") == await inserting
 
     async def test_what_was_inserted_is_read_again(self, store: DocumentStore) -> None:
         inserted = await store.insert("things", "a", {"x": 1, "y": {"z": [1, "2", None]}})
