@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from installations import Installation, SingleInstallation, SixInstallation
+from installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
 from lab_process import LabControl, LabProcess
 from servers.ferretdb import FerretServer, ferretdb
 from servers.rabbitmq import RabbitServer, rabbitmq
@@ -13,10 +15,17 @@ from user import User
 
 __all__ = ["ferretdb", "rabbitmq"]
 
+GIVEN_URL = os.environ.get("KUBEVNFM_E2E_URL")
+"""An installation that runs already; tests then use it in place of their own: see `GivenInstallation`."""
+WIRINGS = ["single", "six"] if GIVEN_URL is None else ["given"]
+
 
 @pytest.fixture(scope="session")
 def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
     """A lab in which nothing takes time, the same for all tests of the session."""
+    if GIVEN_URL is not None:
+        yield LabProcess.given(tmp_path_factory.mktemp("lab"), json.loads(os.environ["KUBEVNFM_E2E_LAB"]))
+        return
     lab = LabProcess(tmp_path_factory.mktemp("lab"))
     try:
         lab.start()
@@ -49,6 +58,13 @@ def six(
     yield from _running(SixInstallation(tmp_path_factory.mktemp("six"), lab_process, rabbitmq, ferretdb))
 
 
+@pytest.fixture(scope="session")
+def given(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """kubevnfm as somebody else runs it."""
+    assert GIVEN_URL is not None
+    yield from _running(GivenInstallation(tmp_path_factory.mktemp("given"), lab_process, GIVEN_URL))
+
+
 def _running(installation: Installation) -> Iterator[Installation]:
     try:
         installation.start()
@@ -57,9 +73,9 @@ def _running(installation: Installation) -> Iterator[Installation]:
         installation.stop()
 
 
-@pytest.fixture(params=["single", "six"])
+@pytest.fixture(params=WIRINGS)
 def installation(request: pytest.FixtureRequest) -> Installation:
-    """kubevnfm, in each of its wirings."""
+    """kubevnfm, in each of its wirings; or the one that is given."""
     found: Installation = request.getfixturevalue(request.param)
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lab_process import LabControl
-from user import User, cluster_body, sample_body
+from user import User, sample_body
 
 Params = dict[str, Any]
 
@@ -51,7 +51,7 @@ async def test_bad_cluster_parameters_are_refused_by_name(
     user: User, lab: LabControl, spoil: Callable[[Params], None], status: int, field: str
 ) -> None:
     """API-010, sequences.md 2.2 to 2.4."""
-    body = cluster_body()
+    body = user.cluster()
     spoil(body["additionalParams"]["k8s_cluster_installation_param"])
     cluster_id = await user.create(await user.sample("cluster"))
     await lab.forget_calls()
@@ -60,7 +60,7 @@ async def test_bad_cluster_parameters_are_refused_by_name(
     assert answer.status == status, answer.text
     assert field in answer.detail
     assert any(field in each["name"] for each in answer.json["invalidParams"])
-    assert await lab.calls("heat", "create_stack") == {}
+    assert await lab.calls("heat", "stack_create") == {}
     occurrences = (await user.lcm("GET", f"/vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{cluster_id})")).must(200)
     assert occurrences.json == []
     await user.delete(cluster_id)
@@ -109,7 +109,7 @@ async def test_two_nodes_that_share_an_address_are_refused_before_any_machine_is
     user: User, lab: LabControl
 ) -> None:
     """Done-list of issue 2: a request whose names point two nodes at one address."""
-    body = cluster_body(level="instantiation_level_1")
+    body = user.cluster(level="instantiation_level_1")
     install = body["additionalParams"]["k8s_cluster_installation_param"]
     install["worker_node"]["aspect_id"] = "master_instance"
     install["worker_node"]["ssh_cp_name"] = install["worker_node"]["nic_cp_name"] = "masterNode_CP1"

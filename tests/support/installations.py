@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import urllib.request
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
 from lab_process import LabProcess
-from processes import Process, await_answer
+from processes import PROJECT, Process, await_answer
 from servers.ferretdb import FerretServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
@@ -153,3 +155,48 @@ class SixInstallation(Installation):
 
     def log_files(self) -> list[Path]:
         return sorted(self._six.logs.glob("*.log"))
+
+
+class GivenInstallation(Installation):
+    """One that somebody else runs, in containers for example: told by its address, and only used.
+
+    ``$KUBEVNFM_E2E_URL`` is its gateway. ``$KUBEVNFM_E2E_LAB`` is what its lab tells when it starts, as JSON, with the
+    ``control_url`` that is reached from here and the ``auth_url`` that is reached from there. Lists of it must be
+    answered ``PAGE_SIZE`` at a time. ``$KUBEVNFM_E2E_CALLBACK_HOST``: see `subscriber`.
+    """
+
+    def __init__(self, folder: Path, lab: LabProcess, url: str) -> None:
+        super().__init__(folder, lab)
+        self._url = url.rstrip("/")
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        return ()
+
+    def start(self) -> None:
+        """It runs already; look which samples an earlier run of the tests left there."""
+        for request in (PROJECT / "deploy" / "samples").glob("*/requests/create.json"):
+            vnfd_id = json.loads(request.read_text())["vnfdId"]
+            query = f"{self._url}/vnfpkgm/v1/vnf_packages?filter=(eq,vnfdId,{vnfd_id})"
+            with urllib.request.urlopen(query, timeout=10) as answer:
+                if json.load(answer):
+                    self.vnfd_id_by_sample[request.parents[1].name] = vnfd_id
+
+    def stop(self) -> None:
+        """It goes on."""
+
+    def kill(self, process: str) -> None:
+        raise AssertionError(f"{process} is not ours to kill")
+
+    def start_one(self, process: str) -> None:
+        raise AssertionError(f"{process} is not ours to start")
+
+    def stored_files(self) -> list[Path]:
+        return []
+
+    def log_files(self) -> list[Path]:
+        return []

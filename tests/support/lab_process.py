@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -20,13 +21,25 @@ _START_TIMEOUT_S = 60.0
 
 
 class LabProcess:
-    """A running lab, with the endpoints that it told."""
+    """A running lab, with the endpoints that it told and passwords that no other has."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._ready_file = folder / "lab.json"
-        command = [sys.executable, "-m", "kubevnfm_lab", "--ready-file", str(self._ready_file), *arguments]
-        self.process = Process("lab", command, log=folder / "lab.log", environment={})
+        self.vim_password, self.machine_password = (f"marked-{secrets.token_hex(12)}" for _ in range(2))
+        self.process = Process(
+            "lab",
+            [sys.executable, str(Path(__file__).with_name("marked_lab.py")), str(self._ready_file)],
+            log=folder / "lab.log",
+            environment={"LAB_VIM_PASSWORD": self.vim_password, "LAB_MACHINE_PASSWORD": self.machine_password},
+        )
         self.endpoints: dict[str, Any] = {}
+
+    @classmethod
+    def given(cls, folder: Path, endpoints: Mapping[str, Any]) -> LabProcess:
+        """Return a lab that somebody else runs: never started or stopped here."""
+        lab = cls(folder)
+        lab.endpoints = dict(endpoints)
+        return lab
 
     @property
     def ssh_port(self) -> int:

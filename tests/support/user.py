@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Self
 
 import aiohttp
 from installations import Installation
+from lab_process import LabProcess
 from patience import until
 from processes import PROJECT
 
@@ -143,6 +144,10 @@ class User:
         """Delete a VNF instance."""
         (await self.lcm("DELETE", f"/vnf_instances/{instance_id}")).must(204)
 
+    def cluster(self, *, level: str = "smallest") -> dict[str, Any]:
+        """Return the request for a cluster on the lab's machines."""
+        return cluster_body(self.installation.lab, level=level)
+
     # --- operations ---------------------------------------------------------------------------------------------------
 
     async def ask(self, instance_id: str, task: str, body: Mapping[str, Any]) -> Answer:
@@ -231,6 +236,10 @@ def sample_body(sample: str, request: str) -> dict[str, Any]:
     return dict(json.loads((SAMPLES / sample / "requests" / f"{request}.json").read_text()))
 
 
-def cluster_body(*, level: str = "smallest") -> dict[str, Any]:
+def cluster_body(lab: LabProcess, *, level: str = "smallest") -> dict[str, Any]:
     """Return an instantiate request of the sample cluster; ``smallest`` is one master and one worker."""
-    return {**sample_body("cluster", "instantiate"), "instantiationLevelId": level}
+    body = {**sample_body("cluster", "instantiate"), "instantiationLevelId": level}
+    install = body["additionalParams"]["k8s_cluster_installation_param"]
+    for role in ("master_node", "worker_node"):
+        install[role]["password"] = lab.machine_password
+    return body

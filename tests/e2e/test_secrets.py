@@ -1,0 +1,153 @@
+"""Marked passwords and tokens through a whole run: in no log, document, message or answer are they found in clear."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aio_pika
+import asyncssh
+from installations import Installation, SixInstallation
+from kubevnfm_bus.topology import COMMANDS, EVENTS
+from lab_process import LabControl
+from six_processes import SERVICES
+from subscriber import Subscriber
+from user import GRACEFUL, User, sample_body
+
+
+def _forms(secret: str) -> set[bytes]:
+    """Return how a secret might be written: as it is, in base64 at each of three offsets, and as hex."""
+    raw = secret.encode()
+    shifted = {base64.b64encode(b"x" * pad + raw)[8 if pad else 0 : -4] for pad in range(3)}
+    return {raw, raw.hex().encode(), *shifted}
+
+
+def _found(where: str, content: bytes, marked: Mapping[str, str]) -> list[str]:
+    return [f"{name} in {where}" for name, secret in marked.items() if any(form in content for form in _forms(secret))]
+
+
+async def _token_of(lab: LabControl, user: User, cluster_id: str) -> str:
+    """Return the cluster's admin token, as its master tells root."""
+    master = (await lab.cluster_of(cluster_id))["endpoint"].removeprefix("https://").split(":")[0]
+    machine = user.installation.lab
+    async with asyncssh.connect(
+        master, machine.ssh_port, username="ubuntu", password=machine.machine_password, known_hosts=None
+    ) as connection:
+        get = "kubectl get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
+        told = await connection.run(f"sudo KUBECONFIG=/etc/kubernetes/admin.conf {get}", check=True)
+    return base64.b64decode(str(told.stdout)).decode()
+
+
+@asynccontextmanager
+async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
+    """Yield the list of every message on the broker within the block; stays empty where there is no broker."""
+    heard: list[bytes] = []
+    if not isinstance(installation, SixInstallation):
+        yield heard
+        return
+    async with await aio_pika.connect(installation.rabbit.url) as connection:
+        channel = await connection.channel()
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(EVENTS, "#")
+        for service in SERVICES:
+            await queue.bind(COMMANDS, service)
+
+        async def keep(message: aio_pika.abc.AbstractIncomingMessage) -> None:
+            heard.append(f"{dict(message.headers)} ".encode() + message.body)
+
+        await queue.consume(keep, no_ack=True)
+        yield heard
+
+
+async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, lab: LabControl) -> None:
+    """API-030, issue 2 part 4: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
+    installation = user.installation
+    proxy, listener, wrong = (f"marked-{secrets.token_hex(12)}" for _ in range(3))
+    marked = {
+        "VIM password": installation.lab.vim_password,
+        "machine password": installation.lab.machine_password,
+        "proxy password": proxy,
+        "subscriber's password": listener,
+        "wrong password": wrong,
+    }
+    body = user.cluster()
+    body["additionalParams"]["k8s_cluster_installation_param"]["proxy"] = {
+        "http_proxy": f"http://somebody:{proxy}@192.0.2.1:3128",
+        "https_proxy": f"http://somebody:{proxy}@192.0.2.1:3128",
+        "no_proxy": "192.0.2.2",
+    }
+    basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": listener}}
+    async with _overheard(installation) as messages, Subscriber.listening() as subscriber:
+        subscription = await user.lcm(
+            "POST", "/subscriptions", {"callbackUri": subscriber.uri, "authentication": basic, "verbosity": "FULL"}
+        )
+        stream = user.events()
+        assert await anext(stream) is None
+        watching = asyncio.create_task(_watch(stream))
+        cluster_id = await user.create(await user.sample("cluster"))
+        operation = await user.start(cluster_id, "instantiate", body)
+        view = await user.rest(operation)
+        assert view["state"] == "COMPLETED", view.get("error")
+        marked["cluster token"] = await _token_of(lab, user, cluster_id)
+        assert len(marked["cluster token"]) > 100
+        await _read_everything(user, operation)
+        await _read_everything(v1, operation)
+
+        failing = user.cluster()
+        failing["additionalParams"]["k8s_cluster_installation_param"]["worker_node"]["password"] = wrong
+        other_id = await user.create(await user.sample("cluster"))
+        refused = await user.start(other_id, "instantiate", failing)
+        assert (await user.rest(refused))["state"] == "FAILED_TEMP"
+        await _read_everything(user, refused)
+        await user.act(refused, "rollback")
+        await user.delete(other_id)
+        bad_vim = installation.lab.vim(name="wrong", is_default=False)
+        bad_vim["auth_cred"]["password"] = wrong
+        assert (await user.call("POST", "/v1.0/vims", {"vim": bad_vim})).status >= 400
+        nonsense = {**sample_body("vm", "instantiate"), "flavourId": {"password": wrong}}
+        assert (await user.ask(cluster_id, "instantiate", nonsense)).status >= 400
+        await user.do(cluster_id, "terminate", GRACEFUL)
+        await _read_everything(user, operation)
+        await user.delete(cluster_id)
+        (await user.lcm("DELETE", f"/subscriptions/{subscription.json['id']}")).must(204)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        told = [str(each.body) for each in subscriber.told]
+
+    leaks: list[str] = []
+    for where, texts in {"an HTTP answer": [*user.heard, *v1.heard], "a notification": told}.items():
+        assert texts
+        leaks += _found(where, "\n".join(texts).encode(), marked)
+    leaks += _found("a message", b"\n".join(messages), marked)
+    assert bool(messages) == isinstance(installation, SixInstallation)
+    for path in [*installation.log_files(), *installation.stored_files()]:
+        leaks += _found(path.name, await asyncio.to_thread(path.read_bytes), marked)
+    assert len(installation.stored_files()) >= 1
+    assert leaks == []
+    assert _finds_what_is_there(installation.stored_files(), cluster_id), "the search looks where the documents are"
+
+
+async def _watch(stream: AsyncIterator[object]) -> None:
+    async for _ in stream:
+        pass
+
+
+async def _read_everything(user: User, operation: str) -> None:
+    """Ask for all that shows a run; `User.heard` keeps the answers."""
+    for path in ("/vnf_instances", "/vnf_lcm_op_occs", "/subscriptions"):
+        (await user.lcm("GET", path)).must(200)
+    shown = await user.occurrence(operation)
+    (await user.lcm("GET", f"/vnf_instances/{shown['vnfInstanceId']}")).must(200)
+    (await user.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200)
+    await user.log(operation)
+    for vim in (await user.vims()).values():
+        (await user.call("GET", f"/v1.0/vims/{vim['id']}")).must(200)
+    (await user.call("GET", "/vnfpkgm/v1/vnf_packages")).must(200)
+
+
+def _finds_what_is_there(files: list[Path], text: str) -> bool:
+    return any(text.encode() in path.read_bytes() for path in files)
