@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kubevnfm_secrets import KeyRing, sealing
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 
 class SolType(BaseModel):
     """Base of every SOL data type.
 
-    Unknown attributes of input are ignored (SOL013 forward compatibility), null means absent.
+    Unknown attributes of input are ignored (SOL013 forward compatibility).
     """
 
     model_config = ConfigDict(
@@ -27,3 +28,14 @@ class SolType(BaseModel):
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the JSON object for the store: camelCase, no nulls, secrets sealed."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))
+
+
+class SolRequest(SolType):
+    """Base of what callers send, JSON Merge Patches aside: null means absent, so a required attribute is then missing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            return {name: value for name, value in given.items() if value is not None}
+        return given

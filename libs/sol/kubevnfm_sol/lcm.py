@@ -8,7 +8,7 @@ from typing import Any, Literal
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
-from kubevnfm_sol.base import SolType
+from kubevnfm_sol.base import SolRequest, SolType
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -55,18 +55,26 @@ class OperationState(StrEnum):
     """As before the operation, as closely as possible."""
 
 
-class ExtVirtualLinkData(SolType):
+class VnfExtCpData(SolRequest):
+    """Clause 4.4.1.10, v2 form."""
+
+    cpd_id: str = Field(min_length=1, max_length=255)
+    cp_config: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
+    """VnfExtCpConfig by id; null deletes the entry."""
+
+
+class ExtVirtualLinkData(SolRequest):
     """Clause 4.4.1.11, v2 form: ``cpConfig`` is a map."""
 
     id: str = Field(min_length=1, max_length=255)
     vim_connection_id: str | None = None
     resource_provider_id: str | None = None
     resource_id: str = Field(min_length=1, max_length=255)
-    ext_cps: tuple[dict[str, Any], ...] = ()
+    ext_cps: tuple[VnfExtCpData, ...] = ()
     ext_link_ports: tuple[dict[str, Any], ...] | None = None
 
 
-class ExtManagedVirtualLinkData(SolType):
+class ExtManagedVirtualLinkData(SolRequest):
     """Clause 4.4.1.12."""
 
     id: str = Field(min_length=1, max_length=255)
@@ -77,7 +85,7 @@ class ExtManagedVirtualLinkData(SolType):
     vnf_link_port: tuple[dict[str, Any], ...] | None = None
 
 
-class CreateVnfRequest(SolType):
+class CreateVnfRequest(SolRequest):
     """Clause 5.5.2.3."""
 
     vnfd_id: str = Field(min_length=1, max_length=255)
@@ -86,7 +94,7 @@ class CreateVnfRequest(SolType):
     metadata: SecretParams | None = None
 
 
-class InstantiateVnfRequest(SolType):
+class InstantiateVnfRequest(SolRequest):
     """Clause 5.5.2.4."""
 
     flavour_id: str = Field(min_length=1, max_length=255)
@@ -100,7 +108,7 @@ class InstantiateVnfRequest(SolType):
     vnf_configurable_properties: SecretParams = Field(default_factory=dict)
 
 
-class TerminateVnfRequest(SolType):
+class TerminateVnfRequest(SolRequest):
     """Clause 5.5.2.8."""
 
     termination_type: Literal["FORCEFUL", "GRACEFUL"]

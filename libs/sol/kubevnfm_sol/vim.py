@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
-from kubevnfm_sol.base import SolType
+from kubevnfm_sol.base import SolRequest
 
 OPENSTACK: Final = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 KUBERNETES: Final = "ETSINFV.KUBERNETES.V_1"
@@ -32,7 +32,7 @@ def short_vim_type(vim_type: str) -> str:
     return _SHORT_NAME.get(long_vim_type(vim_type), vim_type)
 
 
-class VimConnectionInfo(SolType):
+class VimConnectionInfo(SolRequest):
     """How to reach a VIM: by reference, or with its access data."""
 
     vim_id: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
@@ -18,6 +18,9 @@ JSON = ("application/json",)
 PATCH = ("application/merge-patch+json", "application/json")
 BODY_LIMIT = 8 * 1024 * 1024
 """The same bound as lists have (api.md 5.3)."""
+
+_DEEPEST: Final = 64
+"""Levels of objects and arrays in a body; nothing that SOL003 has comes near."""
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -41,7 +44,7 @@ def check_query(request: web.Request, known: Collection[str] = ()) -> None:
 async def read_json(request: web.Request, media_types: Collection[str] = JSON, *, is_required: bool = True) -> Any:
     """Return the body's JSON value, {} for none where none is required.
 
-    Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400).
+    Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400: no JSON, too deep, a reserved name).
     """
     try:
         raw = await request.read()
@@ -54,17 +57,18 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
     if request.content_type not in media_types:
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
     try:
-        return json.loads(raw)
+        document = json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         place = f" at line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidInput("", f"the body is not JSON{place}") from error
+    _check_names(document, "", _DEEPEST)
+    return document
 
 
 def parse(model: type[B], document: Any) -> B:
     """Return the document as the type, texts that are secret by their names hidden. Raises BadRequest naming the places."""
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
-    _refuse_reserved(document, "")
     try:
         return model.model_validate(hide(document))
     except ValidationError as error:
@@ -79,14 +83,23 @@ def _reason(message: str) -> str:
     return message.removeprefix("Value error, ")
 
 
-def _refuse_reserved(node: Any, place: str) -> None:
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and Infinity are Python's, not JSON's."""
+    raise ValueError(name)
+
+
+def _check_names(node: Any, place: str, levels: int) -> None:
     """Names that begin with ``$`` are ours (sealed secrets) and the database's: nobody may send them."""
-    if isinstance(node, Mapping):
-        for name, value in node.items():
-            here = f"{place}/{name}".lstrip("/")
-            if name.startswith("$"):
-                raise InvalidInput(here, "a name may not begin with $")
-            _refuse_reserved(value, here)
-    elif isinstance(node, list):
+    if not isinstance(node, dict | list):
+        return
+    if levels == 0:
+        raise InvalidInput(place, f"nested deeper than {_DEEPEST} levels")
+    if isinstance(node, list):
         for index, value in enumerate(node):
-            _refuse_reserved(value, f"{place}[{index}]")
+            _check_names(value, f"{place}[{index}]", levels - 1)
+        return
+    for name, value in node.items():
+        here = f"{place}/{name}".lstrip("/")
+        if name.startswith("$"):
+            raise InvalidInput(here, "a name may not begin with $")
+        _check_names(value, here, levels - 1)

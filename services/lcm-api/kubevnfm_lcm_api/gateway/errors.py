@@ -106,6 +106,8 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
+        if request.method == "OPTIONS" and isinstance(refusal, web.HTTPMethodNotAllowed):
+            return web.Response(status=204, headers={"Allow": refusal.headers["Allow"]})
         allow = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else None
         detail = _DETAIL.get(refusal.status, refusal.reason)
         return problem_response(

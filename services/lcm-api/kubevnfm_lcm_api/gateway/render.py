@@ -149,9 +149,11 @@ INSTANTIATE_FORM: Final[Mapping[ApiVersion, Callable[[Mapping[str, Any]], Json]]
 }
 
 
-def long_types(connections: Mapping[str, Json]) -> Json:
+def long_types(connections: Mapping[str, Any]) -> Json:
     """Return the map with every vimType in its ETSINFV spelling; input takes either (api.md 3.2)."""
     return {
-        key: {**value, "vimType": long_vim_type(value["vimType"])} if isinstance(value.get("vimType"), str) else value
+        key: {**value, "vimType": long_vim_type(value["vimType"])}
+        if isinstance(value, Mapping) and isinstance(value.get("vimType"), str)
+        else value
         for key, value in connections.items()
     }

@@ -1,0 +1,264 @@
+"""What every resource has in common: versions, media types, methods, query parameters, bodies, and errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lcm_world import World
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+V2_LIST = "/vnflcm/v2/vnf_instances"
+V1_LIST = "/vnflcm/v1/vnf_instances"
+PACKAGES = "/vnfpkgm/v1/vnf_packages"
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "status", "used"),
+    [
+        (V2_LIST, None, 400, "2.3.0"),
+        (V2_LIST, "abc", 400, "2.3.0"),
+        (V2_LIST, "2.0", 400, "2.3.0"),
+        (V2_LIST, "1.3.0", 406, "2.3.0"),
+        (V2_LIST, "9.9.9", 406, "2.3.0"),
+        (V2_LIST, "2.0.0", 200, "2.0.0"),
+        (V2_LIST, "2.3.0", 200, "2.3.0"),
+        (V2_LIST, "2.0.0-impl:tester:1", 200, "2.0.0"),
+        (V1_LIST, None, 200, "1.3.0"),
+        (V1_LIST, "1.3.0", 200, "1.3.0"),
+        (V1_LIST, "abc", 400, "1.3.0"),
+        (V1_LIST, "2.0.0", 406, "1.3.0"),
+        (PACKAGES, None, 200, "1.0.0"),
+        (PACKAGES, "7.7.7", 200, "1.0.0"),
+        (PACKAGES, "seven", 400, "1.0.0"),
+        ("/vnflcm/v1/api_versions", "2.0.0", 200, "1.3.0"),
+        ("/vnflcm/v2/api_versions", None, 200, "2.3.0"),
+        (f"{V2_LIST}/{UNKNOWN}", "2.0.0", 404, "2.0.0"),
+    ],
+)
+async def test_a_version_is_asked_for_and_told(
+    world: World, path: str, version: str | None, status: int, used: str
+) -> None:
+    answer = await world.call("GET", path, headers={"Version": version} if version else {})
+    answer.must(status)
+    assert answer.headers["Version"] == used
+    if status >= 400:
+        answer.problem(status)
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix", "versions"),
+    [
+        ("/vnflcm/api_versions", "/vnflcm", ["1.3.0", "2.0.0", "2.3.0"]),
+        ("/vnflcm/v1/api_versions", "/vnflcm/v1", ["1.3.0"]),
+        ("/vnflcm/v2/api_versions", "/vnflcm/v2", ["2.0.0", "2.3.0"]),
+        ("/vnfpkgm/v1/api_versions", "/vnfpkgm/v1", ["1.0.0"]),
+    ],
+)
+async def test_versions_are_announced(world: World, path: str, prefix: str, versions: list[str]) -> None:
+    body = (await world.call("GET", path, headers={})).must(200).json
+    assert body["uriPrefix"] == prefix
+    assert [each["version"] for each in body["apiVersions"]] == versions
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("*/*", 200),
+        ("application/json", 200),
+        ("application/*;q=0.5", 200),
+        ("text/html, application/json;q=0.1", 200),
+        ("text/html", 406),
+        ("application/json;q=0", 406),
+        ("application/jsonx", 406),
+    ],
+)
+async def test_what_nobody_can_answer_is_not_acceptable(world: World, accept: str, status: int) -> None:
+    for path in (V2_LIST, PACKAGES, "/vnflcm/v2/vnf_lcm_op_occs", "/vnflcm/v2/subscriptions"):
+        answer = await world.call("GET", path, headers={"Version": "2.0.0", "Accept": accept})
+        answer.must(status)
+        if status == 406:
+            answer.problem(406)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", V2_LIST, {"GET", "HEAD", "POST"}),
+        ("DELETE", V1_LIST, {"GET", "HEAD", "POST"}),
+        ("POST", f"{V2_LIST}/{UNKNOWN}", {"GET", "HEAD", "DELETE"}),
+        ("GET", f"{V2_LIST}/{UNKNOWN}/instantiate", {"POST"}),
+        ("DELETE", f"{V1_LIST}/{UNKNOWN}/terminate", {"POST"}),
+        ("POST", "/vnflcm/v2/vnf_lcm_op_occs", {"GET", "HEAD"}),
+        ("DELETE", f"/vnflcm/v2/vnf_lcm_op_occs/{UNKNOWN}", {"GET", "HEAD"}),
+        ("GET", f"/vnflcm/v2/vnf_lcm_op_occs/{UNKNOWN}/retry", {"POST"}),
+        ("PUT", f"/vnflcm/v2/subscriptions/{UNKNOWN}", {"GET", "HEAD", "DELETE"}),
+        ("POST", "/vnflcm/v2/api_versions", {"GET", "HEAD"}),
+        ("DELETE", f"{PACKAGES}/{UNKNOWN}/package_content", {"GET", "HEAD", "PUT"}),
+        ("PUT", PACKAGES, {"GET", "HEAD", "POST"}),
+    ],
+)
+async def test_a_method_that_is_not_defined_names_those_that_are(
+    world: World, method: str, path: str, allowed: set[str]
+) -> None:
+    # without Version too: the method is judged first
+    answer = await world.call(method, path, headers={})
+    answer.problem(405)
+    assert {each.strip() for each in answer.headers["Allow"].split(",")} >= allowed
+    options = (await world.call("OPTIONS", path, headers={})).must(204)
+    assert options.headers["Allow"] == answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/vnffm/v1/alarms", "/vnflcm/v3/vnf_instances", f"{V2_LIST}/", "/vnflcm"])
+async def test_an_unknown_path_is_a_problem(world: World, path: str) -> None:
+    (await world.call("GET", path)).problem(404)
+
+
+async def test_head_answers_as_get_without_a_body(world: World) -> None:
+    for path in (V2_LIST, PACKAGES, "/vnflcm/api_versions"):
+        answer = (await world.call("HEAD", path)).must(200)
+        assert answer.raw == b""
+        assert answer.headers["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        V2_LIST,
+        f"{V2_LIST}/{UNKNOWN}",
+        "/vnflcm/v2/vnf_lcm_op_occs",
+        f"/vnflcm/v2/vnf_lcm_op_occs/{UNKNOWN}",
+        "/vnflcm/v2/subscriptions",
+        f"/vnflcm/v2/subscriptions/{UNKNOWN}",
+        PACKAGES,
+        f"{PACKAGES}/{UNKNOWN}",
+        f"{PACKAGES}/{UNKNOWN}/package_content",
+        "/vnflcm/v2/api_versions",
+        f"/kubevnfm/v1/operations/{UNKNOWN}",
+    ],
+)
+async def test_an_unknown_query_parameter_is_named(world: World, path: str) -> None:
+    problem = (await world.call("GET", path, params={"attribute_not_exist": "x"})).problem(400)
+    assert "attribute_not_exist" in problem["detail"]
+
+
+async def test_a_query_parameter_may_be_given_once(world: World) -> None:
+    (await world.call("GET", f"{V2_LIST}?filter=(eq,id,a)&filter=(eq,id,b)")).problem(400)
+
+
+JSON_TYPE = {"Version": "2.0.0", "Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "status", "says"),
+    [
+        (b"{", JSON_TYPE, 400, "line 1"),
+        (b"", JSON_TYPE, 400, "body is required"),
+        (b"[]", JSON_TYPE, 400, "object expected"),
+        (b"\xff\xfe{", JSON_TYPE, 400, "not JSON"),
+        (b"[" * 100_000, JSON_TYPE, 400, ""),
+        (b'{"a":' * 500 + b"1" + b"}" * 500, JSON_TYPE, 400, "nested"),
+        (b'{"vnfdId": NaN}', JSON_TYPE, 400, "not JSON"),
+        (b"{}", {"Version": "2.0.0", "Content-Type": "text/csv"}, 415, "application/json"),
+        (b"{}", {"Version": "2.0.0", "Content-Type": "application/octet-stream"}, 415, "application/json"),
+        (b"{}", JSON_TYPE, 400, "vnfdId"),
+        (b'{"vnfdId": 5}', JSON_TYPE, 400, "vnfdId"),
+        (b'{"vnfdId": null}', JSON_TYPE, 400, "vnfdId"),
+    ],
+)
+async def test_a_body_that_cannot_be_taken_is_told_with_the_place(
+    world: World, data: bytes, headers: dict[str, str], status: int, says: str
+) -> None:
+    problem = (await world.call("POST", V2_LIST, data=data, headers=headers)).problem(status)
+    assert says in problem["detail"]
+
+
+async def test_wrong_types_are_listed_by_place(world: World) -> None:
+    body = {"vnfInstanceName": "x" * 256, "vnfdId": 5, "metadata": "text"}
+    problem = (await world.lcm("POST", "/vnf_instances", body)).problem(400)
+    assert {each["name"] for each in problem["invalidParams"]} == {"vnfInstanceName", "vnfdId", "metadata"}
+    assert "x" * 20 not in json.dumps(problem)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", V2_LIST),
+        ("POST", f"{V2_LIST}/{UNKNOWN}/instantiate"),
+        ("POST", f"{V1_LIST}/{UNKNOWN}/instantiate"),
+        ("POST", f"{V2_LIST}/{UNKNOWN}/terminate"),
+        ("POST", "/vnflcm/v2/subscriptions"),
+        ("POST", PACKAGES),
+        ("PATCH", f"{PACKAGES}/{UNKNOWN}"),
+    ],
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"vnfdId": "v", "metadata": {"a": {"$sealed": "v1.x.y"}}},
+        {"flavourId": "s", "vimConnectionInfo": [{"id": {"$where": "1"}}], "terminationType": "FORCEFUL"},
+        {"userDefinedData": [{"$set": 1}], "callbackUri": "http://a"},
+    ],
+)
+async def test_names_that_begin_with_a_dollar_are_refused(world: World, method: str, path: str, body: Any) -> None:
+    problem = (await world.call(method, path, body, headers={} if "v1" in path else None)).problem(400)
+    assert "$" in problem["detail"]
+
+
+async def test_a_body_over_the_limit_is_too_large(world: World) -> None:
+    data = b'{"vnfdId": "' + b"x" * (8 * 1024 * 1024) + b'"}'
+    (await world.call("POST", V2_LIST, data=data, headers=JSON_TYPE)).problem(413)
+
+
+async def test_a_stray_content_type_without_a_body_does_no_harm(world: World) -> None:
+    stray = {"Version": "2.0.0", "Content-Type": "text/csv"}
+    (await world.call("GET", V2_LIST, headers=stray)).must(200)
+    (await world.call("DELETE", f"{V2_LIST}/{UNKNOWN}", headers=stray)).problem(404)
+    (await world.call("POST", f"/vnflcm/v2/vnf_lcm_op_occs/{UNKNOWN}/retry", headers=stray)).problem(404)
+    (await world.call("POST", PACKAGES, headers=stray)).must(201)
+
+
+async def test_null_for_an_optional_attribute_is_as_absent(world: World) -> None:
+    await world.sample()
+    body = {"vnfInstanceName": None, "metadata": None}
+    made = (await world.lcm("POST", "/vnf_instances", {**body, "vnfdId": "1a27cf0a-6c8f-4f43-93d1-2e4a62b1f9a3"})).must(
+        201
+    )
+    assert "vnfInstanceName" not in made.json
+    instance_id = made.json["id"]
+    nulls = dict.fromkeys(("extVirtualLinks", "vimConnectionInfo", "additionalParams", "extensions"))
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", {"flavourId": "simple", **nulls})).must(202)
+
+
+async def test_a_long_uri_is_served(world: World) -> None:
+    name = "x" * 4000
+    answer = await world.lcm("GET", "/vnf_instances", params={"filter": f"(eq,vnfInstanceName,{name})"})
+    assert answer.must(200).json == []
+    (await world.lcm("GET", "/vnf_instances", params={"filter": f"(eq,vnfInstanceName,{'x' * 8000})"})).problem(400)
+
+
+async def test_a_crash_tells_nothing_of_itself(world: World) -> None:
+    world.vims.records["broken"] = {"name": "without id"}
+    await world.sample()
+    instance_id = await world.create()
+    world.vims.records = {"broken": {"is_default": True, "password": "s3cret"}}
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", {"flavourId": "simple"})).problem(
+        500
+    )
+    assert problem["detail"] == "unexpected error"
+    assert problem["requestId"]
+
+
+async def test_a_database_that_is_away_is_told_as_such(world: World) -> None:
+    world.store.is_down = True
+    for path in (V2_LIST, f"{V2_LIST}/{UNKNOWN}", PACKAGES):
+        answer = await world.call("GET", path)
+        answer.problem(503)
+        assert int(answer.headers["Retry-After"]) > 0
+    world.store.is_down = False
+
+
+async def test_health_is_told(world: World) -> None:
+    for path in ("/health/live", "/health/ready"):
+        (await world.call("GET", path, headers={})).must(200)

@@ -1,0 +1,362 @@
+"""lcm-api as it runs, on a store and a bus of its own; twins of the other services answer its commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_csar.pack import pack
+from kubevnfm_events import CommandFailed, Envelope, Event, Message
+from kubevnfm_events.lcm import OperationChanged
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.wiring import lcm_api
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.query import Query, Stored
+from kubevnfm_store.sqlite.store import SqliteStore
+from lcm_builders import ANSWERS
+
+KEY: Final = KeyRing.new_key()
+RING: Final = KeyRing.from_text(KEY)
+TOKEN: Final = "internal-token-of-the-tests"
+SAMPLES: Final = Path(__file__).parents[2] / "deploy/samples"
+SERVICES: Final = ("infra-openstack", "infra-k8s", "mgmt-executor", "vim-registry")
+JSON_HEADERS: Final = {"Version": "2.0.0"}
+ENDS: Final = frozenset({"COMPLETED", "FAILED", "FAILED_TEMP", "ROLLED_BACK"})
+OPENSTACK_VIM: Final = {"id": "vim-1", "name": "lab", "type": "openstack", "is_default": True}
+
+
+def sample_request(sample: str, name: str) -> dict[str, Any]:
+    """Return a request body of a sample package."""
+    body: dict[str, Any] = json.loads((SAMPLES / sample / "requests" / f"{name}.json").read_text(encoding="utf-8"))
+    return body
+
+
+@cache
+def _packed(sample: str, folder: Path) -> bytes:
+    pack(SAMPLES / sample, folder / f"{sample}.zip")
+    return (folder / f"{sample}.zip").read_bytes()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, whatever it was."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    @property
+    def detail(self) -> str:
+        """The sentence of a ProblemDetails."""
+        return str(self.json["detail"])
+
+    def must(self, status: int) -> Answer:
+        """Return itself when it has the status; raises AssertionError with its body when not."""
+        assert self.status == status, f"{status} expected, got {self.status}: {self.raw[:2000]!r}"
+        return self
+
+    def problem(self, status: int) -> Any:
+        """Return the ProblemDetails; raises AssertionError when it is none, or has another status."""
+        self.must(status)
+        assert self.headers["Content-Type"].startswith("application/problem+json")
+        body = self.json
+        assert body["status"] == status
+        assert body["detail"]
+        return body
+
+
+class FragileStore(SqliteStore):
+    """A store that can be told to be down for readers."""
+
+    is_down = False
+
+    async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
+        self._answer()
+        return await super().get_many(collection, ids)
+
+    async def find(self, collection: str, query: Query) -> Sequence[Stored]:
+        self._answer()
+        return await super().find(collection, query)
+
+    def _answer(self) -> None:
+        if self.is_down:
+            raise StoreUnavailable("told to be down")
+
+
+class ServiceTwins:
+    """The other services: each command is kept and answered at once, unless its kind is told to fail or to wait."""
+
+    def __init__(self, bus: InProcessBus) -> None:
+        self._bus = bus
+        self.commands: list[Envelope[Message]] = []
+        self.failing: set[str] = set()
+        """Routing keys of the commands that fail."""
+        self.remains: dict[str, object] | None = None
+        """What a failure says is left."""
+        self.waiting: set[str] = set()
+        """Routing keys of the commands that nobody answers."""
+        self.held: list[Envelope[Message]] = []
+
+    async def start(self) -> None:
+        for service in SERVICES:
+            await self._bus.consume_commands(service, self._take)
+
+    def asked(self) -> list[str]:
+        """Return the routing keys of all commands so far."""
+        return [type(command.data).routing_key() for command in self.commands]
+
+    async def _take(self, delivery: Delivery) -> Verdict:
+        command = delivery.envelope
+        self.commands.append(command)
+        key = type(command.data).routing_key()
+        if key in self.waiting:
+            self.held.append(command)
+        else:
+            await self._bus.publish(self.answer(command))
+        return Ack()
+
+    def answer(self, command: Envelope[Message]) -> Envelope[Message]:
+        """Return the event that answers the command, by what the twins are told now."""
+        key = type(command.data).routing_key()
+        event: Event = ANSWERS[key]
+        if key in self.failing:
+            event = CommandFailed(
+                command=command.data.type, code="stack-failed", title="Stack creation failed", detail="no host",
+                status=422, remains=self.remains,
+            )  # fmt: skip
+        return command.follow_up(event, source="/kubevnfm/twin")
+
+    async def release(self) -> None:
+        """Answer what was held, and hold nothing more."""
+        self.waiting.clear()
+        held, self.held = self.held, []
+        for command in held:
+            await self._bus.publish(self.answer(command))
+
+
+class TwinVims:
+    """vim-registry's records; ``kubevnfm_clients.ports.Vims``."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, dict[str, Any]] = {"vim-1": dict(OPENSTACK_VIM)}
+
+    def add(self, vim_id: str, vim_type: str, **more: Any) -> None:
+        self.records[vim_id] = {"id": vim_id, "name": vim_id, "type": vim_type, "is_default": False, **more}
+
+    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+        record = {"id": f"vim-{len(self.records) + 1}", **vim}
+        self.records[record["id"]] = record
+        return record
+
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+        return [
+            record
+            for record in self.records.values()
+            if all(str(record.get(name)) in values for name, values in filters.items())
+        ]
+
+    async def get(self, vim_id: str) -> Mapping[str, Any]:
+        if vim_id not in self.records:
+            raise NotFound(f"VIM {vim_id} does not exist")
+        return self.records[vim_id]
+
+    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        (await self.get(vim_id)).update(changes)  # type: ignore[attr-defined]  # our own dict
+        return self.records[vim_id]
+
+    async def delete(self, vim_id: str) -> None:
+        await self.get(vim_id)
+        del self.records[vim_id]
+
+    async def default(self) -> Mapping[str, Any] | None:
+        return next((record for record in self.records.values() if record["is_default"]), None)
+
+
+class TwinLogs:
+    """mgmt-executor's output of machines."""
+
+    async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
+        yield f"{operation_id} on {node}\n".encode()
+
+
+@dataclass
+class World:
+    """A running lcm-api, and its user."""
+
+    url: str
+    bus: InProcessBus
+    store: FragileStore
+    twins: ServiceTwins
+    vims: TwinVims
+    session: aiohttp.ClientSession
+    folder: Path
+    changes: list[OperationChanged] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: Any = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send it, as v2 unless other headers are given; never raises for a status."""
+        sent = JSON_HEADERS if headers is None else headers
+        async with self.session.request(
+            method, f"{self.url}{path}", json=body, data=data, headers=sent, params=params, allow_redirects=False
+        ) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def lcm(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        """Call below ``/vnflcm/v2``."""
+        return await self.call(method, f"/vnflcm/v2{path}", body, **more)
+
+    async def v1(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        """Call below ``/vnflcm/v1``."""
+        return await self.call(method, f"/vnflcm/v1{path}", body, **{"headers": {}, **more})
+
+    async def packages(self, method: str, path: str = "", body: Any = None, **more: Any) -> Answer:
+        """Call below ``/vnfpkgm/v1/vnf_packages``."""
+        return await self.call(method, f"/vnfpkgm/v1/vnf_packages{path}", body, **{"headers": {}, **more})
+
+    # --- packages -----------------------------------------------------------------------------------------------------
+
+    def zipped(self, sample: str) -> bytes:
+        return _packed(sample, self.folder)
+
+    async def upload(self, content: bytes, package_id: str | None = None) -> dict[str, Any]:
+        """Upload into a package, a new one unless given; return it once it was checked."""
+        if package_id is None:
+            package_id = str((await self.packages("POST", body={})).must(201).json["id"])
+        sent = await self.packages(
+            "PUT", f"/{package_id}/package_content", data=content, headers={"Content-Type": "application/zip"}
+        )
+        sent.must(202)
+        await self.bus.quiet()
+        while True:
+            package: dict[str, Any] = (await self.packages("GET", f"/{package_id}")).must(200).json
+            if package["onboardingState"] != "PROCESSING":
+                return package
+            await self.bus.quiet()
+            await asyncio.sleep(0)
+
+    async def sample(self, name: str = "vm") -> dict[str, Any]:
+        """Return a sample package, onboarded."""
+        package = await self.upload(self.zipped(name))
+        assert package["onboardingState"] == "ONBOARDED", package
+        return package
+
+    # --- instances and operations -------------------------------------------------------------------------------------
+
+    async def create(self, sample: str = "vm", **fields: Any) -> str:
+        """Create an instance of a sample that is onboarded; return its id."""
+        request = {**sample_request(sample, "create"), **fields}
+        return str((await self.lcm("POST", "/vnf_instances", request)).must(201).json["id"])
+
+    async def ask(self, instance_id: str, task: str, body: Any) -> str:
+        """Ask for an operation; return its occurrence's id."""
+        accepted = (await self.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).must(202)
+        assert accepted.raw == b""
+        return accepted.headers["Location"].rpartition("/")[2]
+
+    async def instantiate(self, instance_id: str, sample: str = "vm", **changes: Any) -> str:
+        """Ask for an instantiate with the sample's request; return the occurrence's id."""
+        return await self.ask(instance_id, "instantiate", {**sample_request(sample, "instantiate"), **changes})
+
+    async def operation(self, operation_id: str) -> dict[str, Any]:
+        shown: dict[str, Any] = (await self.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).must(200).json
+        return shown
+
+    async def reached(self, operation_id: str, *states: str) -> dict[str, Any]:
+        """Wait until the occurrence's newest state is one of these (any where it rests, unless given); return it."""
+        wanted = frozenset(states) or ENDS
+
+        def newest() -> str | None:
+            return next((c.state for c in reversed(self.changes) if c.vnf_lcm_op_occ_id == operation_id), None)
+
+        await self.until(lambda: newest() in wanted)
+        return await self.operation(operation_id)
+
+    async def an_operation_in(self, state: str) -> str:
+        """Return an instantiate occurrence of a new instance that stays in this state. Needs the vm sample."""
+        twins = self.twins
+        instance_id = await self.create()
+        if state == "PROCESSING":
+            twins.waiting.add("infra.openstack.create_resources")
+            operation_id = await self.instantiate(instance_id)
+        elif state == "COMPLETED":
+            operation_id = await self.instantiate(instance_id)
+        else:
+            twins.failing.add("infra.openstack.create_resources")
+            operation_id = await self.instantiate(instance_id)
+            await self.reached(operation_id, "FAILED_TEMP")
+            if state == "FAILED":
+                (await self.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
+            if state in {"ROLLING_BACK", "ROLLED_BACK"}:
+                if state == "ROLLING_BACK":
+                    twins.waiting.add("infra.openstack.delete_resources")
+                (await self.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+        await self.reached(operation_id, state)
+        twins.failing.clear()
+        return operation_id
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition over what was told; looked at whenever an operation has changed."""
+        async with asyncio.timeout(10):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def keep(self, delivery: Delivery) -> Verdict:
+        """Take the news of operations."""
+        if isinstance(delivery.envelope.data, OperationChanged):
+            self.changes.append(delivery.envelope.data)
+            self._changed.set()
+        return Ack()
+
+
+def settings(folder: Path, **changes: Any) -> Settings:
+    """Return lcm-api's settings for a folder."""
+    given = {
+        "port": 0, "internal_token": TOKEN, "keys": KEY, "data_dir": folder / "data", "page_size": 2,
+        "test_callbacks": False,
+    }  # fmt: skip
+    return Settings(**{**given, **changes})
+
+
+@asynccontextmanager
+async def lcm_world(folder: Path, **changes: Any) -> AsyncIterator[World]:
+    """Yield a running lcm-api with its data in the folder; ``changes`` are settings."""
+    vims, starting = TwinVims(), ExitStack()
+    async with FragileStore.open(folder / "store.db") as store, InProcessBus(RING, drain_s=1.0) as bus:
+        twins = ServiceTwins(bus)
+        with starting:
+            starting.enter_context(bus.holding())  # what an earlier life left behind is told once everybody listens
+            await twins.start()
+            configured = settings(folder, **changes)
+            async with (
+                lcm_api(configured, bus=bus, store=store, key_ring=RING, vims=vims, node_logs=TwinLogs()) as running,
+                aiohttp.ClientSession() as session,
+            ):
+                world = World(f"http://127.0.0.1:{running.port}", bus, store, twins, vims, session, folder)
+                await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
+                starting.close()
+                yield world
