@@ -57,6 +57,8 @@ if [[ -n $lab ]]; then
 COMPOSE_FILE=docker-compose.yml:docker-compose.lab.yml
 # The lab on the host: its OpenStack and its control interface.
 KUBEVNFM_LAB_PUBLISH=127.0.0.1:9899
+# How long kubeadm takes on each of its machines.
+KUBEVNFM_LAB_NODE_SECONDS=1
 END
 fi
 mv .env.new .env
