@@ -21,7 +21,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealed
-from kubevnfm_sol.lcm import OperationState
+from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Op, Query, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
@@ -91,15 +91,13 @@ class Engine:
             raise await self._why_not(stored.id) from None
         await self._insert(occ.id, document)
 
-    async def why_busy(self, instance: InstanceRecord) -> OperationRunning | None:
-        """Return the error that names the operation which has claimed the instance, None when it is free."""
-        occurrence_id = instance.internals.current_operation
-        if occurrence_id is None:
-            return None
-        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
-        if stored is None:  # claimed, and its occurrence not stored yet
-            return OperationRunning("", occurrence_id, OperationState.STARTING)
-        return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
+    async def check_free(self, instance: InstanceRecord, expected: InstantiationState) -> None:
+        """Raise OperationRunning when an operation has claimed the instance, Conflict when it is in another state."""
+        busy = await self._why_busy(instance)
+        if busy is not None:
+            raise busy
+        if instance.vnf.instantiation_state is not expected:
+            raise Conflict(f"the VNF instance is {instance.vnf.instantiation_state}; {expected} expected")
 
     async def retry(self, occurrence_id: str) -> None:
         """Start again at the failed steps. Raises NotFound, IllegalTransition."""
@@ -204,7 +202,10 @@ class Engine:
     async def _ask(
         self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
     ) -> OccurrenceRecord:
-        record = await self._change(occurrence_id, move)
+        def public(record: OccurrenceRecord, now: datetime) -> Move | None:
+            return None if record.is_internal else move(record, now)
+
+        record = await self._change(occurrence_id, public)
         if record is None or record.is_internal:
             raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
         return record
@@ -268,11 +269,21 @@ class Engine:
             return
         raise RuntimeError(f"instance {occ.vnf_instance_id}: {_RACES} writes lost in a row")
 
+    async def _why_busy(self, instance: InstanceRecord) -> OperationRunning | None:
+        """Return the error that names the operation which has claimed the instance, None when it is free."""
+        occurrence_id = instance.internals.current_operation
+        if occurrence_id is None:
+            return None
+        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+        if stored is None:  # claimed, and its occurrence not stored yet
+            return OperationRunning("(just accepted)", occurrence_id, OperationState.STARTING)
+        return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
+
     async def _why_not(self, instance_id: str) -> Exception:
         stored = await self._store.get(instances.COLLECTION, instance_id)
         if stored is None:
             return NotFound(f"VNF instance {instance_id} does not exist")
-        busy = await self.why_busy(InstanceRecord.from_document(stored.body))
+        busy = await self._why_busy(InstanceRecord.from_document(stored.body))
         return busy or Conflict("the VNF instance was changed by another request meanwhile: try again")
 
 

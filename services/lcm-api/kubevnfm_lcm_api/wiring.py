@@ -25,9 +25,12 @@ from kubevnfm_lcm_api.domain import instance, occurrence, subscription
 from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.context import Gateway
-from kubevnfm_lcm_api.lifecycle import LifeCycle
+from kubevnfm_lcm_api.instances import Instances
 from kubevnfm_lcm_api.packages import Packages
 from kubevnfm_lcm_api.progress import Progress
+from kubevnfm_lcm_api.requests.acceptance import Acceptance
+from kubevnfm_lcm_api.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.subscriptions import Subscriptions
 
@@ -110,20 +113,26 @@ async def lcm_api(
             root=settings.public_url or f"http://{settings.host}:{settings.port}",
             tests_callbacks=settings.test_callbacks,
         )
+        all_instances = Instances(
+            store=store, outbox=outbox, engine=engine, packages=package_service, ring=key_ring, clock=clock
+        )
+        acceptance = Acceptance(engine=engine, ring=key_ring, clock=clock)
         kept = Progress(store)
         services = Gateway(
             store=store,
             bus=bus,
             engine=engine,
-            lifecycle=LifeCycle(
-                store=store,
-                outbox=outbox,
+            instances=all_instances,
+            instantiate=Instantiate(
+                instances=all_instances,
                 engine=engine,
                 packages=package_service,
                 files=files,
                 vims=vims,
-                ring=key_ring,
-                clock=clock,
+                acceptance=acceptance,
+            ),
+            terminate=Terminate(
+                instances=all_instances, engine=engine, packages=package_service, acceptance=acceptance
             ),
             packages=package_service,
             files=files,

@@ -60,7 +60,7 @@ class InstantiateDraft(Draft):
         kept = InstanceInternals(
             current_operation=instance.internals.current_operation,
             finished_operations=instance.internals.finished_operations,
-            vim_ids=instance.internals.vim_ids,
+            vim_ids=(self.vim.vim_id,) if self.vim.vim_id is not None else (),
             vim_key=self.vim_key,
             parameters=self.parameters,
             **internals,
@@ -68,8 +68,8 @@ class InstantiateDraft(Draft):
         return instance.model_copy(update={"vnf": vnf, "internals": kept})
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
-        """NOT_INSTANTIATED as before: it holds nothing on any VIM."""
-        return instance.with_internals(vim_ids=())
+        """NOT_INSTANTIATED as before: it holds nothing on any VIM, what was left of an earlier one aside."""
+        return instance if self.remains_of is not None else instance.with_internals(vim_ids=())
 
     def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """NOT_INSTANTIATED, and remembered what may still exist: DELETE or a new instantiate removes it (api.md 4.3)."""

@@ -24,6 +24,17 @@ class Release(BaseModel):
     pods: tuple[PodFacts, ...] = ()
 
 
+class VnfFacts(SolType):
+    """What notifications need to know of the instance, kept with an occurrence so that nothing need be read."""
+
+    vnf_instance_name: str = ""
+    vnfd_id: str = ""
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+
+
 class InstanceInternals(SolType):
     """Never shown; lies under ``internal`` in the document, where no filter reaches."""
 
@@ -76,6 +87,19 @@ class InstanceRecord(BaseModel):
             created_at=body["createdAt"],
             updated_at=body["updatedAt"],
             internals=InstanceInternals.model_validate(body.get("internal", {})),
+        )
+
+    @property
+    def facts(self) -> VnfFacts:
+        """What news about the instance tell of it."""
+        vnf = self.vnf
+        return VnfFacts(
+            vnf_instance_name=vnf.vnf_instance_name or "",
+            vnfd_id=vnf.vnfd_id,
+            vnf_provider=vnf.vnf_provider,
+            vnf_product_name=vnf.vnf_product_name,
+            vnf_software_version=vnf.vnf_software_version,
+            vnfd_version=vnf.vnfd_version,
         )
 
     def with_vnf(self, **changes: Any) -> Self:

@@ -12,6 +12,8 @@ from kubevnfm_sol.lcm import VnfLcmOpOcc
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict
 
+from kubevnfm_lcm_api.domain.instance import VnfFacts
+
 COLLECTION = "vnf_lcm_op_occs"
 
 
@@ -43,17 +45,6 @@ class PlannedStep(SolType):
     deadline: str | None = None
     """While it is asked: when its time is over."""
     error: ProblemDetails | None = None
-
-
-class VnfFacts(SolType):
-    """What notifications need to know of the instance, kept with the occurrence so that nothing need be read."""
-
-    vnf_instance_name: str = ""
-    vnfd_id: str = ""
-    vnf_provider: str = ""
-    vnf_product_name: str = ""
-    vnf_software_version: str = ""
-    vnfd_version: str = ""
 
 
 class OccurrenceRecord(BaseModel):

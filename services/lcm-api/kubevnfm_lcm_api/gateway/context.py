@@ -15,9 +15,11 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_lcm_api.domain.ports import PackageFiles
 from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.gateway.render import ApiVersion
-from kubevnfm_lcm_api.lifecycle import LifeCycle
+from kubevnfm_lcm_api.instances import Instances
 from kubevnfm_lcm_api.packages import Packages
 from kubevnfm_lcm_api.progress import Progress
+from kubevnfm_lcm_api.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.subscriptions import Subscriptions
 
 
@@ -28,7 +30,9 @@ class Gateway:
     store: DocumentStore
     bus: MessageBus
     engine: Engine
-    lifecycle: LifeCycle
+    instances: Instances
+    instantiate: Instantiate
+    terminate: Terminate
     packages: Packages
     files: PackageFiles
     subscriptions: Subscriptions

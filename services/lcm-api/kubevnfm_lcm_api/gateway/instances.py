@@ -21,8 +21,8 @@ async def create(request: web.Request) -> web.Response:
     check_query(request)
     check_accept(request, "application/json")
     wanted = parse(CreateVnfRequest, await read_json(request))
-    document = await gateway(request).lifecycle.create(wanted)
-    view = instance_view(document, api_version(request), api_root(request))
+    stored = await gateway(request).instances.create(wanted)
+    view = instance_view(stored.body, api_version(request), api_root(request))
     return web.json_response(view, status=201, headers={"Location": view["_links"]["self"]["href"]})
 
 
@@ -42,7 +42,7 @@ async def show(request: web.Request) -> web.Response:
     check_query(request)
     check_accept(request, "application/json")
     version = api_version(request)
-    stored = await gateway(request).lifecycle.get(request.match_info["id"])
+    stored = await gateway(request).instances.get(request.match_info["id"])
     etag = f'"{hashlib.sha256(f"{version}:{stored.id}:{stored.revision}".encode()).hexdigest()[:32]}"'
     if request.headers.get("If-None-Match") in {etag, "*"}:
         return web.Response(status=304, headers={"ETag": etag})
@@ -52,7 +52,7 @@ async def show(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """DELETE vnf_instances/{id}: 204."""
     check_query(request)
-    await gateway(request).lifecycle.delete(request.match_info["id"])
+    await gateway(request).instances.delete(request.match_info["id"])
     return web.Response(status=204)
 
 
@@ -65,7 +65,7 @@ async def instantiate(request: web.Request) -> web.Response:
     if isinstance(document, dict) and isinstance(document.get("vimConnectionInfo"), dict):
         document["vimConnectionInfo"] = long_types(document["vimConnectionInfo"])
     wanted = parse(InstantiateVnfRequest, document)
-    occurrence = await gateway(request).lifecycle.instantiate(request.match_info["id"], wanted, original, version)
+    occurrence = await gateway(request).instantiate.accept(request.match_info["id"], wanted, original, version)
     return _accepted(request, occurrence)
 
 
@@ -74,7 +74,7 @@ async def terminate(request: web.Request) -> web.Response:
     check_query(request)
     original = await read_json(request)
     wanted = parse(TerminateVnfRequest, original)
-    occurrence = await gateway(request).lifecycle.terminate(
+    occurrence = await gateway(request).terminate.accept(
         request.match_info["id"], wanted, original, api_version(request)
     )
     return _accepted(request, occurrence)

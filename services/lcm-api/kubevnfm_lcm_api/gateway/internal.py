@@ -45,7 +45,7 @@ async def file(request: web.Request) -> web.StreamResponse:
 
 async def vim_users(request: web.Request) -> web.Response:
     """GET vims/{id}/users: the instances that live on a VIM."""
-    return web.json_response({"users": await gateway(request).lifecycle.users(request.match_info["id"])})
+    return web.json_response({"users": await gateway(request).instances.users(request.match_info["id"])})
 
 
 def routes() -> list[web.RouteDef]:

@@ -1,0 +1,1 @@
+"""What the requests for operations mean: one module a task, and what several of them share."""
