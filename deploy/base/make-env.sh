@@ -20,7 +20,7 @@ if [[ -e .env ]]; then
     exit 1
 fi
 
-key() { head -c 32 /dev/urandom | base64 -w 0; }
+key() { head -c 32 /dev/urandom | base64 -w 0 | tr '+/' '-_'; }
 word() { head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; } # hexadecimal: it stands in URLs
 
 umask 077
