@@ -66,3 +66,17 @@ def posting(outbox: Sequence[Outgoing]) -> dict[str, dict[str, Any]]:
     if not outbox:
         return {"$set": {}}
     return {"$set": {"pending": True}, "$push": {"outbox": {"$each": entries(outbox)}}}
+
+
+def holds(document: Mapping[str, Any], search: Mapping[str, Any]) -> bool:
+    """Tell whether a document fits a search of equality, ``$exists`` and ``$in`` on attributes at its top."""
+    for name, wanted in search.items():
+        if isinstance(wanted, Mapping) and "$exists" in wanted:
+            if (name in document) is not wanted["$exists"]:
+                return False
+        elif isinstance(wanted, Mapping) and "$in" in wanted:
+            if document.get(name) not in wanted["$in"]:
+                return False
+        elif document.get(name) != wanted:
+            return False
+    return True

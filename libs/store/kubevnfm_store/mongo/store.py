@@ -29,7 +29,7 @@ from pymongo.write_concern import WriteConcern
 
 from kubevnfm_store.changes import check_apart, without
 from kubevnfm_store.matching import fits
-from kubevnfm_store.mongo.documents import LIVE, entries, in_body, messages, posting, stored, written
+from kubevnfm_store.mongo.documents import LIVE, entries, holds, in_body, messages, posting, stored, written
 from kubevnfm_store.mongo.filters import NOT_NULL, Sought, sought
 from kubevnfm_store.mongo.guard import Guard, LockDocuments, no_guard
 from kubevnfm_store.mongo.pages import projection, segments
@@ -111,7 +111,12 @@ class MongoStore:
                     return
             raise DuplicateKeyError("")
 
-        await self._writing(collection, id, write)
+        try:  # an id that is there fails for sure, on FerretDB too: only then is a tombstone to be looked for
+            await self._retrying(
+                lambda: self._database[collection].insert_one(dict(fresh)), subject=f"{collection}/{id}"
+            )
+        except AlreadyExists:
+            await self._writing(collection, id, write)
         return Stored(id, 1, read_tree(kept))
 
     async def replace(
@@ -154,8 +159,10 @@ class MongoStore:
         async def write() -> bool:
             documents = self._database[collection]
             for _ in range(_TRIES):
-                if not outbox and await documents.find_one_and_delete(wanted | {"pending": {"$exists": False}}):
-                    return True
+                if not outbox:
+                    silent = await self._quick(collection, wanted | {"pending": {"$exists": False}})
+                    if silent is not None and await documents.find_one_and_delete(silent):
+                        return True
                 buried = await self._modify(collection, wanted, bury)
                 if buried is not None:
                     if not buried.get("outbox"):
@@ -301,6 +308,8 @@ class MongoStore:
         change["$set"]["write"] = token
         change["$inc"] = {"revision": 1}
         wanted = Sought({}) if where is None else self._sought(where)
+        if where is not None and not self._elements:
+            wanted = Sought({}, exact=False)
         search = (
             {"$and": [{"_id": id}, conditions, LIVE, wanted.query]}
             if wanted.query
@@ -323,28 +332,44 @@ class MongoStore:
 
     async def _modify(self, collection: str, search: Document, change: Document) -> Document | None:
         """Change one document; return it whole (FerretDB knows no projection here), or None if there is none."""
+        quick = await self._quick(collection, search)
+        if quick is None:
+            return None
         operators = {operator: fields for operator, fields in change.items() if fields}
         result: Document | None = await self._database[collection].find_one_and_update(
-            search, operators, return_document=ReturnDocument.AFTER
+            quick, operators, return_document=ReturnDocument.AFTER
         )
         return result
 
+    async def _quick(self, collection: str, search: Document) -> Document | None:
+        """Return a search for the same document that the server answers from an index; None when none fits.
+
+        FerretDB does so for an ``_id`` alone and reads the whole collection for anything more. There the guard holds
+        the document, so what was looked at stays true until the write.
+        """
+        if self._elements:
+            return search
+        now = await self._database[collection].find_one({"_id": search["_id"]})
+        return {"_id": search["_id"]} if now is not None and holds(now, search) else None
+
     async def _unmark(self, collection: str, search: Document) -> bool:
         """Take outbox and mark off the live document that fits; return whether there was one."""
+        quick = await self._quick(collection, {**search, **LIVE})
+        if quick is None:
+            return False
         change = {"$unset": {"outbox": "", "pending": ""}}
-        return bool((await self._database[collection].update_one({**search, **LIVE}, change)).modified_count)
+        return bool((await self._database[collection].update_one(quick, change)).modified_count)
 
     async def _settle(self, collection: str, id: str) -> None:
-        """Take the marks of an outbox off that is empty now; a deleted document goes with them.
-
-        The document is deleted only where that is asked for: FerretDB reads a whole collection for every deletion.
-        """
+        """Take the marks of an outbox off that is empty now; a deleted document goes with them."""
         empty: dict[str, Any] = {"_id": id, "outbox": {"$in": [[], None]}}
         if await self._unmark(collection, empty):
             return
         now = await self._database[collection].find_one({"_id": id}, {"deleted": 1})
         if now is not None and "deleted" in now:
-            await self._database[collection].delete_one(empty | {"deleted": True})
+            gone = await self._quick(collection, empty | {"deleted": True})
+            if gone is not None:
+                await self._database[collection].delete_one(gone)
 
     async def _index_pending(self, collection: str) -> None:
         if collection not in self._with_pending_index:
