@@ -37,6 +37,9 @@ log = structlog.get_logger()
 
 _FINISHED_KEPT = 5
 _LATE_AT_ONCE = 100
+_CLEAN_UP_LOOK_S = 0.5
+"""How often a running clean-up is looked at; its first rest after a failure, which doubles with each."""
+_CLEAN_UP_REST_S = 300.0
 _RACES = 100
 """Lost races on one document before we call it a fault: far above the handful of services that can meet there."""
 
@@ -148,12 +151,13 @@ class Engine:
             if stored is None:
                 break
             failed = OccurrenceRecord.from_document(stored.body)
-            if not await self._cleaned_up(failed):
-                return NotYet(again_in_s=1.0)
+            if (pause_s := await self._clean_up(failed)) is not None:
+                return NotYet(again_in_s=pause_s)
             occurrence_id = read_draft(failed.plan, failed.draft).remains_of
         return Done(RemainsRemoved(vnf_instance_id=command.vnf_instance_id))
 
-    async def _cleaned_up(self, failed: OccurrenceRecord) -> bool:
+    async def _clean_up(self, failed: OccurrenceRecord) -> float | None:
+        """Start or go on with the clean-up of a FAILED occurrence; return when to look again, None when all is gone."""
         clean_up_id = derived_id("clean-up", failed.occ.id)
         stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
         if stored is None:
@@ -163,13 +167,21 @@ class Engine:
                     occurrences.COLLECTION, clean_up_id, move.record.document(self._ring), events=_internal(move)
                 )
             except AlreadyExists:
-                return False
-            return move.ends
-        state = OperationState(stored.body["operationState"])
-        if state is OperationState.FAILED_TEMP:
-            log.warning("clean_up_failed", occurrence_id=clean_up_id, error=stored.body.get("error"))
-            await self._change(clean_up_id, self._undo_again)
-        return state is OperationState.ROLLED_BACK
+                return _CLEAN_UP_LOOK_S
+            return None if move.ends else _CLEAN_UP_LOOK_S
+        record = OccurrenceRecord.from_document(stored.body)
+        if record.occ.operation_state is OperationState.ROLLED_BACK:
+            return None
+        if record.occ.operation_state is not OperationState.FAILED_TEMP:
+            return _CLEAN_UP_LOOK_S
+        tries = max(step.attempt for step in record.steps)
+        rested = self._clock.now() - datetime.fromisoformat(record.occ.state_entered_time)
+        left_s = min(_CLEAN_UP_LOOK_S * 2.0**tries, _CLEAN_UP_REST_S) - rested.total_seconds()
+        if left_s > 0:
+            return left_s
+        log.warning("clean_up_again", occurrence_id=clean_up_id, error=record.occ.error and record.occ.error.detail)
+        await self._change(clean_up_id, self._undo_again)
+        return _CLEAN_UP_LOOK_S
 
     def _undo_again(self, record: OccurrenceRecord, now: datetime) -> Move | None:
         if record.occ.operation_state is not OperationState.FAILED_TEMP:

@@ -12,8 +12,9 @@ from kubevnfm_events.lcm import OnboardPackage, PackageChanged
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_secrets import KeyRing, hide, sealed
 from kubevnfm_sol.problem import ProblemDetails
-from kubevnfm_store.port import DocumentStore, RevisionConflict
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import Query, Stored, by
 from kubevnfm_worker import Done, Outbox, Outcome, StepContext
 
@@ -44,9 +45,16 @@ class Packages:
     """Creates, fills, shows, enables and deletes VNF packages."""
 
     def __init__(
-        self, *, store: DocumentStore, outbox: Outbox, files: PackageFiles, clock: Clock, limit_bytes: int
+        self,
+        *,
+        store: DocumentStore,
+        outbox: Outbox,
+        files: PackageFiles,
+        ring: KeyRing,
+        clock: Clock,
+        limit_bytes: int,
     ) -> None:
-        self._store, self._outbox, self._files, self._clock = store, outbox, files, clock
+        self._store, self._outbox, self._files, self._ring, self._clock = store, outbox, files, ring, clock
         self._limit_bytes = limit_bytes
         self._vnfds: dict[tuple[str, str], Vnfd] = {}
 
@@ -60,7 +68,7 @@ class Packages:
             "createdAt": now,
         }
         if user_data:
-            body["userDefinedData"] = dict(user_data)
+            body["userDefinedData"] = sealed(hide(user_data), self._ring)
         await self._outbox.insert(COLLECTION, body["id"], body, events=[self._news(body, "CREATED")])
         return body
 
@@ -96,7 +104,9 @@ class Packages:
             uploaded = True
         finally:
             if not uploaded:  # the sender went away, or sent too much: as if it had not begun
-                await self._outbox.update(COLLECTION, package_id, {"onboardingState": "CREATED"})
+                await self._outbox.update(
+                    COLLECTION, package_id, {"onboardingState": "CREATED"}, where=by(onboardingState="UPLOADING")
+                )
         task = Envelope[Message](
             data=OnboardPackage(package_id=package_id),
             source=SOURCE,
@@ -108,7 +118,11 @@ class Packages:
             "checksum": {"algorithm": "SHA-256", "hash": upload.sha256},
             "sizeBytes": upload.size_bytes,
         }
-        await self._outbox.update(COLLECTION, package_id, fields, events=[task])
+        try:
+            where = by(onboardingState="UPLOADING")
+            await self._outbox.update(COLLECTION, package_id, fields, where=where, events=[task])
+        except RevisionConflict as error:  # another process has just started, and taken the upload back
+            raise PackageBusy("the upload was interrupted: send it again") from error
 
     async def onboard_package(self, command: OnboardPackage, _: StepContext) -> Outcome:
         """Check, unpack and read an uploaded CSAR: ONBOARDED and ENABLED, or ERROR with the reason."""
@@ -123,7 +137,10 @@ class Packages:
             return await self._refused(command.package_id, refusal)
         await self._store_vnfd(command.package_id, found)
         fields = {**_facts(found), "onboardingState": "ONBOARDED", "operationalState": "ENABLED"}
-        await self._outbox.update(COLLECTION, command.package_id, fields, where=by(onboardingState="PROCESSING"))
+        try:
+            await self._outbox.update(COLLECTION, command.package_id, fields, where=by(onboardingState="PROCESSING"))
+        except AlreadyExists:  # the index found a twin that was onboarded since we looked
+            return await self._refused(command.package_id, _duplicate(found.vnfd, "another VNF package"))
         log.info("package_onboarded", package_id=command.package_id, vnfd_id=found.vnfd.vnfd_id)
         return Done(PackageChanged(vnf_pkg_id=command.package_id, vnfd_id=found.vnfd.vnfd_id, change="ONBOARDED"))
 
@@ -131,8 +148,7 @@ class Packages:
         twins = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd.vnfd_id), limit=2))
         for twin in twins:
             if twin.id != package_id:
-                rule = f"descriptor_id {vnfd.vnfd_id} belongs to VNF package {twin.id} already"
-                raise PackageRefused(rule, file=vnfd.files[0])
+                raise _duplicate(vnfd, f"VNF package {twin.id}")
 
     async def _refused(self, package_id: str, refusal: PackageRefused) -> Outcome:
         problem = ProblemDetails(type=refusal.code, title=refusal.title, status=refusal.status, detail=str(refusal))
@@ -156,12 +172,12 @@ class Packages:
             await self._store.replace(VNFDS, package_id, body, if_revision=stored.revision)
 
     async def modify(self, package_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Set operationalState and/or userDefinedData; return only what was changed (SOL005 9.4.3.3.4).
+        """Set operationalState and/or merge userDefinedData (RFC 7396); return only what was changed (SOL005 9.4.3.3.4).
 
         Raises: NotFound; InvalidInput; PackageBusy when the state is that already, or not ONBOARDED.
         """
         wanted, user_data = changes.get("operationalState"), changes.get("userDefinedData")
-        if wanted is None and user_data is None:
+        if wanted is None and "userDefinedData" not in changes:
             raise InvalidInput("", "operationalState or userDefinedData expected")
         stored = await self.get(package_id)
         fields: dict[str, Any] = {}
@@ -173,11 +189,11 @@ class Packages:
             if stored.body["operationalState"] == wanted:
                 raise PackageBusy(f"operationalState: the package is {wanted} already")
             fields["operationalState"] = wanted
-        if user_data is not None:
-            if not isinstance(user_data, Mapping):
-                raise InvalidInput("userDefinedData", "an object expected")
-            merged = {**stored.body.get("userDefinedData", {}), **user_data}
-            fields["userDefinedData"] = {name: value for name, value in merged.items() if value is not None}
+        if "userDefinedData" in changes:
+            if not isinstance(user_data, Mapping | None):
+                raise InvalidInput("userDefinedData", "an object or null expected")
+            merged = _merged(stored.body.get("userDefinedData"), hide(user_data)) or {}
+            fields["userDefinedData"] = sealed(merged, self._ring)
         events = [self._news(stored.body, wanted)] if wanted is not None else []
         try:
             await self._outbox.update(COLLECTION, package_id, fields, if_revision=stored.revision, events=events)
@@ -252,6 +268,23 @@ def reference(stored: Stored) -> PackageRef:
     return PackageRef(
         package_id=stored.id, vnfd_id=stored.body["vnfdId"], checksum=stored.body.get("checksum", {}).get("hash", "")
     )
+
+
+def _duplicate(vnfd: Vnfd, owner: str) -> PackageRefused:
+    return PackageRefused(f"descriptor_id {vnfd.vnfd_id} belongs to {owner} already", file=vnfd.files[0])
+
+
+def _merged(stored: Any, patch: Any) -> Any:
+    """Return a JSON Merge Patch (RFC 7396) applied: null removes, objects merge, anything else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(stored) if isinstance(stored, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name), value)
+    return merged
 
 
 def _facts(found: Package) -> dict[str, Any]:

@@ -43,6 +43,10 @@ log = structlog.get_logger()
 NOTIFICATIONS: Final = "notifications"
 _TURN_S: Final = 120.0
 """How long one delivery may work on a subscription before another takes over: above the longest POST."""
+_BUSY_PAUSE_S: Final = 0.2
+"""How soon a delivery that found another at work looks again."""
+_NOBODY: Final = "-"
+"""Has the turn while a subscription rests."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
 _GIVE_UP_AFTER: Final = timedelta(hours=1)
 
@@ -97,7 +101,7 @@ class Subscriptions:
     async def create(self, request: SubscriptionRequest, version: str) -> Mapping[str, Any]:
         """Store a subscription, its callback tested; return the document. Raises CallbackRefused."""
         basic = None
-        if request.authentication is not None:
+        if request.authentication is not None and request.authentication.params_basic is not None:
             params = request.authentication.params_basic
             basic = (params.user_name, params.password.reveal(self._ring))
         if self._tests_callbacks and (trouble := await self._subscriber.test(request.callback_uri, basic)) is not None:
@@ -123,6 +127,7 @@ class Subscriptions:
         """Remove it; what was not delivered is dropped. Raises NotFound."""
         await self.get(subscription_id, version)
         await self._store.delete(COLLECTION, subscription_id)
+        await self._drop_queue(subscription_id)
 
     async def announce(self, delivery: Delivery) -> Verdict:
         """Put the news into the queue of every subscription that wants them."""
@@ -159,10 +164,7 @@ class Subscriptions:
         """Work on one subscription's queue, in order, until it is empty or the subscriber does not take one."""
         subscription = await self._take_turn(command.subscription_id, context.message_id)
         if subscription is None:
-            if await self._store.get(COLLECTION, command.subscription_id) is None:
-                await self._store_drop(command.subscription_id)
-                return Done(NotificationsDelivered(subscription_id=command.subscription_id))
-            return NotYet(again_in_s=0.5)
+            return await self._not_our_turn(command.subscription_id)
         pause_s: float | None = None
         try:
             while pause_s is None:
@@ -173,8 +175,20 @@ class Subscriptions:
                     return Done(NotificationsDelivered(subscription_id=subscription.id))
                 pause_s = await self._deliver(subscription, pending[0])
         finally:
-            await self._end_turn(command.subscription_id, context.message_id)
+            await self._end_turn(command.subscription_id, context.message_id, rest_s=pause_s)
         return NotYet(again_in_s=pause_s)
+
+    async def _not_our_turn(self, subscription_id: str) -> Outcome:
+        """Come again when the subscription's rest is over, or soon while another delivers; done when it is deleted."""
+        stored = await self._store.get(COLLECTION, subscription_id)
+        if stored is None:
+            await self._drop_queue(subscription_id)
+            return Done(NotificationsDelivered(subscription_id=subscription_id))
+        turn = stored.body.get("turn", {})
+        if turn.get("owner") != _NOBODY:
+            return NotYet(again_in_s=_BUSY_PAUSE_S)
+        left = datetime.fromisoformat(turn["until"]) - self._clock.now()
+        return NotYet(again_in_s=max(left.total_seconds(), 0.0) + _BUSY_PAUSE_S)
 
     async def _deliver(self, subscription: Stored, entry: Stored) -> float | None:
         """POST one notification; return None when it is off the queue, else how long to wait."""
@@ -222,13 +236,22 @@ class Subscriptions:
         except RevisionConflict:
             return None
 
-    async def _end_turn(self, subscription_id: str, owner: str) -> None:
+    async def _end_turn(self, subscription_id: str, owner: str, *, rest_s: float | None) -> None:
+        """Let others deliver, ``rest_s`` from now: a subscriber that does not answer is left alone by all of them."""
+        rest: dict[str, Any] = {}
+        if rest_s is not None:
+            until = self._clock.now() + timedelta(seconds=rest_s)
+            rest = {"turn": {"owner": _NOBODY, "until": rfc3339(until)}}
         try:
             await self._store.update(
-                COLLECTION, subscription_id, {}, unset=["turn"], where=Compare("turn/owner", Op.EQ, [owner])
+                COLLECTION,
+                subscription_id,
+                rest,
+                unset=[] if rest else ["turn"],
+                where=Compare("turn/owner", Op.EQ, [owner]),
             )
         except RevisionConflict:
             return  # deleted meanwhile, or the turn ran out
 
-    async def _store_drop(self, subscription_id: str) -> None:
+    async def _drop_queue(self, subscription_id: str) -> None:
         await self._store.delete_many(NOTIFICATIONS, by(subscriptionId=subscription_id))

@@ -65,7 +65,7 @@ _INDEXES = {
         Index(["operationState"]),
         Index(["internal/deadline"]),
     ],
-    packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"])],
+    packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"], unique=True)],
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
     subscriptions.NOTIFICATIONS: [Index(["subscriptionId", "order"])],
     progress.COLLECTION: [Index(["operationId"])],
@@ -100,6 +100,7 @@ async def lcm_api(
             store=store,
             outbox=outbox,
             files=files,
+            ring=key_ring,
             clock=clock,
             limit_bytes=int(settings.package_limit_gib * 2**30),
         )

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import shutil
 import zipfile
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -34,6 +35,8 @@ _FILES: Final = "files"
 _ARCHIVE: Final = "archive.zip"
 _IMAGES: Final = "Files/images/"
 _CACHED_HOTS: Final = 64
+_BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""What the library raises for truncated or damaged archives, and for ways of compression that it does not know."""
 
 
 class PackageTooLarge(VnfmError):
@@ -114,10 +117,10 @@ def _onboard(folder: Path) -> Package:
     (folder / _ARCHIVE).unlink(missing_ok=True)
     try:
         csar = open_csar(folder / _CONTENT, limits=Limits())
-    except zipfile.BadZipFile as error:
-        raise PackageRefused("a zip archive expected") from error
-    package = describe(csar)
-    extract(csar, target)
+        package = describe(csar)
+        extract(csar, target)
+    except _BROKEN_ZIP as error:
+        raise PackageRefused("a zip archive that can be read to its end expected") from error
     return package
 
 

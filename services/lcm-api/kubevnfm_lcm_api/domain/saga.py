@@ -230,8 +230,10 @@ class Saga:
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def _enter(self, record: OccurrenceRecord, trigger: str, now: datetime) -> OccurrenceRecord:
+        """States are entered at different milliseconds: subscribers get them in the order of these times."""
         state = next_state(record.occ.operation_state, trigger)
-        return record.with_occ(operation_state=state, state_entered_time=rfc3339(now))
+        earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
+        return record.with_occ(operation_state=state, state_entered_time=rfc3339(max(now, earliest)))
 
     def _command(
         self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, command: Command, now: datetime

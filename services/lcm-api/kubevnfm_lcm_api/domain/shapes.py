@@ -29,6 +29,8 @@ class Attribute:
     is_required: bool = False
     is_secret: bool = False
     """Access data: neither shown nor filterable."""
+    no_filter: str = ""
+    """Why nobody can filter by it, where that is so."""
 
 
 @dataclass(frozen=True)

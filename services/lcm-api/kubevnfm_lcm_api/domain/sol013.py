@@ -175,6 +175,8 @@ def _compare(expression: _Expression, attributes: Mapping[str, Attribute]) -> Fi
             attribute = members.get(name)
             if attribute is None:
                 raise InvalidFilter(f"attribute {'/'.join(expression.path)} is unknown", at=expression.at)
+            if attribute.no_filter:
+                raise InvalidFilter(f"attribute {name} cannot be filtered by: {attribute.no_filter}", at=expression.at)
             if attribute.is_secret:
                 raise InvalidFilter(f"attribute {name} is secret and cannot be filtered by", at=expression.at)
             kind, members = attribute.kind, attribute.members

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_secrets import Secret
-from kubevnfm_sol.base import SolType
+from kubevnfm_sol.base import SolRequest
+from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_store.query import AllOf, Compare, Filter, Op
 from pydantic import Field, field_validator, model_validator
 
@@ -25,28 +26,32 @@ NotificationType = Literal[
 LcmNews = OperationChanged | InstanceCreated | InstanceDeleted
 
 
-class Version(SolType):
+OperationName = OperationType | Literal["CREATE_SNAPSHOT", "REVERT_TO_SNAPSHOT"]
+"""What may be subscribed to: more than what there is today."""
+
+
+class Version(SolRequest):
     """One software version of a product."""
 
     vnf_software_version: str
     vnfd_versions: tuple[str, ...] = ()
 
 
-class Product(SolType):
+class Product(SolRequest):
     """One product of a provider."""
 
     vnf_product_name: str
     versions: tuple[Version, ...] = ()
 
 
-class Provider(SolType):
+class Provider(SolRequest):
     """The products of one provider."""
 
     vnf_provider: str
     vnf_products: tuple[Product, ...] = ()
 
 
-class InstanceFilter(SolType):
+class InstanceFilter(SolRequest):
     """VnfInstanceSubscriptionFilter (clause 4.4.1.5)."""
 
     vnfd_ids: tuple[str, ...] = ()
@@ -63,13 +68,13 @@ class InstanceFilter(SolType):
         return self
 
 
-class LifecycleChangeFilter(SolType):
+class LifecycleChangeFilter(SolRequest):
     """LifecycleChangeNotificationsFilter (clause 5.5.3.12)."""
 
     vnf_instance_subscription_filter: InstanceFilter | None = None
     notification_types: tuple[NotificationType, ...] = ()
-    operation_types: tuple[str, ...] = ()
-    operation_states: tuple[str, ...] = ()
+    operation_types: tuple[OperationName, ...] = ()
+    operation_states: tuple[OperationState, ...] = ()
 
     @model_validator(mode="after")
     def _only_of_operations(self) -> Self:
@@ -81,21 +86,31 @@ class LifecycleChangeFilter(SolType):
         return self
 
 
-class ParamsBasic(SolType):
+class ParamsBasic(SolRequest):
     """HTTP Basic towards the subscriber."""
 
     user_name: str
     password: Secret
 
 
-class Authentication(SolType):
-    """SubscriptionAuthentication (SOL013 8.3.4), as far as it is spoken."""
+class Authentication(SolRequest):
+    """SubscriptionAuthentication (SOL013 8.3.4): what the subscriber takes; of it BASIC is spoken."""
 
-    auth_type: tuple[Literal["BASIC"], ...] = Field(min_length=1)
-    params_basic: ParamsBasic
+    auth_type: tuple[Literal["BASIC", "OAUTH2_CLIENT_CREDENTIALS", "TLS_CERT", "OAUTH2_CLIENT_CERT"], ...] = Field(
+        min_length=1
+    )
+    params_basic: ParamsBasic | None = None
+
+    @model_validator(mode="after")
+    def _is_spoken(self) -> Self:
+        if "BASIC" not in self.auth_type:
+            raise ValueError("authType: BASIC expected among them")
+        if self.params_basic is None:
+            raise ValueError("paramsBasic: required with BASIC")
+        return self
 
 
-class SubscriptionRequest(SolType):
+class SubscriptionRequest(SolRequest):
     """LccnSubscriptionRequest (clause 5.5.2.15)."""
 
     filter: LifecycleChangeFilter = LifecycleChangeFilter()
@@ -107,7 +122,8 @@ class SubscriptionRequest(SolType):
     @classmethod
     def _is_http(cls, uri: str) -> str:
         parts = urlsplit(uri)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        # reading the port raises ValueError when it is none
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0 or parts.username is not None:
             raise ValueError("an absolute http or https URI without credentials expected")
         return uri
 

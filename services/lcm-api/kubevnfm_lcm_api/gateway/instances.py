@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest, TerminateVnfRequest
+from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.domain import instance as instances
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.gateway.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
 from kubevnfm_lcm_api.gateway.listing import INSTANCES, list_page
 from kubevnfm_lcm_api.gateway.render import INSTANTIATE_FORM, base_url, instance_view, long_types
@@ -43,16 +44,18 @@ async def show(request: web.Request) -> web.Response:
     check_accept(request, "application/json")
     version = api_version(request)
     stored = await gateway(request).instances.get(request.match_info["id"])
-    etag = f'"{hashlib.sha256(f"{version}:{stored.id}:{stored.revision}".encode()).hexdigest()[:32]}"'
-    if request.headers.get("If-None-Match") in {etag, "*"}:
-        return web.Response(status=304, headers={"ETag": etag})
-    return web.json_response(instance_view(stored.body, version, api_root(request)), headers={"ETag": etag})
+    view = instance_view(stored.body, version, api_root(request))
+    return answer(request, view, entity_tag(version, stored), stored.body["updatedAt"])
 
 
 async def delete(request: web.Request) -> web.Response:
-    """DELETE vnf_instances/{id}: 204."""
+    """DELETE vnf_instances/{id}: 204, or 412 when it is not as the caller has seen it."""
     check_query(request)
-    await gateway(request).instances.delete(request.match_info["id"])
+
+    def as_seen(stored: Stored) -> None:
+        check_unchanged(request, entity_tag(api_version(request), stored), stored.body["updatedAt"])
+
+    await gateway(request).instances.delete(request.match_info["id"], check=as_seen)
     return web.Response(status=204)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from inspect import isawaitable
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
+from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, UnknownKey
 from kubevnfm_store.query import AllOf, Compare, Filter, Op, Query, Sort
@@ -36,6 +38,7 @@ _SELECTORS: Final = ("all_fields", "fields", "exclude_fields", "exclude-fields",
 _KNOWN: Final = ("filter", *_SELECTORS, _MARKER, "all_records")
 _ALL_RECORDS: Final = 10_000
 """The most that ``all_records`` answers at once (api.md 5.3: bounded)."""
+_MARKERS_LIVE: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Listed:
     sort: str
     public: Filter = _EVERYTHING
     """Which documents are public at all."""
+    hidden: tuple[str, ...] = ("internal",)
+    """What of the documents is not even read."""
 
 
 INSTANCES: Final = {
@@ -58,10 +63,15 @@ OCCURRENCES: Final = {
     "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES),
     "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES),
 }
+_OF_SUBSCRIPTIONS: Final = ("authentication", "keys", "turn")
 PACKAGES: Final = Listed("packages", PACKAGE, "createdAt")
 SUBSCRIPTIONS: Final = {
-    "v1": Listed("subscriptions-v1", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v1"])),
-    "v2": Listed("subscriptions-v2", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v2"])),
+    "v1": Listed(
+        "subscriptions-v1", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v1"]), _OF_SUBSCRIPTIONS
+    ),
+    "v2": Listed(
+        "subscriptions-v2", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v2"]), _OF_SUBSCRIPTIONS
+    ),
 }
 
 
@@ -77,8 +87,9 @@ async def list_page(request: web.Request, collection: str, listed: Listed, view:
     """Answer a list request with one page; ``Link`` names the next one (SOL013 5.4)."""
     check_query(request, _KNOWN)
     services = gateway(request)
-    raw, after = _asked(request, listed, services.ring)
-    limit = _ALL_RECORDS if request.query.get("all_records") == "yes" else services.page_size
+    now = services.clock.now()
+    raw, after = _asked(request, listed, services.ring, now)
+    limit = _limit(request)
     page = _page(listed, raw, after, limit)
     found = list(await services.store.find(collection, page.query))
     more = len(found) > limit
@@ -89,12 +100,21 @@ async def list_page(request: web.Request, collection: str, listed: Listed, view:
     headers = {}
     if more:
         last = found[limit - 1]
-        marker = _marker(listed, raw, (last.body[listed.sort], last.id), services.ring)
+        marker = _marker(listed, raw, (last.body[listed.sort], last.id), services.ring, now)
         headers["Link"] = f'<{api_root(request)}{request.path}?{urlencode({_MARKER: marker})}>; rel="next"'
     return web.json_response(answers, headers=headers)
 
 
-def _asked(request: web.Request, listed: Listed, ring: KeyRing) -> tuple[dict[str, str], tuple[str, str] | None]:
+def _limit(request: web.Request) -> int:
+    asked = request.query.get("all_records")
+    if asked not in {None, "yes"}:
+        raise InvalidInput("all_records", "yes expected")
+    return gateway(request).page_size if asked is None else _ALL_RECORDS
+
+
+def _asked(
+    request: web.Request, listed: Listed, ring: KeyRing, now: datetime
+) -> tuple[dict[str, str], tuple[str, str] | None]:
     """Return filter and selectors as given, or as the marker carries them, and where the page starts."""
     given = {name: request.query[name] for name in ("filter", *_SELECTORS) if name in request.query}
     if _MARKER not in request.query:
@@ -103,14 +123,16 @@ def _asked(request: web.Request, listed: Listed, ring: KeyRing) -> tuple[dict[st
         marker = json.loads(ring.open(request.query[_MARKER], bound_to=f"marker:{listed.name}"))
     except (UnknownKey, ValueError) as error:
         raise InvalidInput(_MARKER, "not a marker of this resource") from error
+    if now - datetime.fromisoformat(marker["t"]) > _MARKERS_LIVE:
+        raise InvalidInput(_MARKER, "the marker is too old: begin again with the first page")
     carried = marker["q"]
     if any(carried.get(name) != value for name, value in given.items()):
         raise InvalidInput(_MARKER, "the other parameters differ from those of the page before")
     return carried, (marker["a"][0], marker["a"][1])
 
 
-def _marker(listed: Listed, raw: Mapping[str, str], after: tuple[str, str], ring: KeyRing) -> str:
-    return ring.seal(json.dumps({"q": dict(raw), "a": after}), bound_to=f"marker:{listed.name}")
+def _marker(listed: Listed, raw: Mapping[str, str], after: tuple[str, str], ring: KeyRing, now: datetime) -> str:
+    return ring.seal(json.dumps({"q": dict(raw), "a": after, "t": rfc3339(now)}), bound_to=f"marker:{listed.name}")
 
 
 def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None, limit: int) -> _Page:
@@ -121,6 +143,6 @@ def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None,
         sort=Sort(listed.sort),
         after=after,
         limit=limit + 1,
-        exclude=(),
+        exclude=(*listed.hidden, *selectors.left_out),
     )
     return _Page(query, selectors, raw)

@@ -10,6 +10,7 @@ from kubevnfm_kit.errors import NotFound
 
 from kubevnfm_lcm_api.domain import occurrence as occurrences
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
+from kubevnfm_lcm_api.gateway.conditions import answer, entity_tag
 from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
 from kubevnfm_lcm_api.gateway.listing import OCCURRENCES, list_page
 from kubevnfm_lcm_api.gateway.render import base_url, occurrence_view
@@ -27,14 +28,16 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_lcm_op_occs/{id}: 200."""
+    """GET vnf_lcm_op_occs/{id}: 200 with ETag, or 304."""
     check_query(request)
     check_accept(request, "application/json")
     occurrence_id = request.match_info["id"]
     stored = await gateway(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None or stored.body["internal"]["isInternal"]:
         raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
-    return web.json_response(occurrence_view(stored.body, api_version(request), api_root(request)))
+    version = api_version(request)
+    view = occurrence_view(stored.body, version, api_root(request))
+    return answer(request, view, entity_tag(version, stored), view["stateEnteredTime"])
 
 
 async def retry(request: web.Request) -> web.Response:

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api import packages
 from kubevnfm_lcm_api.gateway.bodies import PATCH, check_accept, check_query, read_json
+from kubevnfm_lcm_api.gateway.conditions import answer, entity_tag
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
 from kubevnfm_lcm_api.gateway.errors import UnsupportedMediaType
 from kubevnfm_lcm_api.gateway.listing import PACKAGES, list_page
+from kubevnfm_lcm_api.gateway.render import without_secret_leaves
 
 _OURS = ("createdAt", "sizeBytes")
 _CHUNK = 256 * 1024
+
+
+class UploadBroken(InvalidInput):
+    """The sender went away in the middle; nobody reads this answer, but the upload ends in order."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("", reason)
 
 
 async def view(request: web.Request, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,7 +34,9 @@ async def view(request: web.Request, document: Mapping[str, Any]) -> dict[str, A
     links = {"self": {"href": me}, "packageContent": {"href": f"{me}/package_content"}}
     if document["onboardingState"] == "ONBOARDED":
         links["vnfd"] = {"href": f"{me}/vnfd"}
-    shown = {name: value for name, value in document.items() if name not in _OURS}
+    shown = without_secret_leaves({name: value for name, value in document.items() if name not in _OURS})
+    if not shown.get("userDefinedData"):
+        shown.pop("userDefinedData", None)
     if document["onboardingState"] != "ONBOARDED":
         shown.pop("checksum", None)
     return {**shown, "usageState": "IN_USE" if used else "NOT_IN_USE", "_links": links}
@@ -55,11 +66,12 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_packages/{id}: 200."""
+    """GET vnf_packages/{id}: 200 with ETag, or 304."""
     check_query(request)
     check_accept(request, "application/json")
     stored = await gateway(request).packages.get(request.match_info["id"])
-    return web.json_response(await view(request, stored.body))
+    shown = await view(request, stored.body)
+    return answer(request, shown, entity_tag("packages", stored, shown["usageState"]))
 
 
 async def modify(request: web.Request) -> web.Response:
@@ -69,7 +81,8 @@ async def modify(request: web.Request) -> web.Response:
     body = await read_json(request, PATCH)
     if not isinstance(body, Mapping):
         raise InvalidInput("", "a JSON object expected")
-    return web.json_response(await gateway(request).packages.modify(request.match_info["id"], body))
+    changed = await gateway(request).packages.modify(request.match_info["id"], body)
+    return web.json_response(without_secret_leaves(changed))
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -89,8 +102,12 @@ async def upload(request: web.Request) -> web.Response:
 
 
 async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
-    async for chunk in request.content.iter_chunked(_CHUNK):
-        yield chunk
+    """Yield the body. Raises UploadBroken when the sender goes away before its end."""
+    try:
+        async for chunk in request.content.iter_chunked(_CHUNK):
+            yield chunk
+    except (ConnectionError, ClientPayloadError) as error:
+        raise UploadBroken("the sender went away before the end of the archive") from error
 
 
 async def content(request: web.Request) -> web.StreamResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import MASK, map_secrets, opened, without_secrets
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
@@ -101,19 +102,28 @@ def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str)
 def instantiate_from_v1(document: Mapping[str, Any]) -> Json:
     """Return a v1 InstantiateVnfRequest in v2 form: lists become maps, VIM types their long names."""
     body: Json = dict(document)
-    listed = body.get("vimConnectionInfo")
-    if isinstance(listed, list):
-        body["vimConnectionInfo"] = {
-            str(entry.get("id", index)): {
-                name: value for name, value in entry.items() if name != "id" and value is not None
-            }
-            for index, entry in enumerate(listed)
-            if isinstance(entry, Mapping)
-        }
+    if body.get("vimConnectionInfo") is not None:
+        body["vimConnectionInfo"] = _map_of(body["vimConnectionInfo"])
     links = body.get("extVirtualLinks")
     if isinstance(links, list):
         body["extVirtualLinks"] = [_link_from_v1(link) for link in links]
     return body
+
+
+def _map_of(listed: Any) -> Json:
+    """Return v1's list of VimConnectionInfo as v2's map by id. Raises InvalidInput."""
+    if not isinstance(listed, list):
+        raise InvalidInput("vimConnectionInfo", "a list expected")
+    by_id: Json = {}
+    for index, entry in enumerate(listed):
+        place = f"vimConnectionInfo[{index}]"
+        if not isinstance(entry, Mapping):
+            raise InvalidInput(place, "an object expected")
+        key = entry.get("id", str(index))
+        if not isinstance(key, str) or key in by_id:
+            raise InvalidInput(f"{place}/id", "a text expected, of its own for each entry")
+        by_id[key] = {name: value for name, value in entry.items() if name != "id"}
+    return by_id
 
 
 def _link_from_v1(link: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from kubevnfm_sol.lcm import VnfInstance, VnfLcmOpOcc
@@ -15,7 +16,16 @@ _INSTANCE_EXCLUDED: Final = frozenset(
 INSTANCE_V2: Final = Shape(
     {name: attribute for name, attribute in _INSTANCE.items() if name != "vnfPkgId"}, _INSTANCE_EXCLUDED
 )
-INSTANCE_V1: Final = Shape(_INSTANCE, _INSTANCE_EXCLUDED)
+INSTANCE_V1: Final = Shape(
+    {
+        **_INSTANCE,
+        "vimConnectionInfo": replace(
+            _INSTANCE["vimConnectionInfo"],
+            no_filter="a list here, kept as a map; /vnflcm/v2 filters by vimConnectionInfo/<key>/...",
+        ),
+    },
+    _INSTANCE_EXCLUDED,
+)
 
 _OCCURRENCE: Final = attributes_of(VnfLcmOpOcc)
 OCCURRENCE_V2: Final = Shape(

@@ -37,6 +37,8 @@ async def choose_vim(
         found = str(default["id"])
         typed[found] = VimConnectionInfo(vim_id=found, vim_type=long_vim_type(str(default["type"])))
     key, chosen = found, typed[found]
+    if wanted == KUBERNETES and chosen.vim_type != KUBERNETES:
+        raise Unprocessable("vimConnectionInfo", f"{DEF_FILES} needs a VIM of type {KUBERNETES}")
     if not chosen.access_info:
         if chosen.vim_id is None:
             raise Unprocessable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")
