@@ -61,7 +61,7 @@ down: .venv/.ready ## Ends what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
 test: samples servers ## Runs every test
-	@$(PYTEST) $(MEMBERS:%=%/tests) tests
+	@$(PYTEST) -m "not deep" $(MEMBERS:%=%/tests) tests
 
 test-unit: samples ## Runs the tests beside the services and libs: no server is needed
 	@$(PYTEST) $(MEMBERS:%=%/tests)

@@ -1,0 +1,67 @@
+"""SIGKILL of any process, and restarts of the broker, at every step: all completes without help, nothing exists twice.
+
+The tests that sweep hit their target at each step of one run, which costs a minute for all. Those marked ``deep`` hit
+it once in each run, at one step: the same proof step by step, with a name for each.
+"""
+
+from __future__ import annotations
+
+import pytest
+from chaos import BROKER, Chaos
+from holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, Hold
+from six_processes import SERVICES
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+SOME_BROKER_HOLDS = (INSTANTIATE_CLUSTER[1], INSTANTIATE_CLUSTER[4], INSTANTIATE_CLUSTER[7])
+
+
+@pytest.mark.parametrize("process", SERVICES)
+async def test_a_process_killed_at_each_step_of_cluster_and_cnf_harms_nothing(six_chaos: Chaos, process: str) -> None:
+    """API-061, SEQ-061 of the done-list: six processes."""
+    cluster_id = await six_chaos.build_cluster(process)
+    cnf_id = await six_chaos.build_cnf(cluster_id, process)
+    await six_chaos.end_cnf(cnf_id, cluster_id, process)
+    await six_chaos.end_cluster(cluster_id, process)
+
+
+async def test_a_broker_that_restarts_during_instantiate_and_terminate_harms_nothing(six_chaos: Chaos) -> None:
+    """At three steps of instantiate and one of terminate; ``deep`` has all of them."""
+    cluster_id = await six_chaos.build_cluster(BROKER, SOME_BROKER_HOLDS)
+    await six_chaos.end_cluster(cluster_id, BROKER, TERMINATE_CLUSTER[:1])
+
+
+async def test_the_one_process_killed_at_each_step_goes_on_where_it_was(single_chaos: Chaos) -> None:
+    """The single node, on its data folder."""
+    cluster_id = await single_chaos.build_cluster("kubevnfm")
+    cnf_id = await single_chaos.build_cnf(cluster_id, "kubevnfm")
+    await single_chaos.end_cnf(cnf_id, cluster_id, "kubevnfm")
+    await single_chaos.end_cluster(cluster_id, "kubevnfm")
+
+
+TARGETS = (*SERVICES, BROKER)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("hold", INSTANTIATE_CLUSTER, ids=lambda hold: hold.name)
+@pytest.mark.parametrize("target", TARGETS)
+async def test_instantiate_of_a_cluster_survives(six_chaos: Chaos, target: str, hold: Hold) -> None:
+    cluster_id = await six_chaos.build_cluster(target, [hold])
+    await six_chaos.end_cluster(cluster_id, target, [])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("hold", TERMINATE_CLUSTER, ids=lambda hold: hold.name)
+@pytest.mark.parametrize("target", TARGETS)
+async def test_terminate_of_a_cluster_survives(six_chaos: Chaos, target: str, hold: Hold) -> None:
+    cluster_id = await six_chaos.build_cluster(target, [])
+    await six_chaos.end_cluster(cluster_id, target, [hold])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("hold", [*INSTANTIATE_CNF, *TERMINATE_CNF], ids=lambda hold: hold.name)
+@pytest.mark.parametrize("target", TARGETS)
+async def test_a_cnf_survives(six_chaos: Chaos, target: str, hold: Hold) -> None:
+    cluster_id = await six_chaos.build_cluster(target, [])
+    cnf_id = await six_chaos.build_cnf(cluster_id, target, [hold] if hold in INSTANTIATE_CNF else [])
+    await six_chaos.end_cnf(cnf_id, cluster_id, target, [hold] if hold in TERMINATE_CNF else [])
+    await six_chaos.end_cluster(cluster_id, target, [])

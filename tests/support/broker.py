@@ -1,0 +1,78 @@
+"""The broker as chaos needs it: restarted, listened to, and made to deliver everything twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import aio_pika
+from aio_pika.abc import AbstractIncomingMessage
+from aio_pika.exceptions import ChannelNotFoundEntity
+from kubevnfm_bus.topology import COMMANDS, EVENTS, dead_queue
+from servers.rabbitmq import RabbitServer
+from six_processes import SERVICES
+
+_DOUBLED: Final = "x-doubled-by-a-test"
+
+
+@asynccontextmanager
+async def everything_twice(rabbit: RabbitServer) -> AsyncIterator[list[str]]:
+    """Within the block, publish every message once more; yield the types of those that were."""
+    doubled: list[str] = []
+    async with await aio_pika.connect(rabbit.url) as connection:
+        channel = await connection.channel()
+        exchanges = {name: await channel.get_exchange(name) for name in (COMMANDS, EVENTS)}
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(exchanges[EVENTS], "#")
+        for service in SERVICES:
+            await queue.bind(exchanges[COMMANDS], service)
+
+        async def again(message: AbstractIncomingMessage) -> None:
+            if _DOUBLED in message.headers:
+                return
+            copy = aio_pika.Message(
+                message.body,
+                headers={**message.headers, _DOUBLED: 1},
+                content_type=message.content_type,
+                delivery_mode=message.delivery_mode,
+                message_id=message.message_id,
+                type=message.type,
+            )
+            await exchanges[str(message.exchange)].publish(copy, str(message.routing_key))
+            doubled.append(json.loads(message.body)["type"])
+
+        await queue.consume(again, no_ack=True)
+        yield doubled
+
+
+@asynccontextmanager
+async def events_of(rabbit: RabbitServer, pattern: str) -> AsyncIterator[asyncio.Queue[dict[str, Any]]]:
+    """Yield a queue of the events that fit, as CloudEvents; told by the broker, so no service need live for it."""
+    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    async with await aio_pika.connect(rabbit.url) as connection:
+        channel = await connection.channel()
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(EVENTS, pattern)
+
+        async def take(message: AbstractIncomingMessage) -> None:
+            told.put_nowait(json.loads(message.body))
+
+        await queue.consume(take, no_ack=True)
+        yield told
+
+
+async def dead_letters(rabbit: RabbitServer) -> dict[str, int]:
+    """Return how many messages died, by service; services without any are left out."""
+    counts: dict[str, int] = {}
+    async with await aio_pika.connect(rabbit.url) as connection:
+        for service in SERVICES:
+            channel = await connection.channel()
+            try:
+                queue = await channel.declare_queue(dead_queue(service), passive=True)
+            except ChannelNotFoundEntity:  # a service that takes no messages has none; the broker closes the channel
+                continue
+            counts[service] = queue.declaration_result.message_count or 0
+    return {service: count for service, count in counts.items() if count}

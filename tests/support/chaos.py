@@ -1,0 +1,145 @@
+"""Operations that are hit while they run, and the proof that nothing was lost and nothing exists twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from broker import dead_letters
+from holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, HeldLab, Hold
+from installations import Installation, SixInstallation
+from lab_process import LabControl
+from user import GRACEFUL, User, sample_body
+
+Blow = Callable[[], Awaitable[None]]
+BROKER: Final = "broker"
+PATIENCE_S: Final = 120.0
+"""For an operation that was hit; an undisturbed one takes a few seconds."""
+
+
+@dataclass
+class Chaos:
+    """One installation, and what was done to it."""
+
+    installation: Installation
+    user: User
+    lab: LabControl
+    _down: set[str] = field(default_factory=set)
+
+    # --- blows --------------------------------------------------------------------------------------------------------
+
+    async def hit(self, target: str) -> None:
+        """Kill a process, or restart the broker; return while the process is still down."""
+        if target == BROKER:
+            assert isinstance(self.installation, SixInstallation)
+            await asyncio.to_thread(self.installation.rabbit.stop)
+            await asyncio.to_thread(self.installation.rabbit.start)
+            return
+        await asyncio.to_thread(self.installation.kill, target)
+        self._down.add(target)
+
+    async def mend(self) -> None:
+        """Start again what was killed; return when it is ready."""
+        down, self._down = sorted(self._down), set()
+        await asyncio.gather(*(asyncio.to_thread(self.installation.start_one, target) for target in down))
+
+    # --- operations under blows ---------------------------------------------------------------------------------------
+
+    async def run(
+        self, instance_id: str, task: str, body: Mapping[str, Any], holds: Sequence[Hold], target: str
+    ) -> dict[str, Any]:
+        """Carry out an operation; hit the target at each hold in turn. It must complete without further help."""
+        async with HeldLab.holding(self.lab, holds, instance_id) as held:
+            operation = await self.user.start(instance_id, task, body)
+            for hold in holds:
+                await held.reached(hold)
+                await self.hit(target)
+                # Half of what hangs goes on while the target is down, half once it is back.
+                if holds.index(hold) % 2:
+                    await self.mend()
+                await held.let_go(hold)
+                await self.mend()
+            view = await self.user.rest(operation, timeout_s=PATIENCE_S)
+        assert view["state"] == "COMPLETED", json.dumps(view, indent=1)
+        return view
+
+    async def build_cluster(self, target: str, holds: Sequence[Hold] = INSTANTIATE_CLUSTER) -> str:
+        """Instantiate a cluster of one master and one worker under blows; return its instance."""
+        cluster_id = await self.user.create(await self.user.sample("cluster"))
+        await self.run(cluster_id, "instantiate", self.user.cluster(), holds, target)
+        await self.cluster_exists_once(cluster_id)
+        return cluster_id
+
+    async def end_cluster(self, cluster_id: str, target: str, holds: Sequence[Hold] = TERMINATE_CLUSTER) -> None:
+        """Terminate and delete a cluster under blows."""
+        await self.run(cluster_id, "terminate", GRACEFUL, holds, target)
+        await self.nothing_is_left_of(cluster_id)
+        await self.user.delete(cluster_id)
+
+    async def build_cnf(self, cluster_id: str, target: str, holds: Sequence[Hold] = INSTANTIATE_CNF) -> str:
+        """Deploy the sample CNF on a cluster under blows; return its instance."""
+        cnf_id = await self.user.create(await self.user.sample("cnf"))
+        vim = (await self.user.vims())[f"kubernetes_vim_{cluster_id}"]
+        on_it = {"cluster": {"vimId": vim["id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}
+        body = {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it}
+        await self.run(cnf_id, "instantiate", body, holds, target)
+        await self.cnf_exists_once(cluster_id, cnf_id)
+        return cnf_id
+
+    async def end_cnf(self, cnf_id: str, cluster_id: str, target: str, holds: Sequence[Hold] = TERMINATE_CNF) -> None:
+        """Take the CNF away under blows."""
+        await self.run(cnf_id, "terminate", GRACEFUL, holds, target)
+        assert _of_users(await self.lab.cluster_of(cluster_id)) == []
+        await self.user.delete(cnf_id)
+
+    # --- proofs -------------------------------------------------------------------------------------------------------
+
+    async def cluster_exists_once(self, cluster_id: str) -> None:
+        """One stack, two machines, each joined once, one VIM, one entry of it in the instance, one operation."""
+        found = await self.lab.inventory()
+        assert [one["name"] for one in found["stacks"] if cluster_id in one["tags"]] == [f"vnf-{cluster_id}"]
+        servers = [one["name"] for one in found["servers"] if cluster_id in one["name"]]
+        assert sorted(name.rsplit("-", 2)[-2] for name in servers) == ["masterNode", "workerNode"]
+        cluster = await self.lab.cluster_of(cluster_id)
+        assert len(cluster["nodes"]) == 2
+        assert list(cluster["joins"].values()) == [1, 1]
+        listed = (await self.user.call("GET", "/v1.0/vims")).must(200).json["vims"]
+        names = Counter(vim["name"] for vim in listed)
+        assert names[f"kubernetes_vim_{cluster_id}"] == 1
+        shown = await self.user.instance(cluster_id)
+        types = Counter(each["vimType"] for each in shown["vimConnectionInfo"].values())
+        assert types == {"ETSINFV.OPENSTACK_KEYSTONE.V_3": 1, "ETSINFV.KUBERNETES.V_1": 1}
+        assert len(shown["instantiatedVnfInfo"]["vnfcResourceInfo"]) == 2
+        filter_ = f"filter=(eq,vnfInstanceId,{cluster_id})"
+        occurrences = (await self.user.lcm("GET", f"/vnf_lcm_op_occs?{filter_}")).must(200).json
+        assert [(each["operation"], each["operationState"]) for each in occurrences] == [("INSTANTIATE", "COMPLETED")]
+
+    async def cnf_exists_once(self, cluster_id: str, cnf_id: str) -> None:
+        """Each object of the package, and no other."""
+        kinds = ["ConfigMap", "Deployment", "PodDisruptionBudget", "Service"]
+        assert _of_users(await self.lab.cluster_of(cluster_id)) == kinds
+        pods = (await self.user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+        assert len(pods) == len({pod["computeResource"]["resourceId"] for pod in pods}) == 2
+
+    async def nothing_is_left_of(self, cluster_id: str) -> None:
+        """No stack, machine, VIM or entry of the instance."""
+        assert not any(cluster_id in name for name in await self.lab.names())
+        assert f"kubernetes_vim_{cluster_id}" not in await self.user.vims()
+        shown = await self.user.instance(cluster_id)
+        assert shown["instantiationState"] == "NOT_INSTANTIATED"
+        assert "KUBERNETES" not in str(shown.get("vimConnectionInfo"))
+
+    async def nothing_died(self) -> None:
+        """No message became a dead letter."""
+        assert isinstance(self.installation, SixInstallation)
+        assert await dead_letters(self.installation.rabbit) == {}
+
+
+def _of_users(cluster: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of what was made in the CNF's namespace."""
+    places = (place.split("/") for place in cluster["objects"])
+    return sorted(kind for kind, namespace, _ in places if namespace == "default")
