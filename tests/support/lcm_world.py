@@ -111,10 +111,19 @@ class ServiceTwins:
         self.waiting: set[str] = set()
         """Routing keys of the commands that nobody answers."""
         self.held: list[Envelope[Message]] = []
+        self._took = asyncio.Event()
 
     async def start(self) -> None:
         for service in SERVICES:
             await self._bus.consume_commands(service, self._take)
+
+    async def has_asked(self, count: int) -> list[Envelope[Message]]:
+        """Wait for so many commands; return them."""
+        async with asyncio.timeout(10):
+            while len(self.commands) < count:
+                self._took.clear()
+                await self._took.wait()
+        return self.commands
 
     def asked(self) -> list[str]:
         """Return the routing keys of all commands so far."""
@@ -123,6 +132,7 @@ class ServiceTwins:
     async def _take(self, delivery: Delivery) -> Verdict:
         command = delivery.envelope
         self.commands.append(command)
+        self._took.set()
         key = type(command.data).routing_key()
         if key in self.waiting:
             self.held.append(command)

@@ -45,7 +45,10 @@ def instance_view(document: Mapping[str, Any], version: ApiVersion, root: str) -
             body.pop(name, None)
     me = f"{base_url(version, root)}/vnf_instances/{body['id']}"
     body["_links"] = instance_links(body["instantiationState"], me)
-    return body if version == "v2" else _instance_v1(body)
+    if version == "v1":
+        return _instance_v1(body)
+    del body["vnfPkgId"]
+    return body
 
 
 def instance_links(state: str, me: str) -> Json:

@@ -1,0 +1,274 @@
+"""Instantiate and terminate over HTTP: what is refused before anything is created, and who wins a race."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lcm_world import World, sample_request
+
+Change = Callable[[dict[str, Any]], None]
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+def setting(**changes: Any) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        body.update(changes)
+
+    return change
+
+
+def params(**changes: Any) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        given = {name.replace("__", "-"): value for name, value in changes.items()}
+        body.setdefault("additionalParams", {}).update(given)
+        for name in [name for name, value in given.items() if value is None]:
+            del body["additionalParams"][name]
+
+    return change
+
+
+def node(which: str, **changes: Any) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        body["additionalParams"]["k8s_cluster_installation_param"][which].update(changes)
+
+    return change
+
+
+def vims(**entries: Any) -> Change:
+    return setting(vimConnectionInfo=entries)
+
+
+OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
+KUBERNETES = "ETSINFV.KUBERNETES.V_1"
+USER_DATA = {"lcm__operation__user__data": "UserData/x.py", "lcm__operation__user__data__class": "X"}
+
+REFUSED: list[tuple[str, Change, int, str]] = [
+    ("vm", setting(flavourId="none"), 400, "flavourId"),
+    ("vm", setting(flavourId=""), 400, "flavourId"),
+    ("vm", setting(flavourId=None), 400, "flavourId"),
+    ("vm", setting(instantiationLevelId="none"), 400, "instantiationLevelId"),
+    ("vm", setting(extVirtualLinks=[{"id": "x"}]), 400, "extVirtualLinks[0]/resourceId"),
+    ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [5]}]), 400, "extVirtualLinks[0]/extCps[0]"),
+    ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [{"cpdId": "c", "cpConfig": 5}]}]), 400, "cpConfig"),
+    ("vm", setting(additionalParams=[]), 400, "additionalParams"),
+    ("vm", vims(a=5), 400, "vimConnectionInfo/a"),
+    ("vm", vims(a={}), 400, "vimConnectionInfo/a/vimType"),
+    ("vm", vims(a={"vimType": 5}), 400, "vimConnectionInfo/a/vimType"),
+    ("vm", vims(a={"vimType": "vmware", "vimId": "vim-1"}), 422, "vimConnectionInfo/a/vimType"),
+    ("vm", vims(a={"vimType": OPENSTACK}), 422, "vimConnectionInfo/a"),
+    ("vm", vims(a={"vimType": OPENSTACK, "vimId": UNKNOWN}), 422, "vimConnectionInfo/a/vimId"),
+    ("vm", vims(a={"vimType": OPENSTACK, "vimId": "k8s"}), 422, "vimConnectionInfo/a/vimType"),
+    ("vm", vims(a={"vimType": OPENSTACK, "accessInfo": {"username": "u"}}), 400, "interfaceInfo/endpoint"),
+    ("vm", setting(vimConnectionInfo=[{"id": "a"}]), 400, "vimConnectionInfo"),
+    ("vm", params(**{"lcm__operation__user__data": "UserData/x.py"}), 400, "lcm-operation-user-data-class"),
+    ("vm", params(**{"lcm__operation__user__data__class": "X"}), 400, "lcm-operation-user-data"),
+    ("vm", params(**{**USER_DATA, "lcm__operation__user__data": "../x.py"}), 400, "lcm-operation-user-data"),
+    ("vm", params(**{**USER_DATA, "lcm__operation__user__data": "/etc/x.py"}), 400, "lcm-operation-user-data"),
+    ("vm", params(**USER_DATA), 422, "UserData/x.py"),
+    ("vm", params(**{"lcm__kubernetes__def__files": ["a.yaml"]}), 422, "lcm-kubernetes-def-files"),
+    ("cnf", params(**{"lcm__kubernetes__def__files": None}), 400, "lcm-kubernetes-def-files"),
+    ("cnf", params(**{"lcm__kubernetes__def__files": []}), 400, "lcm-kubernetes-def-files"),
+    ("cnf", params(**{"lcm__kubernetes__def__files": ["Files/none.yaml"]}), 400, "Files/none.yaml"),
+    ("cnf", params(**{"lcm__kubernetes__def__files": [5]}), 400, "lcm-kubernetes-def-files[0]"),
+    ("cnf", params(namespace=5), 400, "additionalParams/namespace"),
+    ("cnf", params(wait_timeout=-1), 400, "additionalParams/wait_timeout"),
+    ("cnf", params(wait_timeout=True), 400, "additionalParams/wait_timeout"),
+    ("cnf", params(adopt="yes"), 400, "additionalParams/adopt"),
+    ("cluster", params(k8s_cluster_installation_param=None), 400, "k8s_cluster_installation_param"),
+    ("cluster", node("master_node", ssh_cp_name="none"), 422, "ssh_cp_name"),
+    ("cluster", node("master_node", pod_cidr="10.96.0.0/16"), 422, "cidr"),
+    ("cluster", node("worker_node", username=None), 400, "username"),
+    ("cluster", params(**{"lcm__operation__user__data__class": "no class"}), 400, "lcm-operation-user-data-class"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sample", "change", "status", "field"), REFUSED)
+async def test_a_request_that_cannot_work_is_refused_by_the_name_of_its_attribute(
+    world: World, sample: str, change: Change, status: int, field: str
+) -> None:
+    world.vims.add("k8s", "kubernetes")
+    await world.sample(sample)
+    instance_id = await world.create(sample)
+    body = copy.deepcopy(sample_request(sample, "instantiate"))
+    if sample == "cnf":
+        body["vimConnectionInfo"]["cluster"]["vimId"] = "k8s"
+    change(body)
+    answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", body)
+    assert answer.status in {400, 422}, answer.raw
+    problem = answer.problem(answer.status)
+    assert field in problem["detail"]
+    assert answer.status == status, problem
+    assert world.twins.commands == []
+    assert (await world.lcm("GET", "/vnf_lcm_op_occs")).json == []
+    assert (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiationState"] == "NOT_INSTANTIATED"
+
+
+async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:
+    await world.sample()
+    instance_id = await world.create()
+    world.vims.records["vim-1"]["is_default"] = False
+    body = sample_request("vm", "instantiate")
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", body)).problem(422)
+    assert problem["type"] == "no-vim"
+    world.vims.records["vim-1"]["is_default"] = True
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", body)).must(202)
+
+
+async def test_v1_takes_its_own_form_of_the_same_request(world: World) -> None:
+    await world.sample()
+    v2_id, v1_id = await world.create(), await world.create()
+    v2_link = {
+        "id": "ext",
+        "resourceId": "net0",
+        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": {"c": {"linkPortId": "p"}}}],
+    }
+    v1_link = {
+        "id": "ext",
+        "resourceId": "net0",
+        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": [{"cpInstanceId": "c", "linkPortId": "p"}]}],
+    }
+    vim = {"vimId": "vim-1", "vimType": OPENSTACK}
+    (
+        await world.lcm(
+            "POST",
+            f"/vnf_instances/{v2_id}/instantiate",
+            {"flavourId": "simple", "extVirtualLinks": [v2_link], "vimConnectionInfo": {"v": vim}},
+        )
+    ).must(202)
+    accepted = (
+        await world.v1(
+            "POST",
+            f"/vnf_instances/{v1_id}/instantiate",
+            {
+                "flavourId": "simple",
+                "extVirtualLinks": [v1_link],
+                "vimConnectionInfo": [{"id": "v", **vim, "vimType": "openstack"}],
+            },
+        )
+    ).must(202)
+    assert accepted.headers["Location"].startswith(f"{world.url}/vnflcm/v1/vnf_lcm_op_occs/")
+    first = await world.twins.has_asked(2)
+    by_instance = {command.subject: command.data for command in first}
+    assert by_instance[v1_id].vim == by_instance[v2_id].vim
+    for instance_id in (v1_id, v2_id):
+        await world.until(
+            lambda i=instance_id: any(c.vnf_instance_id == i and c.state == "COMPLETED" for c in world.changes)
+        )  # type: ignore[misc]
+    infos = [(await world.lcm("GET", f"/vnf_instances/{i}")).json for i in (v1_id, v2_id)]
+    assert infos[0]["vimConnectionInfo"] == infos[1]["vimConnectionInfo"]
+    links = [info["instantiatedVnfInfo"]["extVirtualLinkInfo"] for info in infos]
+    assert links[0] == links[1]
+
+
+@pytest.mark.parametrize(
+    "listed", [{"a": {}}, ["x"], [{"id": 5, "vimType": "openstack"}], [{"id": "a", "vimType": "openstack"}] * 2]
+)
+async def test_v1_refuses_a_vim_list_that_is_none(world: World, listed: Any) -> None:
+    body = {"flavourId": "simple", "vimConnectionInfo": listed}
+    problem = (await world.v1("POST", f"/vnf_instances/{UNKNOWN}/instantiate", body)).problem(400)
+    assert "vimConnectionInfo" in problem["detail"]
+
+
+async def test_of_two_instantiates_at_once_one_is_accepted_and_the_other_names_it(world: World) -> None:
+    await world.sample()
+    world.twins.waiting.add("infra.openstack.create_resources")
+    instance_id = await world.create()
+    path, body = f"/vnf_instances/{instance_id}/instantiate", sample_request("vm", "instantiate")
+    answers = await asyncio.gather(*(world.lcm("POST", path, body) for _ in range(5)))
+    (accepted,) = [answer for answer in answers if answer.status == 202]
+    operation_id = accepted.headers["Location"].rpartition("/")[2]
+    for answer in answers:
+        if answer is not accepted:
+            assert operation_id in answer.problem(409)["detail"]
+    await world.twins.has_asked(1)
+    await world.twins.release()
+    await world.reached(operation_id, "COMPLETED")
+    assert world.twins.asked() == ["infra.openstack.create_resources"]
+
+
+async def test_a_malformed_body_is_told_even_while_the_instance_is_busy(world: World) -> None:
+    await world.sample()
+    operation_id = await world.an_operation_in("PROCESSING")
+    instance_id = (await world.operation(operation_id))["vnfInstanceId"]
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", {"flavourId": 5})).problem(400)
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", {"flavourId": "simple"})).problem(409)
+    await world.twins.release()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 400),
+        ({"terminationType": "SOON"}, 400),
+        ({"terminationType": "GRACEFUL", "gracefulTerminationTimeout": -1}, 400),
+        ({"terminationType": "GRACEFUL", "gracefulTerminationTimeout": "soon"}, 400),
+        ({"terminationType": "FORCEFUL", "gracefulTerminationTimeout": 5}, 202),
+        ({"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}, 202),
+        ({"terminationType": "GRACEFUL"}, 202),
+    ],
+)
+async def test_terminate_says_how(world: World, body: dict[str, Any], status: int) -> None:
+    await world.sample()
+    operation_id = await world.an_operation_in("COMPLETED")
+    instance_id = (await world.operation(operation_id))["vnfInstanceId"]
+    answer = (await world.lcm("POST", f"/vnf_instances/{instance_id}/terminate", body)).must(status)
+    if status == 202:
+        await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
+        (command,) = [
+            c.data for c in world.twins.commands if c.data.routing_key() == "infra.openstack.delete_resources"
+        ]
+        waits = body.get("gracefulTerminationTimeout", 10) if body["terminationType"] == "GRACEFUL" else 0
+        assert command.graceful_wait_s == waits  # type: ignore[attr-defined]
+        shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+        assert shown["instantiationState"] == "NOT_INSTANTIATED"
+        assert "vimConnectionInfo" not in shown
+
+
+async def test_terminate_needs_an_instantiated_instance(world: World) -> None:
+    await world.sample()
+    body = {"terminationType": "FORCEFUL"}
+    instance_id = await world.create()
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/terminate", body)).problem(409)
+    (await world.lcm("POST", f"/vnf_instances/{UNKNOWN}/terminate", body)).problem(404)
+    operation_id = await world.an_operation_in("FAILED_TEMP")
+    busy = (await world.operation(operation_id))["vnfInstanceId"]
+    assert operation_id in (await world.lcm("POST", f"/vnf_instances/{busy}/terminate", body)).problem(409)["detail"]
+
+
+async def test_an_instance_is_terminated_though_its_package_is_gone(world: World) -> None:
+    package = await world.sample()
+    operation_id = await world.an_operation_in("COMPLETED")
+    instance_id = (await world.operation(operation_id))["vnfInstanceId"]
+    await world.store.delete("vnf_packages", package["id"])
+    ended = await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
+    await world.reached(ended, "COMPLETED")
+
+
+async def test_a_cluster_that_others_live_on_is_not_terminated_gracefully(world: World) -> None:
+    for name in ("cluster", "cnf"):
+        await world.sample(name)
+    cluster_id = await world.create("cluster")
+    await world.reached(await world.instantiate(cluster_id, "cluster"), "COMPLETED")
+    world.vims.add("vim-2", "kubernetes")
+    cnf_id = await world.create("cnf")
+    where = {"cluster": {"vimId": "vim-2", "vimType": KUBERNETES}}
+    await world.reached(await world.instantiate(cnf_id, "cnf", vimConnectionInfo=where), "COMPLETED")
+    path = f"/vnf_instances/{cluster_id}/terminate"
+    problem = (await world.lcm("POST", path, {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0})).problem(
+        409
+    )
+    assert cnf_id in problem["detail"]
+    (await world.lcm("POST", path, {"terminationType": "FORCEFUL"})).must(202)
+
+
+async def test_an_instance_of_one_version_is_served_by_the_other(world: World) -> None:
+    await world.sample()
+    instance_id = (await world.v1("POST", "/vnf_instances", sample_request("vm", "create"))).must(201).json["id"]
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    ended = await world.v1("POST", f"/vnf_instances/{instance_id}/terminate", {"terminationType": "FORCEFUL"})
+    await world.reached(ended.must(202).headers["Location"].rpartition("/")[2], "COMPLETED")
+    (await world.v1("DELETE", f"/vnf_instances/{instance_id}")).must(204)
