@@ -162,7 +162,8 @@ class GivenInstallation(Installation):
 
     ``$KUBEVNFM_E2E_URL`` is its gateway. ``$KUBEVNFM_E2E_LAB`` is what its lab tells when it starts, as JSON, with the
     ``control_url`` that is reached from here and the ``auth_url`` that is reached from there. Lists of it must be
-    answered ``PAGE_SIZE`` at a time. ``$KUBEVNFM_E2E_CALLBACK_HOST``: see `subscriber`.
+    answered ``PAGE_SIZE`` at a time. ``$KUBEVNFM_E2E_CALLBACK_HOST``: see `subscriber`. Its files and logs are out of
+    reach, and its passwords are words like any other, so ``test_secrets`` is not for it.
     """
 
     def __init__(self, folder: Path, lab: LabProcess, url: str) -> None:

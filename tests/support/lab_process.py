@@ -39,6 +39,7 @@ class LabProcess:
         """Return a lab that somebody else runs: never started or stopped here."""
         lab = cls(folder)
         lab.endpoints = dict(endpoints)
+        lab.vim_password, lab.machine_password = str(endpoints["password"]), "ubuntu"  # as labs have it unless told
         return lab
 
     @property
