@@ -8,7 +8,8 @@ UV := .tools/bin/uv
 export UV_PYTHON_DOWNLOADS := never
 MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
-TESTS := $(wildcard $(MEMBERS:%=%/tests) tests/*)
+UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
+TESTS := $(UNIT_TESTS) $(wildcard tests/*)
 SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 
@@ -61,10 +62,10 @@ down: .venv/.ready ## Ends what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
 test: samples servers ## Runs every test
-	@$(PYTEST) -m "not deep" $(MEMBERS:%=%/tests) tests
+	@$(PYTEST) -m "not deep" $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests beside the services and libs: no server is needed
-	@$(PYTEST) $(MEMBERS:%=%/tests)
+	@$(PYTEST) $(UNIT_TESTS)
 
 test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirings
 	@$(PYTEST) tests/e2e

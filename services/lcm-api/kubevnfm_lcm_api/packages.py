@@ -41,6 +41,13 @@ class PackageBusy(Conflict):
     code = "package-state"
 
 
+class DescriptorTaken(PackageRefused):
+    """Another package has the same descriptor_id (api.md 7.2: 409 in the details)."""
+
+    code = "descriptor-taken"
+    status = 409
+
+
 class Packages:
     """Creates, fills, shows, enables and deletes VNF packages."""
 
@@ -182,7 +189,7 @@ class Packages:
         stored = await self.get(package_id)
         fields: dict[str, Any] = {}
         if wanted is not None:
-            if wanted not in {"ENABLED", "DISABLED"}:
+            if wanted not in ("ENABLED", "DISABLED"):  # a list: what a body holds need not be hashable
                 raise InvalidInput("operationalState", f"ENABLED or DISABLED expected, got {wanted!r}")
             if stored.body["onboardingState"] != "ONBOARDED":
                 raise PackageBusy(f"the package is {stored.body['onboardingState']}, not ONBOARDED")
@@ -270,8 +277,8 @@ def reference(stored: Stored) -> PackageRef:
     )
 
 
-def _duplicate(vnfd: Vnfd, owner: str) -> PackageRefused:
-    return PackageRefused(f"descriptor_id {vnfd.vnfd_id} belongs to {owner} already", file=vnfd.files[0])
+def _duplicate(vnfd: Vnfd, owner: str) -> DescriptorTaken:
+    return DescriptorTaken(f"descriptor_id {vnfd.vnfd_id} belongs to {owner} already", file=vnfd.files[0])
 
 
 def _merged(stored: Any, patch: Any) -> Any:

@@ -49,6 +49,18 @@ class UnsupportedMediaType(VnfmError):
     status = 415
 
 
+class RangeNotSatisfiable(VnfmError):
+    """The range begins behind the end."""
+
+    code = "range-not-satisfiable"
+    title = "Range not satisfiable"
+    status = 416
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"Range: the content has {size_bytes} bytes")
+        self.size_bytes = size_bytes
+
+
 class Unauthenticated(VnfmError):
     """No credentials, or wrong ones."""
 
@@ -90,6 +102,8 @@ def _of_error(error: VnfmError, request_id: str) -> web.Response:
     headers: dict[str, str] = {}
     if isinstance(error, OutsideUnavailable):
         headers["Retry-After"] = str(RETRY_AFTER_S)
+    if isinstance(error, RangeNotSatisfiable):
+        headers["Content-Range"] = f"bytes */{error.size_bytes}"
     if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = 'Bearer realm="kubevnfm"'
     return problem_response(problem, headers)

@@ -12,12 +12,22 @@ from kubevnfm_lcm_api import packages
 from kubevnfm_lcm_api.gateway.bodies import PATCH, check_accept, check_query, read_json
 from kubevnfm_lcm_api.gateway.conditions import answer, entity_tag
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.errors import UnsupportedMediaType
+from kubevnfm_lcm_api.gateway.errors import RangeNotSatisfiable, UnsupportedMediaType
 from kubevnfm_lcm_api.gateway.listing import PACKAGES, list_page
 from kubevnfm_lcm_api.gateway.render import without_secret_leaves
 
 _OURS = ("createdAt", "sizeBytes")
 _CHUNK = 256 * 1024
+
+
+def check_range(request: web.Request, size_bytes: int) -> None:
+    """Raise InvalidInput for what is no single range of bytes, RangeNotSatisfiable for one behind the end."""
+    try:
+        wanted = request.http_range
+    except ValueError as error:
+        raise InvalidInput("Range", "one range of bytes expected") from error
+    if wanted.start is not None and wanted.start >= size_bytes:
+        raise RangeNotSatisfiable(size_bytes)
 
 
 class UploadBroken(InvalidInput):
@@ -118,6 +128,7 @@ async def content(request: web.Request) -> web.StreamResponse:
     if stored.body["onboardingState"] != "ONBOARDED":
         raise packages.PackageBusy(f"the package is {stored.body['onboardingState']}, not ONBOARDED")
     path = gateway(request).files.content(stored.id)
+    check_range(request, stored.body["sizeBytes"])
     return web.FileResponse(path, headers={"Content-Type": "application/zip"})
 
 

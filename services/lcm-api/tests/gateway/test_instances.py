@@ -94,13 +94,15 @@ async def test_a_create_that_races_with_disable_and_delete_leaves_no_orphan(worl
     for _ in range(5):
         package = await world.sample()
         path = f"/{package['id']}"
-        creates = [world.lcm("POST", "/vnf_instances", {"vnfdId": VNFD}) for _ in range(4)]
 
         async def remove(path: str = path) -> int:
             (await world.packages("PATCH", path, {"operationalState": "DISABLED"})).must(200)
             return (await world.packages("DELETE", path)).status
 
-        removed, *created = await asyncio.gather(remove(), *creates)
+        async with asyncio.TaskGroup() as tasks:
+            removing = tasks.create_task(remove())
+            creating = [tasks.create_task(world.lcm("POST", "/vnf_instances", {"vnfdId": VNFD})) for _ in range(4)]
+        removed, created = removing.result(), [task.result() for task in creating]
         made = [answer.json["id"] for answer in created if answer.status == 201]
         assert all(answer.status in {201, 422} for answer in created)
         assert removed == 409 or not made
@@ -174,10 +176,11 @@ async def test_secrets_of_a_request_are_in_no_answer_and_not_in_the_database(wor
         instance_id, vimConnectionInfo={"mine": connection}, additionalParams={"deep": [{"api_key": secret, "a": "b"}]}
     )
     await world.reached(operation_id)
-    answers: list[Any] = []
-    for call in (world.lcm, world.v1):
-        for path in ("/vnf_instances", "/vnf_lcm_op_occs"):
-            answers.append((await call("GET", path, params={"all_fields": ""})).must(200).json)
+    answers: list[Any] = [
+        (await call("GET", path, params={"all_fields": ""})).must(200).json
+        for call in (world.lcm, world.v1)
+        for path in ("/vnf_instances", "/vnf_lcm_op_occs")
+    ]
     answers.append((await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json)
     answers.append((await world.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).json)
     assert secret not in str(answers)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubevnfm_events.infra import CreateResources
 from lcm_world import World, sample_request
 
 Change = Callable[[dict[str, Any]], None]
@@ -64,16 +65,16 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "k8s"}), 422, "vimConnectionInfo/a/vimType"),
     ("vm", vims(a={"vimType": OPENSTACK, "accessInfo": {"username": "u"}}), 400, "interfaceInfo/endpoint"),
     ("vm", setting(vimConnectionInfo=[{"id": "a"}]), 400, "vimConnectionInfo"),
-    ("vm", params(**{"lcm__operation__user__data": "UserData/x.py"}), 400, "lcm-operation-user-data-class"),
-    ("vm", params(**{"lcm__operation__user__data__class": "X"}), 400, "lcm-operation-user-data"),
+    ("vm", params(lcm__operation__user__data="UserData/x.py"), 400, "lcm-operation-user-data-class"),
+    ("vm", params(lcm__operation__user__data__class="X"), 400, "lcm-operation-user-data"),
     ("vm", params(**{**USER_DATA, "lcm__operation__user__data": "../x.py"}), 400, "lcm-operation-user-data"),
     ("vm", params(**{**USER_DATA, "lcm__operation__user__data": "/etc/x.py"}), 400, "lcm-operation-user-data"),
     ("vm", params(**USER_DATA), 422, "UserData/x.py"),
-    ("vm", params(**{"lcm__kubernetes__def__files": ["a.yaml"]}), 422, "lcm-kubernetes-def-files"),
-    ("cnf", params(**{"lcm__kubernetes__def__files": None}), 400, "lcm-kubernetes-def-files"),
-    ("cnf", params(**{"lcm__kubernetes__def__files": []}), 400, "lcm-kubernetes-def-files"),
-    ("cnf", params(**{"lcm__kubernetes__def__files": ["Files/none.yaml"]}), 400, "Files/none.yaml"),
-    ("cnf", params(**{"lcm__kubernetes__def__files": [5]}), 400, "lcm-kubernetes-def-files[0]"),
+    ("vm", params(lcm__kubernetes__def__files=["a.yaml"]), 422, "lcm-kubernetes-def-files"),
+    ("cnf", params(lcm__kubernetes__def__files=None), 400, "lcm-kubernetes-def-files"),
+    ("cnf", params(lcm__kubernetes__def__files=[]), 400, "lcm-kubernetes-def-files"),
+    ("cnf", params(lcm__kubernetes__def__files=["Files/none.yaml"]), 400, "Files/none.yaml"),
+    ("cnf", params(lcm__kubernetes__def__files=[5]), 400, "lcm-kubernetes-def-files[0]"),
     ("cnf", params(namespace=5), 400, "additionalParams/namespace"),
     ("cnf", params(wait_timeout=-1), 400, "additionalParams/wait_timeout"),
     ("cnf", params(wait_timeout=True), 400, "additionalParams/wait_timeout"),
@@ -82,7 +83,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cluster", node("master_node", ssh_cp_name="none"), 422, "ssh_cp_name"),
     ("cluster", node("master_node", pod_cidr="10.96.0.0/16"), 422, "cidr"),
     ("cluster", node("worker_node", username=None), 400, "username"),
-    ("cluster", params(**{"lcm__operation__user__data__class": "no class"}), 400, "lcm-operation-user-data-class"),
+    ("cluster", params(lcm__operation__user__data__class="no class"), 400, "lcm-operation-user-data-class"),
 ]  # fmt: skip
 
 
@@ -153,11 +154,11 @@ async def test_v1_takes_its_own_form_of_the_same_request(world: World) -> None:
     assert accepted.headers["Location"].startswith(f"{world.url}/vnflcm/v1/vnf_lcm_op_occs/")
     first = await world.twins.has_asked(2)
     by_instance = {command.subject: command.data for command in first}
-    assert by_instance[v1_id].vim == by_instance[v2_id].vim
-    for instance_id in (v1_id, v2_id):
-        await world.until(
-            lambda i=instance_id: any(c.vnf_instance_id == i and c.state == "COMPLETED" for c in world.changes)
-        )  # type: ignore[misc]
+    one, other = by_instance[v1_id], by_instance[v2_id]
+    assert isinstance(one, CreateResources)
+    assert isinstance(other, CreateResources)
+    assert one.vim == other.vim
+    await world.until(lambda: [c.state for c in world.changes].count("COMPLETED") == 2)
     infos = [(await world.lcm("GET", f"/vnf_instances/{i}")).json for i in (v1_id, v2_id)]
     assert infos[0]["vimConnectionInfo"] == infos[1]["vimConnectionInfo"]
     links = [info["instantiatedVnfInfo"]["extVirtualLinkInfo"] for info in infos]
