@@ -28,9 +28,9 @@ class Settings(ServiceSettings):
     """The token that the services show one another; the same in all of them."""
     keys: SecretStr = SecretStr("")
     """The key ring that secrets are sealed with: base64 keys of 32 bytes, divided by commas; the same everywhere."""
-    health_host: str = "0.0.0.0"
+    health_host: str = "127.0.0.1"
+    """Where ``/health/live`` and ``/health/ready`` are served. Loopback unless told otherwise."""
     health_port: int = 9895
-    """Where ``/health/live`` and ``/health/ready`` are served."""
     log_level: str = "INFO"
     log_form: Literal["json", "console"] = "json"
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-openstack")
