@@ -6,6 +6,7 @@ time works on it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -24,7 +25,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_secrets import KeyRing, Secret, opened
-from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AnyOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
@@ -49,6 +50,9 @@ _NOBODY: Final = "-"
 """Has the turn while a subscription rests."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
 _GIVE_UP_AFTER: Final = timedelta(hours=1)
+_REMEMBERED: Final = timedelta(days=1)
+"""How long a notification is known as delivered: an event that comes once more in this time is not told twice."""
+_FORGET_EVERY_S: Final = 3600.0
 
 
 class CallbackRefused(VnfmError):
@@ -142,7 +146,7 @@ class Subscriptions:
                 news, subscription.body, notification_id=envelope.id, time_stamp=time_stamp, root=self._root
             )
             queued = {
-                "subscriptionId": subscription.id,
+                "pendingFor": subscription.id,
                 "order": f"{time_stamp}/{envelope.time.isoformat()}",
                 "queuedAt": rfc3339(self._clock.now()),
                 "attempts": 0,
@@ -169,7 +173,7 @@ class Subscriptions:
         try:
             while pause_s is None:
                 pending = await self._store.find(
-                    NOTIFICATIONS, Query(by(subscriptionId=subscription.id), sort=Sort("order"), limit=1)
+                    NOTIFICATIONS, Query(by(pendingFor=subscription.id), sort=Sort("order"), limit=1)
                 )
                 if not pending:
                     return Done(NotificationsDelivered(subscription_id=subscription.id))
@@ -200,18 +204,33 @@ class Subscriptions:
             log.warning("notification_dropped", subscription_id=subscription.id, reason=str(refusal))
             trouble = None
         if trouble is None:
-            await self._store.delete(NOTIFICATIONS, entry.id)
+            await self._settle(entry)
             return None
         age = self._clock.now() - datetime.fromisoformat(body["queuedAt"])
         if age > _GIVE_UP_AFTER:
             log.warning(
                 "notification_dropped", subscription_id=subscription.id, reason=trouble, age_s=age.total_seconds()
             )
-            await self._store.delete(NOTIFICATIONS, entry.id)
+            await self._settle(entry)
             return None
         attempts = int(body["attempts"]) + 1
         await self._store.update(NOTIFICATIONS, entry.id, {"attempts": attempts})
         return float(min(_FIRST_PAUSE_S * 2 ** (attempts - 1), _LONGEST_PAUSE_S))
+
+    async def _settle(self, entry: Stored) -> None:
+        """Take a notification off its queue. Its record stays for a while, so that a repeat of the event finds it."""
+        done = {"doneAt": rfc3339(self._clock.now())}
+        await self._store.update(NOTIFICATIONS, entry.id, done, unset=["pendingFor", "body"])
+
+    async def forget_delivered(self) -> None:
+        """Remove, again and again, the records of what was delivered long ago. Runs until cancelled."""
+        while True:
+            before = rfc3339(self._clock.now() - _REMEMBERED)
+            try:
+                await self._store.delete_many(NOTIFICATIONS, Compare("doneAt", Op.LT, [before]))
+            except StoreUnavailable as error:
+                log.warning("delivered_not_forgotten", reason=str(error))
+            await asyncio.sleep(_FORGET_EVERY_S)
 
     def _basic(self, subscription: Stored) -> tuple[str, str] | None:
         authentication = opened(subscription.body.get("authentication"))
@@ -254,4 +273,4 @@ class Subscriptions:
             return  # deleted meanwhile, or the turn ran out
 
     async def _drop_queue(self, subscription_id: str) -> None:
-        await self._store.delete_many(NOTIFICATIONS, by(subscriptionId=subscription_id))
+        await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))

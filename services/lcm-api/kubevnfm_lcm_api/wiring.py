@@ -67,7 +67,7 @@ _INDEXES = {
     ],
     packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"], unique=True)],
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
-    subscriptions.NOTIFICATIONS: [Index(["subscriptionId", "order"])],
+    subscriptions.NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"])],
     progress.COLLECTION: [Index(["operationId"])],
 }
 
@@ -161,10 +161,14 @@ async def lcm_api(
         await bus.consume_events(
             "lcm-api.notifications", ["lcm.operation.changed", "lcm.instance.*"], subscription_service.announce
         )
-        watching = asyncio.create_task(engine.watch_deadlines(every_s=_DEADLINES_EVERY_S), name="deadlines")
+        housekeeping = [
+            asyncio.create_task(engine.watch_deadlines(every_s=_DEADLINES_EVERY_S), name="deadlines"),
+            asyncio.create_task(subscription_service.forget_delivered(), name="delivered"),
+        ]
         try:
             async with serving(make_app(services, ready), host=settings.host, port=settings.port) as port:
                 yield LcmApi(port)
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in housekeeping:
+                task.cancel()
+            await asyncio.gather(*housekeeping, return_exceptions=True)
