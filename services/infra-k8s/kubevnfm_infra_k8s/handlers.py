@@ -97,6 +97,7 @@ class InfraK8sHandlers:
                 deleted = 0
                 for entry in release.entries:
                     await self.shared.release(release.cluster, entry.key, mine)
+                    await self.shared.forget(release.cluster, entry.key)
             if deleted is None:
                 return NotYet(_AGAIN_S)
             count = deleted

@@ -7,19 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubevnfm_infra_k8s.domain.dressing import instance_labels
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
 Make = Callable[..., dict[str, Any]]
 RBAC = "rbac.authorization.k8s.io/v1"
+KEY = ObjectKey(RBAC, "ClusterRole", "", "reader")
 RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
 
 
 async def role(cluster: Cluster) -> Any:
     resource = await cluster.resource(RBAC, "ClusterRole")
     assert resource is not None
-    return await cluster.get(resource, ObjectKey(RBAC, "ClusterRole", "", "reader"))
+    return await cluster.get(resource, KEY)
 
 
 async def test_alike_they_are_shared_and_the_last_holder_deletes_them(site: Any, cluster: Cluster, make: Make) -> None:
@@ -60,3 +62,31 @@ async def test_many_at_once_share_one_object(site: Any, cluster: Cluster, make: 
     assert await role(cluster) is not None
     await site.delete(instance="i5", operation="d-i5")
     assert await role(cluster) is None
+
+
+async def test_a_label_written_late_by_one_who_left_keeps_nobody_from_deleting_or_handing_on(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
+    reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
+    for each in ("i1", "i2", "i3", "i4"):
+        await site.apply({"f.yaml": reader}, instance=each, operation=f"a-{each}")
+    resource = await cluster.resource(RBAC, "ClusterRole")
+    assert resource is not None
+    await site.delete(instance="i1", operation="d1")
+    await site.delete(instance="i2", operation="d2")
+    await cluster.relabel(resource, KEY, instance_labels("i2"))
+    await site.delete(instance="i3", operation="d3")
+    assert (await role(cluster))["metadata"]["labels"]["kubevnfm.io/vnf-instance-id"] == "i4"
+    await cluster.relabel(resource, KEY, instance_labels("i3"))
+    await site.delete(instance="i4", operation="d4")
+    assert await role(cluster) is None
+
+
+async def test_one_that_went_by_itself_is_held_no_more(site: Any, cluster: Cluster, make: Make) -> None:
+    await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=RULES)}, instance="i1")
+    resource = await cluster.resource(RBAC, "ClusterRole")
+    assert resource is not None
+    await cluster.delete(resource, KEY)
+    await site.delete(instance="i1", operation="op3")
+    await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=[])}, instance="i2")
+    assert (await role(cluster))["rules"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -15,6 +16,7 @@ from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.ports import Sharing
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 
 RELEASES: Final = "k8s_releases"
@@ -27,6 +29,8 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
 }
 _TRIES: Final = 50
 """How often a document that others write at the same moment is read and written again."""
+_MOST_FORMER: Final = 50
+"""Of former holders; only those that leave at the same moment matter, for each leaves the label to one who stays."""
 
 
 class StoredReleases:
@@ -119,11 +123,16 @@ class StoredSharedObjects:
         for _ in range(_TRIES):
             stored = await self._store.get(SHARED, document_id)
             holders = [] if stored is None else list(stored.body["holders"])
-            others = [each for each in holders if each != vnf_instance_id]
+            others = _without(vnf_instance_id, holders)
             if stored is not None and others and stored.body["digest"] != digest:
                 raise SharedObjectDiffers(key, others)
-            known = holders if vnf_instance_id in holders else [*holders, vnf_instance_id]
-            body = {"cluster": cluster, "object": str(key), "digest": digest, "holders": known}
+            body = {
+                "cluster": cluster,
+                "object": str(key),
+                "digest": digest,
+                "holders": holders if vnf_instance_id in holders else [*holders, vnf_instance_id],
+                "former": [] if stored is None else _without(vnf_instance_id, stored.body["former"]),
+            }
             try:
                 if stored is None:
                     await self._store.insert(SHARED, document_id, body)
@@ -134,24 +143,37 @@ class StoredSharedObjects:
             return others
         raise RevisionConflict(f"{key}: too many VNF instances hold it at once")
 
-    async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sequence[str]:
-        """See the port."""
+    async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:
+        """See the port. The document outlives its last holder, who may have to ask again: `forget` ends it."""
         document_id = _shared_id(cluster, key)
         for _ in range(_TRIES):
             stored = await self._store.get(SHARED, document_id)
             if stored is None:
-                return []
-            others = [each for each in stored.body["holders"] if each != vnf_instance_id]
+                return Sharing([], [vnf_instance_id])
+            others = _without(vnf_instance_id, stored.body["holders"])
+            former = [*_without(vnf_instance_id, stored.body["former"]), vnf_instance_id][-_MOST_FORMER:]
+            if len(others) == len(stored.body["holders"]):
+                return Sharing(others, former)
+            body = {**stored.body, "holders": others, "former": former}
             try:
-                if not others:
-                    await self._store.delete(SHARED, document_id, if_revision=stored.revision)
-                elif len(others) < len(stored.body["holders"]):
-                    body = {**stored.body, "holders": others}
-                    await self._store.replace(SHARED, document_id, body, if_revision=stored.revision)
+                await self._store.replace(SHARED, document_id, body, if_revision=stored.revision)
             except RevisionConflict:
                 continue
-            return others
+            return Sharing(others, former)
         raise RevisionConflict(f"{key}: too many VNF instances let go of it at once")
+
+    async def forget(self, cluster: str, key: ObjectKey) -> None:
+        """See the port."""
+        document_id = _shared_id(cluster, key)
+        stored = await self._store.get(SHARED, document_id)
+        if stored is None or stored.body["holders"]:
+            return
+        with suppress(RevisionConflict):  # somebody takes part in it again
+            await self._store.delete(SHARED, document_id, if_revision=stored.revision)
+
+
+def _without(vnf_instance_id: str, ids: Sequence[str]) -> list[str]:
+    return [each for each in ids if each != vnf_instance_id]
 
 
 def _shared_id(cluster: str, key: ObjectKey) -> str:

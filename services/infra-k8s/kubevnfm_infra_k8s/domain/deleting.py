@@ -27,7 +27,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.order import deletion_stages
-from kubevnfm_infra_k8s.domain.ports import Cluster, Releases, SharedObjects
+from kubevnfm_infra_k8s.domain.ports import Cluster, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readiness import last_condition
 from kubevnfm_infra_k8s.domain.release import Entry, Release
@@ -80,6 +80,10 @@ class Deleting:
                 await each_of(targets, self._begin)
                 if targets and not await self._until_gone(release, targets, look_until):
                     return None
+                await each_of(
+                    [each.key for each in targets if _is_cluster_scoped(each.key)],
+                    lambda key: self.shared.forget(release.cluster, key),
+                )
         log.info("objects_deleted", objects=len(release.entries))
         return len(release.entries)
 
@@ -89,9 +93,13 @@ class Deleting:
         async def look(entry: Entry) -> Target | None:
             resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
             body = await self.cluster.get(resource, entry.key) if resource is not None else None
-            if resource is None or body is None or not await self._is_to_go(release, entry, resource, body):
-                return None
-            return Target(entry, resource, body)
+            if resource is not None and body is not None and await self._is_to_go(release, entry, resource, body):
+                return Target(entry, resource, body)
+            if _is_cluster_scoped(entry.key):
+                if body is None:  # it went without us; who declares it anew must not be told that we hold it
+                    await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
+                await self.shared.forget(release.cluster, entry.key)
+            return None
 
         return [target for target in await each_of(entries, look) if target is not None]
 
@@ -99,12 +107,13 @@ class Deleting:
         if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":
             return False
         mine = release.vnf_instance_id
-        if not resource.namespaced:
-            others = await self.shared.release(release.cluster, entry.key, mine)
-            if others:  # they go on without us: the object must not be found as ours any more
-                if labels_of(body).get(INSTANCE_LABEL) == mine:
-                    await self.cluster.relabel(resource, entry.key, instance_labels(others[0]))
+        owners: Sequence[str] = [mine]
+        if _is_cluster_scoped(entry.key):
+            sharing = await self._let_go(release, entry.key, resource)
+            if sharing.holders:
                 return False
+            # Several that left at once may have written their labels in another order than they left.
+            owners = sharing.former
             if entry.key.kind == "Namespace" and await self.releases.others_in(
                 release.cluster, entry.key.name, than=mine
             ):
@@ -117,7 +126,20 @@ class Deleting:
                 log.warning("volume_kept", name=entry.key.name, reason="its claim is kept, or another's")
                 return False
         is_same = not entry.uid or entry.uid == uid_of(body)
-        return is_same and labels_of(body).get(INSTANCE_LABEL) == mine
+        return is_same and labels_of(body).get(INSTANCE_LABEL) in owners
+
+    async def _let_go(self, release: Release, key: ObjectKey, resource: Resource) -> Sharing:
+        """Hold a cluster-scoped object no more; while others do, leave it with the label of one of them.
+
+        The label is looked at after we left, and again after it is written: whoever it names leaves after that, so
+        that he finds it and hands it on, or has left before, which we see here.
+        """
+        while True:
+            sharing = await self.shared.release(release.cluster, key, release.vnf_instance_id)
+            body = await self.cluster.get(resource, key) if sharing.holders else None
+            if body is None or labels_of(body).get(INSTANCE_LABEL) not in sharing.former:
+                return sharing
+            await self.cluster.relabel(resource, key, instance_labels(sharing.holders[0]))
 
     async def _has_resources(self, definition: Body) -> bool:
         group, kind = at(definition, "spec", "group"), at(definition, "spec", "names", "kind")
@@ -214,6 +236,10 @@ class Deleting:
                         await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
         except VnfmError as error:  # the wait itself goes on, and tells if the cluster is away
             log.warning("pods_not_hurried", namespace=namespace, reason=str(error))
+
+
+def _is_cluster_scoped(key: ObjectKey) -> bool:
+    return not key.namespace
 
 
 def _has_label(target: Target, release: Release) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -106,6 +107,15 @@ class Releases(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """Who takes part in a cluster-scoped object; ids of VNF instances, in the order they came or left."""
+
+    holders: Sequence[str]
+    former: Sequence[str]
+    """Who left it lately: the object may still carry the label of one of them."""
+
+
 class SharedObjects(Protocol):
     """Who holds which cluster-scoped object of which cluster (capi.md CR-021)."""
 
@@ -113,8 +123,12 @@ class SharedObjects(Protocol):
         """Take part in the object; return the other holders. Raises SharedObjectDiffers, taking part in nothing."""
         ...
 
-    async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sequence[str]:
-        """Take no part any more; return who still does."""
+    async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:
+        """Take no part any more; return who still does, as of now: safe to be asked again."""
+        ...
+
+    async def forget(self, cluster: str, key: ObjectKey) -> None:
+        """Keep no record of an object that is gone, unless somebody takes part in it by now."""
         ...
 
 
