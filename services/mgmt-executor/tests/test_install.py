@@ -209,6 +209,18 @@ async def test_a_failing_kubeadm_names_node_task_command_exit_code_and_last_line
     assert "exit code 3" in record["error"]
 
 
+async def test_a_reason_that_the_script_gives_is_told_once(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    lab.faults.add(part="program", verb="kubeadm init", status=1, message="stop here")
+    with pytest.raises(CommandUnsuccessful):
+        await lab.run(lab.command(nodes))
+    (lab.machine(nodes[0]).root / "etc/os-release").write_text('ID=debian\nVERSION_ID="12"\n')
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(lab.command(nodes), operation="op-2", message="m-2")
+    told = "node master10: task prepare: operating system debian 12: Ubuntu 22.04 or 24.04 expected"
+    assert str(caught.value) == told
+
+
 async def test_a_wrong_password_ends_the_phase_at_once_and_names_the_node(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     changes = {"worker_node": {"username": "ubuntu", "password": "wrong-password"}, "x_timeouts": {"ssh_ready": 600}}

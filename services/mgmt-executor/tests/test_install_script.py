@@ -14,8 +14,8 @@ from mgmt_lab import SAMPLE
 SCRIPT = SAMPLE / "Scripts/install_k8s_cluster.sh"
 
 
-def run(*arguments: str, sysroot: Path) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "KUBEVNFM_SYSROOT": str(sysroot)}
+def run(*arguments: str, sysroot: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": path or os.environ["PATH"], "KUBEVNFM_SYSROOT": str(sysroot)}
     return subprocess.run(
         ["bash", str(SCRIPT), *arguments],
         env=environment, capture_output=True, text=True, check=False, timeout=20,
@@ -58,6 +58,38 @@ def test_another_operating_system_is_refused(tmp_path: Path) -> None:
     ran = run("prepare", "--params", str(tmp_path / "p.env"), sysroot=tmp_path)
     assert ran.returncode == 1
     assert "operating system debian 12: Ubuntu 22.04 or 24.04 expected" in ran.stderr
+
+
+def test_a_kernel_with_all_built_in_is_taken_as_it_is(tmp_path: Path) -> None:
+    """No /proc/modules there, and br_netfilter shows by its settings only; it goes on until it wants curl's key."""
+    for file, text in {
+        "etc/os-release": 'ID=ubuntu\nVERSION_ID="22.04"\n',
+        "etc/hostname": "a\n",
+        "etc/hosts": "127.0.0.1 localhost\n",
+        "etc/fstab": "",
+        "proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n",
+        "proc/sys/net/ipv4/ip_forward": "1\n",
+        "proc/sys/net/bridge/bridge-nf-call-iptables": "1\n",
+        "proc/sys/net/bridge/bridge-nf-call-ip6tables": "1\n",
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+    (tmp_path / "sys/module/overlay").mkdir(parents=True)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, code in {
+        "modprobe": 97,
+        "sysctl": 98,
+        "dpkg-query": 1,
+        "cloud-init": 0,
+        "curl": 22,
+        "apt-get": 96,
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "p.env").write_text("NODE_NAME=a\nOWNER=me\nHOSTS_ENTRIES='192.0.2.1 a'\n")
+    ran = run("prepare", "--params", str(tmp_path / "p.env"), sysroot=tmp_path, path=f"{programs}:{os.environ['PATH']}")
+    assert "exit code 22: curl" in ran.stderr
 
 
 def test_an_unknown_task_shows_the_usage(tmp_path: Path) -> None:

@@ -199,8 +199,11 @@ no_swap() {
 kernel() {
   local module key loaded
   put "$root/etc/modules-load.d/kubevnfm.conf" 644 $'overlay\nbr_netfilter'
-  loaded=$'\n'$(<"$root/proc/modules")
+  loaded=$'\n'
+  if [[ -f $root/proc/modules ]]; then loaded+=$(<"$root/proc/modules"); fi # not on a kernel with all built in
   for module in overlay br_netfilter; do
+    # br_netfilter built in has no folder of its own, but its settings
+    if [[ $module == br_netfilter && -d $root/proc/sys/net/bridge ]]; then continue; fi
     if [[ $loaded != *$'\n'"$module "* && ! -d $root/sys/module/$module ]]; then
       modprobe -a overlay br_netfilter
       changed=true

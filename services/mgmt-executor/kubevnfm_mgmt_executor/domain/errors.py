@@ -48,10 +48,22 @@ class NodeFailure(VnfmError):
 class CommandUnsuccessful(NodeFailure):
     """A command on a machine ended with a status other than 0."""
 
-    def __init__(self, *, node: str, task: str, command: str, exit_code: int | None, last_lines: str) -> None:
+    def __init__(
+        self,
+        *,
+        node: str,
+        task: str,
+        command: str,
+        exit_code: int | None,
+        last_lines: str,
+        reason: str = "",
+    ) -> None:
+        """``reason``: what the script says itself; then the command and its exit code would add nothing."""
         how = "was ended by a signal" if exit_code is None else f"ended with exit code {exit_code}"
+        echoed = {reason, f"{task}: {reason}"}  # the script prints its reason, too
+        last_lines = "\n".join(line for line in last_lines.splitlines() if line not in echoed)
         said = f"; its last output: {last_lines}" if last_lines else ""
-        super().__init__(f"task {task}: {command} {how}{said}", node=node, task=task)
+        super().__init__(f"task {task}: {reason or f'{command} {how}'}{said}", node=node, task=task)
         self.command, self.exit_code = command, exit_code
 
 

@@ -113,9 +113,10 @@ class NodeSession:
             raise CommandUnsuccessful(
                 node=self.address.node,
                 task=task,
-                command=self._mask(str(answer.get("command") or answer.get("error") or f"{self._files.script} {task}")),
+                command=self._mask(str(answer.get("command") or f"{self._files.script} {task}")),
                 exit_code=answer.get("exit_code", exit_code),
                 last_lines=said,
+                reason=self._mask(str(answer.get("error") or "")),
             )
         return answer
 
