@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import aiohttp
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.run import run_until_signal
-from pydantic import ValidationError
 
 from kubevnfm import demo
 from kubevnfm.client import GatewayClient, Refused
@@ -52,7 +52,7 @@ def main() -> None:
     arguments = _parser().parse_args()
     try:
         if arguments.command == "run":
-            settings = Settings()
+            settings = Settings.read_or_exit()
             configure_logging("kubevnfm", level=settings.log_level, form="console")
             run_until_signal(single_node(settings))
             code = 0
@@ -62,7 +62,7 @@ def main() -> None:
             code = 0
         else:
             code = asyncio.run(_watch(arguments.url, arguments.instance, arguments.operation))
-    except (demo.DemoFailed, Refused, ValidationError, OSError, TimeoutError, aiohttp.ClientError) as error:
+    except (demo.DemoFailed, Refused, VnfmError, OSError, TimeoutError, aiohttp.ClientError) as error:
         sys.stderr.write(f"kubevnfm: {str(error) or type(error).__name__}\n")
         code = 1
     sys.exit(code)

@@ -7,12 +7,24 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_secrets import KeyRing
 
 
+class KeysDamaged(VnfmError):
+    """The file of the key ring holds something else: nothing sealed can be read without its keys."""
+
+    code = "keys-damaged"
+    title = "Keys damaged"
+
+
 def key_ring(data_dir: Path) -> KeyRing:
-    """Return the ring of ``<data dir>/keys``; made at the first call. Raises ValueError for a damaged file."""
-    return KeyRing.from_text(_kept(data_dir / "keys", KeyRing.new_key))
+    """Return the ring of ``<data dir>/keys``; made at the first call. Raises KeysDamaged."""
+    path = data_dir / "keys"
+    try:
+        return KeyRing.from_text(_kept(path, KeyRing.new_key))
+    except ValueError as error:
+        raise KeysDamaged(f"{path}: {error}") from error
 
 
 def internal_token(data_dir: Path) -> str:

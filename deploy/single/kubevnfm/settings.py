@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from kubevnfm_kit.settings import ServiceSettings
+from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 
 class Settings(ServiceSettings):
-    """The environment goes before the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``)."""
+    """The environment goes before the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``), which may hold these names only."""
 
-    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_")
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")
 
     host: str = "127.0.0.1"
     """Where the gateway listens; loopback, as there is no authentication yet."""
-    port: int = 9890
+    port: int = Field(default=9890, ge=0, le=65_535)
     """The gateway's port; 0: a free one."""
     public_url: str | None = None
     """What links begin with; None: as each caller reached us."""
     data_dir: Path = Path(".run/kubevnfm")
     """The database, the packages, and (made at the first start, mode 0600) the keys."""
-    ssh_port: int = 22
+    ssh_port: int = Field(default=22, ge=1, le=65_535)
     """Where the VNFs' machines take SSH."""
-    page_size: int = 100
+    page_size: int = Field(default=100, ge=1)
+    """Entries that a list answers at once (SOL013 5.4)."""
     test_callbacks: bool = True
-    lease_s: float = 15.0
+    """Whether a subscription's callback URI must answer its test."""
+    lease_s: float = Field(default=15.0, gt=0)
+    """How long a command stays a dead process's before it is taken up again."""
     log_level: str = "INFO"
 
     @classmethod
@@ -38,6 +43,12 @@ class Settings(ServiceSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then environment, then the file."""
-        file = TomlConfigSettingsSource(settings_cls, Path(os.environ.get("KUBEVNFM_CONFIG", "kubevnfm.toml")))
-        return init_settings, env_settings, file
+        """Arguments, then environment, then the file. Ends the process when the file cannot be read."""
+        named = os.environ.get("KUBEVNFM_CONFIG")
+        path = Path(named or "kubevnfm.toml")
+        if named and not path.exists():
+            sys.exit(f"KUBEVNFM_CONFIG: there is no file {path}")
+        try:
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+        except ValueError as error:  # no TOML, or no UTF-8
+            sys.exit(f"{path}: {error}")

@@ -28,6 +28,6 @@ async def standalone(settings: Settings) -> AsyncIterator[CredentialsReceiver]:
 
 
 if __name__ == "__main__":
-    configured = Settings()
+    configured = Settings.read_or_exit()
     configure_logging(SERVICE, level=configured.log_level, form=configured.log_form)
     run_until_signal(standalone(configured))

@@ -48,6 +48,6 @@ async def service(settings: Settings) -> AsyncIterator[int]:
 
 
 if __name__ == "__main__":
-    configured = Settings()
+    configured = Settings.read_or_exit()
     configure_logging(SERVICE, level=configured.log_level, form=configured.log_form)
     run_until_signal(service(configured))

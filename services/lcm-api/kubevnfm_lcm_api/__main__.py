@@ -39,6 +39,6 @@ async def service(settings: Settings) -> AsyncIterator[LcmApi]:
 
 
 if __name__ == "__main__":
-    configured = Settings()
+    configured = Settings.read_or_exit()
     configure_logging(SERVICE, level=configured.log_level)
     run_until_signal(service(configured))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubevnfm_kit.settings import ServiceSettings
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
@@ -16,7 +16,7 @@ class Settings(ServiceSettings):
 
     host: str = "127.0.0.1"
     """Where the gateway listens. Loopback unless told otherwise: there is no authentication yet."""
-    port: int = 9890
+    port: int = Field(default=9890, ge=0, le=65_535)
     """As Tacker's API, which existing clients and scripts point at."""
     public_url: str | None = None
     """What links begin with; None: as each caller reached us (notifications then use host and port)."""
@@ -31,12 +31,12 @@ class Settings(ServiceSettings):
     """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts."""
     data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")
     """Where uploaded packages lie."""
-    package_limit_gib: float = 16.0
+    package_limit_gib: float = Field(default=16.0, gt=0)
     """The largest package that is taken: VM images are of some GiB."""
-    page_size: int = 100
+    page_size: int = Field(default=100, ge=1)
     """Documents a list answers at once (SOL013 5.4)."""
     test_callbacks: bool = True
     """Whether a subscription's callback URI must answer its test."""
-    lease_s: float = 15.0
+    lease_s: float = Field(default=15.0, gt=0)
     """How long a command is another worker's after that died; short for tests, long for slow databases."""
     log_level: str = "INFO"

@@ -39,6 +39,6 @@ async def standalone(settings: Settings) -> AsyncIterator[RunningVimRegistry]:
 
 
 if __name__ == "__main__":
-    configured = Settings()
+    configured = Settings.read_or_exit()
     configure_logging(SERVICE, level=configured.log_level)
     run_until_signal(standalone(configured))

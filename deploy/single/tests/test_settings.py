@@ -1,0 +1,57 @@
+"""One process's settings: environment before file, and one line for a file that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kubevnfm.keys import KeysDamaged, key_ring
+from kubevnfm.settings import Settings
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that is read; it does not exist yet."""
+    path = tmp_path / "kubevnfm.toml"
+    monkeypatch.setenv("KUBEVNFM_CONFIG", str(path))
+    return path
+
+
+def _line() -> str:
+    with pytest.raises(SystemExit) as ended:
+        Settings.read_or_exit()
+    line = str(ended.value.code)
+    assert "\n" not in line
+    return line
+
+
+def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text('port = 1234\ndata_dir = "/somewhere"\n')
+    monkeypatch.setenv("KUBEVNFM_PORT", "4321")
+    settings = Settings.read_or_exit()
+    assert (settings.port, settings.data_dir) == (4321, Path("/somewhere"))
+
+
+def test_a_name_that_nobody_knows_is_refused(file: Path) -> None:
+    file.write_text("prt = 1234\n")
+    assert "KUBEVNFM_PRT" in _line()
+
+
+def test_a_file_that_is_named_has_to_be_there(file: Path) -> None:
+    assert str(file) in _line()
+
+
+@pytest.mark.parametrize("content", [b"port = = 1\n", b"port = \xff\n"])
+def test_a_file_that_is_no_toml_is_named(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    assert str(file) in _line()
+
+
+def test_keys_are_made_once_and_damaged_ones_are_not_overwritten(tmp_path: Path) -> None:
+    sealed = key_ring(tmp_path).seal("word")
+    assert key_ring(tmp_path).open(sealed) == "word"
+    assert (tmp_path / "keys").stat().st_mode & 0o077 == 0
+    (tmp_path / "keys").write_text("rubbish")
+    with pytest.raises(KeysDamaged, match=str(tmp_path / "keys")):
+        key_ring(tmp_path)
+    assert (tmp_path / "keys").read_text() == "rubbish"

@@ -1,0 +1,37 @@
+"""Settings that cannot be used end the process with one line, which tells no value."""
+
+from __future__ import annotations
+
+import pytest
+from kubevnfm_kit.settings import ServiceSettings
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+
+class _Settings(ServiceSettings):
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_SAMPLE_")
+
+    port: int = Field(default=1, ge=0)
+    token: SecretStr
+    log_level: str = "INFO"
+
+
+def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_PORT", "7")
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_TOKEN", "word")
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_LOG_LEVEL", "debug")
+    settings = _Settings.read_or_exit()
+    assert (settings.port, settings.token.get_secret_value(), settings.log_level) == (7, "word", "debug")
+
+
+def test_one_line_names_each_variable_that_is_wrong_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_PORT", "seven")
+    monkeypatch.setenv("KUBEVNFM_SAMPLE_LOG_LEVEL", "loud")
+    with pytest.raises(SystemExit) as ended:
+        _Settings.read_or_exit()
+    line = str(ended.value.code)
+    assert "\n" not in line
+    for name in ("KUBEVNFM_SAMPLE_PORT", "KUBEVNFM_SAMPLE_TOKEN", "KUBEVNFM_SAMPLE_LOG_LEVEL"):
+        assert name in line
+    for value in ("seven", "loud"):
+        assert value not in line
