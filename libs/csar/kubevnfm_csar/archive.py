@@ -192,4 +192,12 @@ def _copy(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object])
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, hex."""
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return digest_of(stream)
+
+
+def digest_of(stream: BinaryIO) -> str:
+    """Return the SHA-256 of what is left of a stream, hex."""
+    digest = hashlib.sha256()
+    while chunk := stream.read(CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()

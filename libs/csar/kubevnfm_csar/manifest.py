@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubevnfm_csar.errors import PackageRefused
@@ -18,6 +18,8 @@ META: Final = "TOSCA-Metadata/TOSCA.meta"
 HASH_NAMES: Final = {"SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
 """hashlib's name by the manifest's (SOL004, IANA's registry of hash names)."""
 _LINE: Final = re.compile(r"^\s*([A-Za-z0-9_.-]+)\s*:\s*(.*?)\s*$")
+_CMS_BEGIN: Final = b"-----BEGIN "
+_SETS: Final = "non_mano_artifact_sets:"
 _URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -31,6 +33,10 @@ class Listed:
     """``SHA-256`` ...; empty when the file is listed without a digest."""
     hash: str = ""
     """Hex, lower case."""
+    signature: str = ""
+    """The file that holds this file's own signature."""
+    certificate: str = ""
+    """The file with the certificate of whoever signed this file."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,12 @@ class Index:
     listed: dict[str, Listed] = field(default_factory=dict)
     external: tuple[str, ...] = ()
     """URLs of artifacts outside the package."""
+    certificate: str | None = None
+    """The file with the certificate of whoever signed the manifest, where it is not within the signature."""
+    in_manifest: frozenset[str] = frozenset()
+    """The files whose digests the manifest gives: a signature of the manifest covers them."""
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Files of the sets of non-MANO artifacts (SOL004 4.3.7), by the set's name."""
 
 
 def read_index(files: PackageFiles) -> Index:
@@ -56,7 +68,36 @@ def read_index(files: PackageFiles) -> Index:
         return _from_meta(files)
     entry, manifest = _root_files(files)
     listed, external = _from_manifest(files, manifest)
-    return Index(path=manifest, entry=entry, manifest=manifest, listed=listed, external=external)
+    return Index(
+        path=manifest,
+        entry=entry,
+        manifest=manifest,
+        listed=listed,
+        external=external,
+        certificate=_certificate(files, manifest, ""),
+        in_manifest=_with_digest(listed),
+        sets=_sets(files, manifest),
+    )
+
+
+def split_signature(raw: bytes) -> tuple[bytes, bytes]:
+    """Return a manifest's text, which is what was signed, and its signature (CMS in PEM form), empty where it has none."""
+    text, begin, signature = raw.partition(_CMS_BEGIN)
+    return text, begin + signature
+
+
+def _with_digest(listed: dict[str, Listed]) -> frozenset[str]:
+    return frozenset(name for name, one in listed.items() if one.hash)
+
+
+def _certificate(files: PackageFiles, manifest: str, named: str) -> str | None:
+    """Return the certificate file that TOSCA.meta names, else the one beside the manifest, of its name (SOL004 5.3)."""
+    if named:
+        if named not in files.names():
+            raise PackageRefused(f"ETSI-Entry-Certificate names {named}, which the package does not hold", file=META)
+        return named
+    beside = f"{posixpath.splitext(manifest)[0]}.cert"
+    return beside if beside in files.names() else None
 
 
 def _root_files(files: PackageFiles) -> tuple[str, str]:
@@ -77,11 +118,11 @@ def read_entry(files: PackageFiles) -> str:
 
     Raises: PackageRefused as ``read_index``.
     """
-    return _head(files)[0] if META in files.names() else _root_files(files)[0]
+    return _head(files)[0]["entry-definitions"] if META in files.names() else _root_files(files)[0]
 
 
-def _head(files: PackageFiles) -> tuple[str, str | None, list[dict[str, str]]]:
-    """Return TOSCA.meta's entry file, manifest and further blocks."""
+def _head(files: PackageFiles) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Return TOSCA.meta's first block, its entry file checked, and the further ones."""
     blocks = list(_blocks(read_text(files, META), first_keys={"name"}))
     head = blocks[0] if blocks and "name" not in blocks[0] else {}
     entry = head.get("entry-definitions", "")
@@ -89,26 +130,35 @@ def _head(files: PackageFiles) -> tuple[str, str | None, list[dict[str, str]]]:
         raise PackageRefused("Entry-Definitions is missing from the first block", file=META)
     if entry not in files.names():
         raise PackageRefused(f"Entry-Definitions names {entry}, which the package does not hold", file=META)
-    return entry, head.get("etsi-entry-manifest") or head.get("entry-manifest"), blocks[1:]
+    return head, blocks[1:]
 
 
 def _from_meta(files: PackageFiles) -> Index:
-    entry, manifest, blocks = _head(files)
+    head, blocks = _head(files)
+    manifest = head.get("etsi-entry-manifest") or head.get("entry-manifest")
     listed: dict[str, Listed] = {}
     external: list[str] = []
+    index = Index(path=META, entry=head["entry-definitions"], listed=listed)
     for block in blocks:
         _take(block, key="name", files=files, where=META, listed=listed, external=external)
     if manifest:
         if manifest not in files.names():
             raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not hold", file=META)
         more, outside = _from_manifest(files, manifest)
-        listed, external = {**listed, **more}, [*external, *outside]
-    return Index(path=META, entry=entry, manifest=manifest, listed=listed, external=tuple(external))
+        external.extend(outside)
+        index = replace(
+            index,
+            manifest=manifest,
+            listed={**listed, **more},
+            certificate=_certificate(files, manifest, head.get("etsi-entry-certificate", "")),
+            in_manifest=_with_digest(more),
+            sets=_sets(files, manifest),
+        )
+    return replace(index, external=tuple(external))
 
 
 def _from_manifest(files: PackageFiles, path: str) -> tuple[dict[str, Listed], tuple[str, ...]]:
-    # what follows the manifest is its signature (CMS); the certificate chain is the operator's business, not ours
-    text = read_text(files, path).split("-----BEGIN", 1)[0]
+    text = read_text(files, path).split("-----BEGIN", 1)[0]  # what follows is the signature
     listed: dict[str, Listed] = {}
     external: list[str] = []
     for block in _blocks(text, first_keys={"source"}):
@@ -143,12 +193,50 @@ def _take(
         raise PackageRefused(f"{where} gives only one of Algorithm and Hash", file=name)
     if algorithm and algorithm not in HASH_NAMES:
         raise PackageRefused(f"{where} asks for {algorithm}; known are {', '.join(HASH_NAMES)}", file=name)
-    new = Listed(name=place, content_type=block.get("content-type", ""), algorithm=algorithm, hash=digest)
+    new = Listed(
+        name=place,
+        content_type=block.get("content-type", ""),
+        algorithm=algorithm,
+        hash=digest,
+        signature=_beside(block, "signature", files, where),
+        certificate=_beside(block, "certificate", files, where),
+    )
     old = listed.get(place)
     if old is not None and old.hash and new.hash and (old.algorithm, old.hash) != (new.algorithm, new.hash):
         raise PackageRefused(f"{where} lists it twice, with different digests", file=name)
     if old is None or new.hash:
         listed[place] = new
+
+
+def _beside(block: dict[str, str], key: str, files: PackageFiles, where: str) -> str:
+    """Return the signature's or certificate's file that a block names, empty where it names none."""
+    name = block.get(key, "")
+    if name and name not in files.names():
+        raise PackageRefused(f"{where} names it as a {key}, but the package does not hold it", file=name)
+    return name
+
+
+def _sets(files: PackageFiles, path: str) -> dict[str, tuple[str, ...]]:
+    """Return the manifest's sets of non-MANO artifacts: a name without a value, and ``Source`` lines below it."""
+    lines = read_text(files, path).split("-----BEGIN", 1)[0].splitlines()
+    start = next((at for at, line in enumerate(lines) if line.strip().lower() == _SETS), None)
+    if start is None:
+        return {}
+    sets: dict[str, list[str]] = {}
+    name = ""
+    for line in lines[start + 1 :]:
+        found = _LINE.match(line)
+        if not found:
+            continue
+        key, value = found[1], found[2].strip("\"'")
+        if not value:
+            name = key
+            sets[name] = []
+        elif key.lower() == "source" and name:
+            sets[name].append(value)
+        elif not line[:1].isspace():
+            break  # another section begins
+    return {name: tuple(each for each in sources if each in files.names()) for name, sources in sets.items()}
 
 
 def _blocks(text: str, *, first_keys: set[str]) -> Iterator[dict[str, str]]:

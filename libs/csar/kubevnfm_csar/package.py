@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubevnfm_csar.archive import Csar, file_digest, open_csar
+from kubevnfm_csar.archive import Csar, digest_of, file_digest, open_csar
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
@@ -22,6 +22,7 @@ _TYPES: Final = {
     ".crt": "application/x-x509-ca-cert", ".pem": "application/x-pem-file", ".tgz": "application/gzip",
     ".gz": "application/gzip", ".zip": "application/zip", ".tar": "application/x-tar",
 }  # fmt: skip
+_SIGNATURES: Final = (".sig.cms", ".cms", ".sig")
 
 
 class Artifact(BaseModel):
@@ -32,8 +33,10 @@ class Artifact(BaseModel):
     path: str
     size_bytes: int
     content_type: str
-    checksum: Checksum | None = None
-    """As the package lists it, and as it was found to be; None for a file that it does not list."""
+    checksum: Checksum
+    """As the package lists it, and as it was found to be; of a file that it does not list: SHA-256."""
+    non_mano_set: str = ""
+    """The set of non-MANO artifacts (SOL004 4.3.7) that it belongs to."""
 
 
 class Package(BaseModel):
@@ -54,6 +57,12 @@ class Package(BaseModel):
     artifacts: tuple[Artifact, ...] = ()
     external_artifacts: tuple[str, ...] = ()
     """URLs."""
+    image_checksums: dict[str, Checksum] = Field(default_factory=dict)
+    """SHA-256 of the images in the package whose checksum the VNFD does not give, by path."""
+    security: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Signature and certificate files by the file that they are of."""
+    certificate: str | None = None
+    """The file with the certificate of whoever signed the manifest."""
     base_hot_flavours: tuple[str, ...] = ()
     """The flavours that have Heat templates."""
     manifests: tuple[str, ...] = Field(default=())
@@ -92,8 +101,13 @@ def describe(csar: Csar) -> Package:
     hots = [flavour_id for flavour_id in vnfd.flavours if read_base_hot(csar, flavour_id) is not None]
     _check_strays(csar, vnfd)
     images = {image.path for image in vnfd.software_images if image.path is not None}
-    apart = {*vnfd.files, *images, META, csar.index.path, csar.index.manifest}
-    artifacts = tuple(_artifact(csar, name) for name in sorted(csar.names()) if name not in apart)
+    security = _security(csar)
+    keys = {file for files in security.values() for file in files}
+    apart = {*vnfd.files, *images, META, csar.index.path, csar.index.manifest, *keys}
+    set_by_name = {name: set_name for set_name, names in csar.index.sets.items() for name in names}
+    artifacts = tuple(
+        _artifact(csar, name, set_by_name.get(name, "")) for name in sorted(csar.names()) if name not in apart
+    )
     return Package(
         checksum=Checksum(algorithm="SHA-256", hash=file_digest(csar.path)),
         size_bytes=csar.path.stat().st_size,
@@ -104,6 +118,13 @@ def describe(csar: Csar) -> Package:
         files=tuple(sorted(csar.names())),
         artifacts=artifacts,
         external_artifacts=csar.index.external,
+        image_checksums={
+            image.path: _checksum(csar, image.path)
+            for image in vnfd.software_images
+            if image.path in csar.names() and image.checksum is None
+        },
+        security=security,
+        certificate=csar.index.certificate,
         base_hot_flavours=tuple(hots),
         manifests=tuple(
             one.path for one in artifacts if one.path.startswith("Files/") and one.path.endswith((".yaml", ".yml"))
@@ -120,12 +141,38 @@ def _check_strays(files: PackageFiles, vnfd: Vnfd) -> None:
             raise PackageRefused(f"no flavour {folder}: the VNFD has {known}", file=f"BaseHOT/{folder}/")
 
 
-def _artifact(csar: Csar, name: str) -> Artifact:
+def _security(csar: Csar) -> dict[str, tuple[str, ...]]:
+    """Return signatures and certificates by the file that they are of: as listed, else by their names."""
+    found: dict[str, tuple[str, ...]] = {}
+    names = csar.names()
+    if csar.index.manifest is not None and csar.index.certificate is not None:
+        found[csar.index.manifest] = (csar.index.certificate,)
+    for name in sorted(names):
+        listed = csar.index.listed.get(name)
+        given = (listed.signature, listed.certificate) if listed is not None else ("", "")
+        signature = given[0] or next((f"{name}{end}" for end in _SIGNATURES if f"{name}{end}" in names), "")
+        if signature:
+            certificate = given[1] or (f"{name}.cert" if f"{name}.cert" in names else "")
+            found[name] = (signature, certificate) if certificate else (signature,)
+    return found
+
+
+def _artifact(csar: Csar, name: str, non_mano_set: str) -> Artifact:
     listed = csar.index.listed.get(name)
     content_type = listed.content_type if listed is not None else ""
     return Artifact(
         path=name,
         size_bytes=csar.size(name),
         content_type=content_type or content_type_of(name),
-        checksum=Checksum(algorithm=listed.algorithm, hash=listed.hash) if listed is not None and listed.hash else None,
+        checksum=_checksum(csar, name),
+        non_mano_set=non_mano_set,
     )
+
+
+def _checksum(csar: Csar, name: str) -> Checksum:
+    """Return the digest that the package lists, which was compared with the file; the file's own where there is none."""
+    listed = csar.index.listed.get(name)
+    if listed is not None and listed.hash:
+        return Checksum(algorithm=listed.algorithm, hash=listed.hash)
+    with csar.open(name) as stream:
+        return Checksum(algorithm="SHA-256", hash=digest_of(stream))

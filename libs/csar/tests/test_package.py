@@ -25,11 +25,15 @@ def test_the_listing_parts_descriptor_images_and_artifacts(tmp_path: Path) -> No
     assert "Files/images/ubuntu.img" not in {one.path for one in found.artifacts}
     script = found.artifact("Scripts/install_k8s_cluster.sh")
     assert script is not None
-    assert script.checksum is not None
     assert (script.content_type, script.checksum.algorithm) == ("text/plain", "SHA-256")
     unlisted = found.artifact("UserData/k8s_cluster_user_data.py")
     assert unlisted is not None
-    assert (unlisted.content_type, unlisted.checksum) == ("text/x-python", None)
+    driver = hashlib.sha256(b"class KubernetesClusterUserData: ...\n").hexdigest()
+    assert (unlisted.content_type, unlisted.checksum.algorithm, unlisted.checksum.hash) == (
+        "text/x-python",
+        "SHA-256",
+        driver,
+    )
     assert found.manifests == ("Files/kubernetes/nfs-pv1.yaml",)
     assert found.base_hot_flavours == ("simple", "complex")
     assert Package.model_validate_json(found.model_dump_json()) == found
