@@ -104,12 +104,10 @@ class Inbox:
         # The same command has the same outcome id, whoever works it and however often it is told.
         outcome = Envelope(**{**vars(answer), "id": derived_id(command.id, "outcome")})
         stored = outgoing(outcome, self._ring)
-        await self._write(
-            claim,
-            {"state": _DONE, "doneAt": self._now(), "leaseUntil": self._now(), "outcome": dict(stored.document)},
-            outbox=[stored],
-        )
-        self._relay.kick(self._collection, claim.message_id, [outcome])
+        done = {"state": _DONE, "doneAt": self._now(), "leaseUntil": self._now(), "outcome": dict(stored.document)}
+        with self._relay.writing([outcome]):
+            await self._write(claim, done, outbox=[stored])
+            self._relay.kick(self._collection, claim.message_id, [outcome])
 
     def tell_again(self, message_id: str, finished: Finished) -> None:
         """Publish the stored outcome once more, as it was."""

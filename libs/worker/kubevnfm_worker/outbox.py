@@ -27,10 +27,11 @@ class Outbox:
         self, collection: str, id: str, body: Mapping[str, Any], *, events: Sequence[Envelope[Message]] = ()
     ) -> Stored:
         """Store a new document. Raises AlreadyExists."""
-        stored = await self._store.insert(
-            collection, id, body, outbox=[outgoing(event, self._ring) for event in events]
-        )
-        self._relay.kick(collection, id, events)
+        with self._relay.writing(events):
+            stored = await self._store.insert(
+                collection, id, body, outbox=[outgoing(event, self._ring) for event in events]
+            )
+            self._relay.kick(collection, id, events)
         return stored
 
     async def replace(
@@ -43,10 +44,11 @@ class Outbox:
         events: Sequence[Envelope[Message]] = (),
     ) -> Stored:
         """Write the whole body if the revision still holds. Raises RevisionConflict."""
-        stored = await self._store.replace(
-            collection, id, body, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
-        )
-        self._relay.kick(collection, id, events)
+        with self._relay.writing(events):
+            stored = await self._store.replace(
+                collection, id, body, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
+            )
+            self._relay.kick(collection, id, events)
         return stored
 
     async def update(
@@ -61,16 +63,17 @@ class Outbox:
         events: Sequence[Envelope[Message]] = (),
     ) -> Stored:
         """Set and remove fields if revision and ``where`` hold. Raises RevisionConflict."""
-        stored = await self._store.update(
-            collection,
-            id,
-            fields,
-            unset=unset,
-            if_revision=if_revision,
-            where=where,
-            outbox=[outgoing(event, self._ring) for event in events],
-        )
-        self._relay.kick(collection, id, events)
+        with self._relay.writing(events):
+            stored = await self._store.update(
+                collection,
+                id,
+                fields,
+                unset=unset,
+                if_revision=if_revision,
+                where=where,
+                outbox=[outgoing(event, self._ring) for event in events],
+            )
+            self._relay.kick(collection, id, events)
         return stored
 
     async def delete(
@@ -82,9 +85,10 @@ class Outbox:
         events: Sequence[Envelope[Message]] = (),
     ) -> bool:
         """Remove the document; its events are kept until published (there are none if it was not there). Raises RevisionConflict."""
-        was_there = await self._store.delete(
-            collection, id, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
-        )
-        if was_there:
-            self._relay.kick(collection, id, events)
+        with self._relay.writing(events):
+            was_there = await self._store.delete(
+                collection, id, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]
+            )
+            if was_there:
+                self._relay.kick(collection, id, events)
         return was_there

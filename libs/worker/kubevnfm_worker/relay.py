@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -55,6 +56,12 @@ class OutboxRelay:
         self._clock = clock or SystemClock()
         self._publishing: dict[str, asyncio.Task[None]] = {}
         self._published: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._writing: set[str] = set()
+        """Being stored: about to be kicked by who stores them."""
+        self._uncleared: set[str] = set()
+        """Published, and still in their documents."""
+        self._looking = asyncio.Lock()
+        """Held while outboxes are read and while they are cleared: what was cleared meanwhile must not look new."""
         self._clearing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._unreadable: set[str] = set()
@@ -85,6 +92,16 @@ class OutboxRelay:
         if self._clearing is not None:
             await self._clearing
 
+    @contextmanager
+    def writing(self, envelopes: Sequence[Envelope[Message]]) -> Iterator[None]:
+        """Within the block, which stores and kicks them, sweeps here leave these messages alone."""
+        ids = [envelope.id for envelope in envelopes]
+        self._writing.update(ids)
+        try:
+            yield
+        finally:
+            self._writing.difference_update(ids)
+
     def kick(self, collection: str, id: str, envelopes: Sequence[Envelope[Message]]) -> None:
         """Publish in the background what was just stored in the outbox of ``collection``'s document ``id``."""
         for envelope in envelopes:
@@ -93,6 +110,10 @@ class OutboxRelay:
             task = asyncio.create_task(self._publish(collection, id, envelope), name=f"publish-{envelope.type}")
             self._publishing[envelope.id] = task
             task.add_done_callback(partial(self._forget_task, envelope.id))
+
+    def _is_known(self, message_id: str) -> bool:
+        """Tell whether somebody here sees to the message: it is being stored, published or taken from its document."""
+        return message_id in self._writing or message_id in self._publishing or message_id in self._uncleared
 
     def _forget_task(self, message_id: str, _: asyncio.Task[None]) -> None:
         self._publishing.pop(message_id, None)
@@ -107,14 +128,16 @@ class OutboxRelay:
         for collection in self._collections:
             # Documents whose messages are on their way here come back from every query until they are confirmed, so
             # they must not fill the page.
-            pending = await self._store.pending_outbox(collection, limit=100 + len(self._publishing))
-            for document in pending:
-                self.kick(collection, document.id, [*self._left_behind(document.messages)])
+            known = len(self._publishing) + len(self._uncleared)
+            async with self._looking:
+                pending = await self._store.pending_outbox(collection, limit=100 + known)
+                for document in pending:
+                    self.kick(collection, document.id, [*self._left_behind(document.messages)])
 
     def _left_behind(self, messages: Sequence[Outgoing]) -> Sequence[Envelope[Message]]:
         left: list[Envelope[Message]] = []
         for message in messages:
-            if message.id in self._publishing or message.id in self._unreadable or not self._is_settled(message):
+            if self._is_known(message.id) or message.id in self._unreadable or not self._is_settled(message):
                 continue
             try:
                 left.append(from_document(message.document))
@@ -137,6 +160,7 @@ class OutboxRelay:
         except VnfmError as error:
             log.warning("publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
             return
+        self._uncleared.add(envelope.id)
         self._published[collection, id].append(envelope.id)
         if self._clearing is None:
             self._clearing = asyncio.create_task(self._clear(), name="outbox-clear")
@@ -145,19 +169,24 @@ class OutboxRelay:
         try:
             while self._published:
                 await asyncio.sleep(_CLEAR_AFTER_S)
-                published, self._published = self._published, defaultdict(list)
-                results: list[Any] = await asyncio.gather(
-                    *(self._store.clear_outbox(*document, ids) for document, ids in published.items()),
-                    return_exceptions=True,
-                )
-                for result in results:
-                    if isinstance(result, StoreUnavailable):
-                        # They stay in their documents, so a sweep tells them once more: at least once, not never.
-                        log.warning("outbox_not_cleared", reason=str(result))
-                    elif isinstance(result, BaseException):
-                        raise result
+                async with self._looking:
+                    await self._clear_published()
         finally:
             self._clearing = None
+
+    async def _clear_published(self) -> None:
+        published, self._published = self._published, defaultdict(list)
+        results: list[Any] = await asyncio.gather(
+            *(self._store.clear_outbox(*document, ids) for document, ids in published.items()),
+            return_exceptions=True,
+        )
+        # Where it failed they stay in their documents, so a sweep tells them once more: at least once, not never.
+        self._uncleared.difference_update(*published.values())
+        for result in results:
+            if isinstance(result, StoreUnavailable):
+                log.warning("outbox_not_cleared", reason=str(result))
+            elif isinstance(result, BaseException):
+                raise result
 
     async def _sweep_forever(self) -> None:
         while True:

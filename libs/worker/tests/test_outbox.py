@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_events import Envelope, Message
-from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict
+from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict
 from kubevnfm_worker import Outbox, OutboxRelay, outgoing
 from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command, eventually
 
@@ -116,11 +116,49 @@ async def test_a_long_handler_holds_up_neither_other_messages_nor_the_close(
         await outbox.insert(THINGS, "a", {}, events=[a_command(), an_event(1)])
         await begun.wait()
         await heard.has(1)
-        await asyncio.sleep(0.1)  # several sweeps, which see the command in the outbox and must not repeat it
+        for _ in range(5):  # they see the command in the outbox, and must not repeat it
+            await relay.sweep()
         assert numbers(heard) == [1]
 
     (pending,) = await store.pending_outbox(THINGS)
     assert [Work.type] == [message.document["type"] for message in pending.messages]
+
+
+class HeldBus(InProcessBus):
+    """A bus whose publishing takes until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(RING)
+        self.asked: list[str] = []
+        self.go = asyncio.Event()
+        self.published = asyncio.Event()
+
+    async def publish(self, envelope: Envelope[Message]) -> None:
+        self.asked.append(envelope.id)
+        await self.go.wait()
+        self.published.set()
+
+
+async def test_a_sweep_repeats_nothing_whose_publishing_ends_while_it_reads(
+    store: MoodyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus = HeldBus()
+
+    async def publishing_ends_meanwhile(collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
+        found = await MoodyStore.pending_outbox(store, collection, limit=limit)
+        bus.go.set()
+        await bus.published.wait()
+        await asyncio.sleep(0)  # the task that published is forgotten a turn of the loop later
+        return found
+
+    async with OutboxRelay(store, bus, collections=[THINGS], settle_s=0.0) as relay:
+        event = an_event(1)
+        await Outbox(store, relay, RING).insert(THINGS, "a", {}, events=[event])
+        monkeypatch.setattr(store, "pending_outbox", publishing_ends_meanwhile)
+        await relay.sweep()
+        await relay.idle()
+        assert bus.asked == [event.id]
+    assert await MoodyStore.pending_outbox(store, THINGS) == []
 
 
 async def test_a_message_that_nobody_can_read_stays_and_stops_no_other(
