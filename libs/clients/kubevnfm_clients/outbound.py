@@ -1,0 +1,108 @@
+"""HTTP to addresses that callers name: call-backs of subscribers, packages to fetch.
+
+Whoever may name an address could make us ask machines that only we reach: our own services, an infrastructure's
+management network, a cloud's metadata. So calls go to public addresses, and to the internal networks that an operator
+has allowed. What is judged is the address of each connection, after names were resolved: a name that leads elsewhere
+at its second look-up, or a redirect, gains nothing.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from socket import socket
+from typing import Any, Final, Self
+
+import aiohttp
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+"""IPv6 addresses that a translator turns into the IPv4 address in their last four bytes (RFC 6052, RFC 8215)."""
+_COMPATIBLE: Final = IPv6Network("::/96")
+"""Out of use since RFC 4291; some systems still read the IPv4 address in them."""
+
+
+class AddressNotAllowed(OSError):
+    """The connection would lead into a network that no call may go to. The same text for every address, so that of a
+    name with several of them one error is told.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("its address is in a network that calls may not go to")
+
+
+@dataclass(frozen=True)
+class AddressRules:
+    """Public addresses, and the networks that an operator has allowed besides."""
+
+    allowed: tuple[Network, ...] = ()
+
+    @classmethod
+    def from_text(cls, networks: str) -> Self:
+        """Read networks divided by commas: ``127.0.0.0/8, fd00::/8``. Raises ValueError naming the one that is none."""
+        return cls(tuple(ip_network(each.strip()) for each in networks.split(",") if each.strip()))
+
+    def admits(self, address: str) -> bool:
+        """Tell whether a connection to this address may be made; what is no address is not admitted."""
+        try:
+            given = ip_address(address)
+        except ValueError:
+            return False
+        return all(self._admits(each) for each in (given, *_within(given)))
+
+    def _admits(self, address: Address) -> bool:
+        if any(address in network for network in self.allowed):
+            return True
+        if isinstance(address, IPv6Address) and any(_within(address)):
+            return True  # the address within decides
+        return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def _within(address: Address) -> Iterable[IPv4Address]:
+    """Return the IPv4 addresses that an IPv6 address is another way to."""
+    if isinstance(address, IPv4Address):
+        return ()
+    last = IPv4Address(int(address) & 0xFFFF_FFFF)
+    is_other_way = any(address in network for network in _NAT64) or (address in _COMPATIBLE and int(address) > 1)
+    teredo = address.teredo
+    found = (address.ipv4_mapped, address.sixtofour, *(teredo or ()), last if is_other_way else None)
+    return tuple(each for each in found if each is not None)
+
+
+@asynccontextmanager
+async def outbound_session(
+    rules: AddressRules, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """Yield a session whose connections are judged; one that may not be made fails with ``AddressNotAllowed`` behind
+    aiohttp's ClientConnectorError (``os_error``). Proxies of the environment are not used. ``tls``: whom to trust.
+    """
+
+    def opened(info: Any) -> socket:
+        family, kind, protocol, _, address = info
+        if not rules.admits(address[0]):
+            raise AddressNotAllowed
+        return socket(family, kind, protocol)
+
+    connector = aiohttp.TCPConnector(ssl=tls or True, socket_factory=opened)
+    async with aiohttp.ClientSession(connector=connector, auto_decompress=False, trust_env=False) as session:
+        yield session
+
+
+def trouble(error: Exception) -> str:
+    """Return what went wrong with a call, in words for whoever named the address; never the address's query or secrets."""
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressNotAllowed):
+        return str(error.os_error)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+        return "its certificate was not accepted"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name cannot be resolved"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "it broke off before the end"
+    return f"it did not answer ({type(error).__name__})"

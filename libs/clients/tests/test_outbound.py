@@ -1,0 +1,88 @@
+"""Which addresses calls may go to: the rules alone, and connections that are really made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import BaseTestServer, TestServer
+from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules, outbound_session, trouble
+
+LOOPBACK = AddressRules.from_text("127.0.0.0/8")
+
+
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "203.0.114.1", "2001:4860:4860::8888", "64:ff9b::808:808", "::ffff:8.8.8.8"]
+)
+def test_public_addresses_are_admitted(address: str) -> None:
+    assert AddressRules().admits(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
+        "240.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.2.1", "::1", "::", "fe80::1", "fe80::1%eth0", "fd00::1",
+        "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a00:1",
+        "2002:7f00:1::", "2002:a00:1::1", "2001:0:7f00:1::", "2001:db8::1", "name.example", "",
+    ],
+)  # fmt: skip
+def test_internal_addresses_in_every_spelling_are_not(address: str) -> None:
+    assert not AddressRules().admits(address)
+
+
+def test_what_an_operator_allows_is_admitted_in_every_spelling_and_nothing_else() -> None:
+    rules = AddressRules.from_text("10.20.0.0/16, fd12::/16")
+    assert all(rules.admits(each) for each in ("10.20.3.4", "::ffff:10.20.3.4", "fd12::5", "9.9.9.9"))
+    assert not any(rules.admits(each) for each in ("10.21.0.1", "fd13::5", "127.0.0.1", "169.254.169.254"))
+
+
+@pytest.mark.parametrize("text", ["10.0.0.0/33", "localhost", "10.0.0.1/8"])
+def test_what_is_no_network_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=text.split("/", maxsplit=1)[0]):
+        AddressRules.from_text(text)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[BaseTestServer]:
+    async def hello(_: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    async def away(request: web.Request) -> web.Response:
+        raise web.HTTPFound(request.query["to"])
+
+    app = web.Application()
+    app.add_routes([web.get("/hello", hello), web.get("/away", away)])
+    async with TestServer(app, host="127.0.0.1") as running:
+        yield running
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_connection_into_an_internal_network_is_not_made_by_address_or_by_name(
+    server: BaseTestServer, host: str
+) -> None:
+    async with outbound_session(AddressRules()) as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.get(f"http://{host}:{server.port}/hello")
+    assert isinstance(caught.value.os_error, AddressNotAllowed)
+    assert trouble(caught.value) == "its address is in a network that calls may not go to"
+
+
+async def test_what_is_allowed_is_reached_and_its_redirects_are_judged_like_any_address(server: BaseTestServer) -> None:
+    async with outbound_session(LOOPBACK) as session:
+        async with session.get(f"http://127.0.0.1:{server.port}/hello") as response:
+            assert await response.text() == "hello"
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.get(f"http://127.0.0.1:{server.port}/away", params={"to": "http://169.254.169.254/latest"})
+    assert isinstance(caught.value.os_error, AddressNotAllowed)
+
+
+async def test_trouble_names_what_happened_and_not_the_address() -> None:
+    async with outbound_session(LOOPBACK) as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.get("http://127.0.0.1:1/?token=s3cret")
+    assert "did not answer" in trouble(caught.value)
+    assert "s3cret" not in trouble(caught.value)
+    assert trouble(TimeoutError()) == "it did not answer in time"
