@@ -4,6 +4,7 @@ from kubevnfm_clients.http import InternalApi, ServiceUnavailable
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.ports import CredentialsStore, NodeLogs, Packages, VimDirectory, Vims, VimUsers
+from kubevnfm_clients.session import internal_session
 from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "VimDirectory",
     "VimUsers",
     "Vims",
+    "internal_session",
 ]

@@ -1,12 +1,17 @@
-"""Serving HTTP: one aiohttp application on one address, with health endpoints."""
+"""Serving HTTP or HTTPS: one aiohttp application on one address, with health endpoints."""
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
 
 from aiohttp import web
+
+from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies
+from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 
 Ready = Callable[[], Awaitable[bool]]
 
@@ -25,17 +30,80 @@ def add_health(app: web.Application, ready: Ready) -> None:
     app.router.add_get("/health/ready", readiness)
 
 
+_HANDSHAKE_S: Final = 10.0
+
+
+class _Site(web.BaseSite):
+    """The sockets of one address; its TLS can be exchanged while callers are connected."""
+
+    def __init__(self, runner: web.AppRunner, *, host: str, port: int, limits: Limits) -> None:
+        super().__init__(runner)
+        self._address = (host, port)
+        self._limits = limits
+        self._others: list[Any] = []
+
+    @property
+    def name(self) -> str:
+        return f"{self._address[0]}:{self._address[1]}"
+
+    async def start(self) -> None:
+        await self.listen(None)
+
+    async def listen(self, tls: ssl.SSLContext | None) -> None:
+        """Listen, for the first time or with another context; who is connected stays, who is about to loses nothing."""
+        loop = asyncio.get_running_loop()
+        how: Any = {"ssl": tls, "ssl_handshake_timeout": _HANDSHAKE_S if tls else None}
+        if self._server is None:
+            host, port = self._address
+            self._server = await loop.create_server(self._connection, host, port, **how)
+            await super().start()
+            return
+        old = [self._server, *self._others]
+        # The copies share the queue of callers that wait to be accepted.
+        copies = [one.dup() for server in old for one in server.sockets]
+        self._server, *self._others = [await loop.create_server(self._connection, sock=copy, **how) for copy in copies]
+        for server in old:
+            server.close()
+
+    async def stop(self) -> None:
+        for server in self._others:
+            server.close()
+        await super().stop()
+
+    def _connection(self) -> Connection:
+        server = self._runner.server
+        assert server is not None
+        return Connection(server, limits=self._limits)
+
+
 @asynccontextmanager
 async def serving(
-    app: web.Application, *, host: str, port: int, tls: ssl.SSLContext | None = None
+    app: web.Application,
+    *,
+    host: str,
+    port: int,
+    tls: ServerTls | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    look_every_s: float = LOOK_EVERY_S,
 ) -> AsyncIterator[int]:
-    """Serve the application; yield the port (the one the system chose when ``port`` is 0); leaving closes it."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
+    """Serve the application; yield the port (the one the system chose when ``port`` is 0); leaving closes it.
+
+    With ``tls`` it is HTTPS; its files are looked at every ``look_every_s``, and new ones used from then on.
+    """
+    app.middlewares.append(bounded_bodies(limits))
+    runner = web.AppRunner(app, shutdown_timeout=5.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=tls)
-        await site.start()
-        address = runner.addresses[0]
-        yield int(address[1])
+        async with AsyncExitStack() as stack:
+            site = _Site(runner, host=host, port=port, limits=limits)
+            await site.listen(await asyncio.to_thread(tls.context) if tls else None)
+            if tls is not None:
+
+                async def renew() -> None:
+                    await site.listen(await asyncio.to_thread(tls.context))
+
+                await stack.enter_async_context(watching(tls.files(), renew, look_every_s=look_every_s))
+            address = runner.addresses[0]
+            yield int(address[1])
     finally:
         await runner.cleanup()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Self
 
-from pydantic import ValidationError, field_validator
+from pydantic import BaseModel, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kubevnfm_kit.tls import ClientTls, ServerTls
 
 
 class ServiceSettings(BaseSettings):
@@ -34,3 +37,44 @@ class ServiceSettings(BaseSettings):
             prefix = cls.model_config.get("env_prefix", "")
             found = [f"{prefix}{'.'.join(map(str, one['loc']))}".upper() + f": {one['msg']}" for one in error.errors()]
             sys.exit("; ".join(found))
+
+
+class ListenerTls(BaseModel):
+    """What a service with a listener adds to its settings: TLS there, and in its calls of the other services."""
+
+    tls_certificate: Path | None = None
+    """PEM file of the server's certificate and its chain; with ``tls_key``: HTTPS, TLS 1.2 or later. Re-read when replaced."""
+    tls_key: Path | None = None
+    """PEM file of its key."""
+    tls_client_ca: Path | None = None
+    """PEM file of the CAs that callers' certificates must come from (mTLS); the other services call too."""
+    tls_client_required: bool = True
+    """With ``tls_client_ca``: whether a caller without a certificate is turned away at once."""
+    internal_tls_ca: Path | None = None
+    """PEM file of the CAs that the other services' certificates come from; None: the machine's own CAs."""
+    internal_tls_certificate: Path | None = None
+    """PEM file of the certificate that the other services are shown; with ``internal_tls_key``."""
+    internal_tls_key: Path | None = None
+    """PEM file of its key."""
+
+    @model_validator(mode="after")
+    def _pairs_are_whole(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key: both or none expected")
+        if (self.internal_tls_certificate is None) != (self.internal_tls_key is None):
+            raise ValueError("internal_tls_certificate and internal_tls_key: both or none expected")
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            raise ValueError("tls_client_ca: needs tls_certificate and tls_key")
+        return self
+
+    @property
+    def server_tls(self) -> ServerTls | None:
+        """What the listener uses; None: plain HTTP."""
+        if self.tls_certificate is None or self.tls_key is None:
+            return None
+        return ServerTls(self.tls_certificate, self.tls_key, self.tls_client_ca, self.tls_client_required)
+
+    @property
+    def internal_tls(self) -> ClientTls:
+        """What calls of the other services use."""
+        return ClientTls(self.internal_tls_ca, self.internal_tls_certificate, self.internal_tls_key)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-from kubevnfm_kit.settings import ServiceSettings
+from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings):
+class Settings(ServiceSettings, ListenerTls):
     """Environment variables ``KUBEVNFM_CREDENTIALS_RECEIVER_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CREDENTIALS_RECEIVER_")
@@ -19,11 +18,6 @@ class Settings(ServiceSettings):
     """Where call-backs and internal questions are answered. Loopback unless told otherwise: then use TLS."""
     port: int = 9893
     """0: one that the system chooses."""
-    tls_certificate: Path | None = None
-    """PEM file of the server's certificate and its chain; with ``tls_key``: HTTPS, TLS 1.2 or later."""
-    tls_key: Path | None = None
-    tls_client_ca: Path | None = None
-    """PEM file of the CA that callers' certificates must come from (mTLS); internal callers too."""
     amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
     """RabbitMQ, with credentials."""
     mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")

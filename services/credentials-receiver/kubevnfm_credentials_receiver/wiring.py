@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import aiohttp
 from kubevnfm_bus.port import MessageBus
+from kubevnfm_clients import internal_session
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.http import add_health, serving
 from kubevnfm_secrets import KeyRing
@@ -19,7 +18,6 @@ from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.http import CallbackApi
 from kubevnfm_credentials_receiver.adapters.instances import LcmInstances
-from kubevnfm_credentials_receiver.adapters.tls import server_context
 from kubevnfm_credentials_receiver.domain.ports import Instances
 from kubevnfm_credentials_receiver.domain.proof import master_keys
 from kubevnfm_credentials_receiver.nonces import Nonces
@@ -51,11 +49,15 @@ async def credentials_receiver(
     clock = clock or SystemClock()
     nonces = Nonces(store, clock)
     await nonces.prepare()
-    async with aiohttp.ClientSession() as session, OutboxRelay(store, bus, collections=[COLLECTION]) as relay:
+    async with (
+        internal_session(settings.internal_tls) as session,
+        OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
+    ):
         receiver = Receiver(
             store=store,
             outbox=Outbox(store, relay, key_ring),
-            instances=instances or LcmInstances(settings.lcm_api_url, session),
+            instances=instances
+            or LcmInstances(settings.lcm_api_url, settings.internal_token.get_secret_value(), session),
             key_ring=key_ring,
             clock=clock,
         )
@@ -75,16 +77,8 @@ async def credentials_receiver(
         add_health(app, ready)
         purging = asyncio.create_task(nonces.purge_forever(), name="nonce-purge")
         try:
-            async with serving(app, host=settings.host, port=settings.port, tls=await _tls(settings)) as port:
+            async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port:
                 yield CredentialsReceiver(port)
         finally:
             purging.cancel()
             await asyncio.gather(purging, return_exceptions=True)
-
-
-async def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_certificate is None or settings.tls_key is None:
-        return None
-    return await asyncio.to_thread(
-        server_context, settings.tls_certificate, settings.tls_key, client_ca=settings.tls_client_ca
-    )

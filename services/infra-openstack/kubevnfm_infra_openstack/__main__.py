@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import aiohttp
 from aiohttp import web
 from kubevnfm_bus import RabbitBus
-from kubevnfm_clients import HttpPackages, HttpVimDirectory
+from kubevnfm_clients import HttpPackages, HttpVimDirectory, internal_session
 from kubevnfm_kit.http import add_health, serving
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.run import run_until_signal
@@ -25,7 +24,7 @@ async def service(settings: Settings) -> AsyncIterator[int]:
     ring = KeyRing.from_text(settings.keys.get_secret_value())
     token = settings.internal_token.get_secret_value()
     async with (
-        aiohttp.ClientSession() as session,
+        internal_session(settings.internal_tls) as session,
         MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
         RabbitBus.connect(settings.amqp_url.get_secret_value(), service=SERVICE, key_ring=ring) as bus,
         infra_openstack(
@@ -43,7 +42,7 @@ async def service(settings: Settings) -> AsyncIterator[int]:
 
         app = web.Application()
         add_health(app, ready)
-        async with serving(app, host=settings.health_host, port=settings.health_port) as port:
+        async with serving(app, host=settings.health_host, port=settings.health_port, tls=settings.server_tls) as port:
             yield port
 
 

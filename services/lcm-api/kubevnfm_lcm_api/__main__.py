@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import aiohttp
 from kubevnfm_bus import RabbitBus
-from kubevnfm_clients import HttpNodeLogs, HttpVims
+from kubevnfm_clients import HttpNodeLogs, HttpVims, internal_session
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.run import run_until_signal
 from kubevnfm_secrets import KeyRing
@@ -23,7 +22,7 @@ async def service(settings: Settings) -> AsyncIterator[LcmApi]:
     ring = KeyRing.from_text(settings.keys.get_secret_value())
     token = settings.internal_token.get_secret_value()
     async with (
-        aiohttp.ClientSession() as session,
+        internal_session(settings.internal_tls) as session,
         MongoStore.connect(settings.mongo_url, settings.mongo_database) as store,
         RabbitBus.connect(settings.amqp_url, service=SERVICE, key_ring=ring) as bus,
         lcm_api(

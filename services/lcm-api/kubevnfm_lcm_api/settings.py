@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubevnfm_kit.settings import ServiceSettings
+from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings):
+class Settings(ServiceSettings, ListenerTls):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")

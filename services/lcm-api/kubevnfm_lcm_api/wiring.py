@@ -166,7 +166,9 @@ async def lcm_api(
             asyncio.create_task(subscription_service.forget_delivered(), name="delivered"),
         ]
         try:
-            async with serving(make_app(services, ready), host=settings.host, port=settings.port) as port:
+            async with serving(
+                make_app(services, ready), host=settings.host, port=settings.port, tls=settings.server_tls
+            ) as port:
                 yield LcmApi(port)
         finally:
             for task in housekeeping:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from kubevnfm_kit.settings import ServiceSettings
+from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings):
+class Settings(ServiceSettings, ListenerTls):
     """Environment variables ``KUBEVNFM_MGMT_EXECUTOR_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_MGMT_EXECUTOR_")

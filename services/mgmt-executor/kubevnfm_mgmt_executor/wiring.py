@@ -76,6 +76,6 @@ async def mgmt_executor(
     worker.handle(RunPhase, handlers.run_phase)
     worker.handle(ForgetInstance, handlers.forget_instance)
     api = internal_api(logs, internal_token=settings.internal_token.get_secret_value(), ready=store.is_ready)
-    async with serving(api, host=settings.host, port=settings.port) as port, worker:
+    async with serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port, worker:
         await worker.start()
         yield MgmtExecutor(port, logs)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubevnfm_kit.settings import ServiceSettings
+from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings):
+class Settings(ServiceSettings, ListenerTls):
     """Environment variables ``KUBEVNFM_VIM_REGISTRY_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_VIM_REGISTRY_")

@@ -95,7 +95,7 @@ async def vim_registry(
             )
             watching = asyncio.create_task(monitor.watch(), name="vim-monitor")
             try:
-                async with serving(app, host=settings.host, port=settings.port) as port:
+                async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port:
                     yield RunningVimRegistry(port, registry)
             finally:
                 watching.cancel()

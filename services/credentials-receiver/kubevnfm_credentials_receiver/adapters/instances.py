@@ -1,29 +1,24 @@
-"""Which VNF instances exist, asked of lcm-api's public API."""
+"""Which VNF instances exist, asked of lcm-api."""
 
 from __future__ import annotations
 
-from typing import Final
 from urllib.parse import quote
 
 import aiohttp
-from kubevnfm_clients.http import ServiceUnavailable
-
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=10.0, sock_connect=3.0)
+from kubevnfm_clients.http import InternalApi
+from kubevnfm_kit.errors import NotFound
 
 
 class LcmInstances:
-    """`domain.ports.Instances` over SOL003."""
+    """`domain.ports.Instances` over lcm-api's internal HTTP API."""
 
-    def __init__(self, base_url: str, session: aiohttp.ClientSession) -> None:
-        self._base_url, self._session = base_url.rstrip("/"), session
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._api = InternalApi("lcm-api", base_url, token, session)
 
     async def exists(self, vnf_instance_id: str) -> bool:
         """See the port."""
-        url = f"{self._base_url}/vnflcm/v2/vnf_instances/{quote(vnf_instance_id, safe='')}"
         try:
-            async with self._session.get(url, headers={"Version": "2.0.0"}, timeout=_TIMEOUT) as response:
-                if response.status in {200, 404}:
-                    return response.status == 200
-                raise ServiceUnavailable(f"lcm-api answered {response.status}")
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise ServiceUnavailable(f"lcm-api does not answer ({type(error).__name__})") from error
+            await self._api.call("GET", f"instances/{quote(vnf_instance_id, safe='')}")
+        except NotFound:
+            return False
+        return True

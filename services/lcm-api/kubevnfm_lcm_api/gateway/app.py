@@ -19,7 +19,6 @@ def make_app(services: Gateway, ready: Ready) -> web.Application:
     app = web.Application(
         middlewares=[version_in_answers, errors_as_problems, check_headers],
         client_max_size=BODY_LIMIT,
-        handler_args={"max_line_size": 16_384, "max_field_size": 16_384},
     )
     app[GATEWAY] = services
     app.add_routes([web.get("/", root), web.get("/vnflcm/api_versions", _versions("/vnflcm", V1, V2))])

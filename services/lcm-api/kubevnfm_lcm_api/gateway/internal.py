@@ -1,4 +1,4 @@
-"""``/internal/v1``: what the other services ask of lcm-api (libs/clients ports Packages and VimUsers)."""
+"""``/internal/v1``: what the other services ask of lcm-api (packages, the users of a VIM, instances)."""
 
 from __future__ import annotations
 
@@ -48,10 +48,16 @@ async def vim_users(request: web.Request) -> web.Response:
     return web.json_response({"users": await gateway(request).instances.users(request.match_info["id"])})
 
 
+async def instance(request: web.Request) -> web.Response:
+    """GET instances/{id}: 200 when there is such a VNF instance, else 404."""
+    return web.json_response({"id": (await gateway(request).instances.get(request.match_info["id"])).id})
+
+
 def routes() -> list[web.RouteDef]:
     """Return the internal routes."""
     return [
         web.get("/internal/v1/packages/{id}/archive", for_services(archive)),
         web.get("/internal/v1/packages/{id}/files/{path:.+}", for_services(file)),
         web.get("/internal/v1/vims/{id}/users", for_services(vim_users)),
+        web.get("/internal/v1/instances/{id}", for_services(instance)),
     ]

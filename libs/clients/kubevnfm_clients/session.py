@@ -1,0 +1,21 @@
+"""The HTTP session that a service calls the other services with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
+
+
+@asynccontextmanager
+async def internal_session(
+    tls: ClientTls, *, look_every_s: float = LOOK_EVERY_S
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """Yield a session; for ``https`` addresses it trusts, and shows, what ``tls`` says. Plain ``http`` works as well."""
+    async with (
+        client_context(tls, look_every_s=look_every_s) as context,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session,
+    ):
+        yield session

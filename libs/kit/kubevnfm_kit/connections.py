@@ -1,0 +1,189 @@
+"""A listener's connections: bounds on what a caller may send and how slowly, and refusals in the form of all others.
+
+aiohttp answers what it cannot parse as text, and waits for ever for bytes that were promised. Here a refusal is
+ProblemDetails (RFC 7807), headers that do not come end the connection, and bodies that do not come end the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+
+from kubevnfm_kit.errors import VnfmError
+
+log = structlog.get_logger()
+
+
+class RequestTooSlow(VnfmError):
+    """The body does not come, or comes too slowly."""
+
+    code = "request-timeout"
+    title = "Request timeout"
+    status = 408
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a caller may send, and how slowly."""
+
+    uri_bytes: int = 16_384
+    """The request's target; more is 414. Clients split their filters at 8192 (api.md 1.6)."""
+    header_bytes: int = 12_288
+    """One header, name and value; more is 431. Large tokens have some KiB."""
+    headers: int = 100
+    """So many of them; more is 431."""
+    headers_s: float = 15.0
+    """From a request's first byte to its last header."""
+    idle_s: float = 75.0
+    """Between requests, and before the first one: longer than proxies keep a connection."""
+    body_window_s: float = 30.0
+    """In each such stretch of time ``body_window_bytes`` must come, or the rest of the body."""
+    body_window_bytes: int = 30 * 1024
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+class Connection(web.RequestHandler):
+    """One caller's connection."""
+
+    def __init__(self, server: web.Server, *, limits: Limits) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # None means none, as everywhere in aiohttp
+            keepalive_timeout=limits.idle_s,
+            max_line_size=limits.uri_bytes,
+            max_field_size=limits.header_bytes,
+            max_headers=limits.headers,
+        )
+        self._limits = limits
+        self._late: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; from the first one of a request's head on, time runs until the head is whole."""
+        super().data_received(data)
+        waits = self._waiter is not None and not self._waiter.done() and not self._messages
+        if not waits:
+            self._head_is_whole()
+        elif self._late is None:
+            self._late = asyncio.get_running_loop().call_later(self._limits.headers_s, self._head_is_late)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the caller."""
+        self._head_is_whole()
+        super().connection_lost(exc)
+
+    def wait_no_more(self) -> None:
+        """Close after the answer, without the grace in which callers may send the rest of a refused body."""
+        self._lingering_time = 0.0
+
+    def _head_is_whole(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _head_is_late(self) -> None:
+        self._late = None
+        if self._waiter is not None and not self._waiter.done():
+            log.info("request_head_late", after_s=self._limits.headers_s)
+            self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what could not be read, or what escaped the application; the connection ends with it."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer is under way already")
+        status, detail = self._refusal(status, exc)
+        if status >= 500:
+            log.error("request_failed", exc_info=exc)
+        else:
+            log.info("request_refused", status=status, reason=detail)
+        response = problem_answer(status, detail)
+        response.force_close()
+        return response
+
+    def _refusal(self, status: int, exc: BaseException | None) -> tuple[int, str]:
+        """Return status and detail; what the caller sent is not repeated, for it may be a secret in a wrong place."""
+        if isinstance(exc, LineTooLong):
+            # aiohttp tells the limit that was passed, which is how a target and a header are told apart
+            if str(exc.args[1]) == str(self._limits.uri_bytes):
+                return 414, f"the URI is longer than {self._limits.uri_bytes} characters"
+            return 431, f"a header is longer than {self._limits.header_bytes} characters"
+        if isinstance(exc, BadHttpMessage) and "Too many headers" in exc.message:
+            return 431, f"more than {self._limits.headers} headers"
+        if status >= 500:
+            return status, "unexpected error" if status == 500 else "no answer in time"
+        return status, "the request is not HTTP/1.1 as RFC 9112 has it"
+
+
+_TITLES: Final = {
+    400: "Bad Request",
+    414: "URI Too Long",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    504: "Gateway Timeout",
+}
+
+
+def problem_answer(status: int, detail: str) -> web.Response:
+    """Return ProblemDetails for what no application has seen."""
+    body = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/problem+json")
+
+
+def bounded_bodies(limits: Limits) -> Any:
+    """Return the innermost middleware: a body that does not come raises RequestTooSlow where it is waited for."""
+
+    @web.middleware
+    async def bounded(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        body = request.content
+        if body.is_eof():  # none, or it came with the headers
+            return await handler(request)
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(None)
+        seen = body.total_bytes
+        timer: asyncio.TimerHandle | None = None
+
+        def look() -> None:
+            nonlocal seen, timer
+            if body.is_eof():
+                return
+            transport = request.transport
+            we_are_slow = transport is None or not transport.is_reading()  # its buffer is full, and nobody empties it
+            if not we_are_slow and body.total_bytes - seen < limits.body_window_bytes:
+                limit.reschedule(loop.time())
+                return
+            seen = body.total_bytes
+            timer = loop.call_later(limits.body_window_s, look)
+
+        timer = loop.call_later(limits.body_window_s, look)
+        try:
+            async with limit:
+                return await handler(request)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if isinstance(request.protocol, Connection):
+                request.protocol.wait_no_more()
+            raise RequestTooSlow("the body did not come in time") from error
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    return bounded

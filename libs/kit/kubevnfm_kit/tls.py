@@ -1,0 +1,135 @@
+"""TLS of our listeners and of our calls to one another: TLS 1.2 or later, certificates re-read when they are replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S: Final = 5.0
+"""How often the files are looked at: three calls of stat. Whoever renews certificates does so days ahead."""
+
+_Signature = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class ServerTls:
+    """What a listener shows, and whom it lets in."""
+
+    certificate: Path
+    """PEM: the server's certificate and its chain."""
+    key: Path
+    """PEM, without a passphrase."""
+    client_ca: Path | None = None
+    """PEM of the CAs that callers' certificates must come from; None: callers show none."""
+    is_client_required: bool = True
+    """With ``client_ca``: whether who shows no certificate is turned away at once."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that it is made of."""
+        return tuple(path for path in (self.certificate, self.key, self.client_ca) if path is not None)
+
+    def context(self) -> ssl.SSLContext:
+        """Return a new context. Reads files. Raises OSError and ssl.SSLError."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.certificate, self.key)
+        if self.client_ca is not None:
+            context.load_verify_locations(self.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED if self.is_client_required else ssl.CERT_OPTIONAL
+        return context
+
+
+@dataclass(frozen=True)
+class ClientTls:
+    """Whom our calls trust, and what they show."""
+
+    ca: Path | None = None
+    """PEM of the CAs that servers' certificates must come from; None: the machine's own."""
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that it is made of."""
+        return tuple(path for path in (self.ca, self.certificate, self.key) if path is not None)
+
+    def load(self, context: ssl.SSLContext) -> None:
+        """Read the files into a context; handshakes to come use them. Raises OSError and ssl.SSLError."""
+        if self.ca is not None:
+            context.load_verify_locations(self.ca)
+        if self.certificate is not None and self.key is not None:
+            context.load_cert_chain(self.certificate, self.key)
+
+    def context(self) -> ssl.SSLContext:
+        """Return a new context. Reads files. Raises OSError and ssl.SSLError."""
+        context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.load(context)
+        return context
+
+
+@asynccontextmanager
+async def client_context(tls: ClientTls, *, look_every_s: float = LOOK_EVERY_S) -> AsyncIterator[ssl.SSLContext]:
+    """Yield a context for calls that shows and trusts what the files hold now.
+
+    A CA that is taken out of its file is trusted until the process ends: a context can only learn new ones.
+    """
+    context = await asyncio.to_thread(tls.context)
+    async with watching(tls.files(), lambda: asyncio.to_thread(tls.load, context), look_every_s=look_every_s):
+        yield context
+
+
+@asynccontextmanager
+async def watching(
+    files: tuple[Path, ...], replaced: Callable[[], Awaitable[None]], *, look_every_s: float = LOOK_EVERY_S
+) -> AsyncIterator[None]:
+    """While inside, await ``replaced()`` whenever one of the files is another than before.
+
+    A pair that does not fit together (one file is written, the other not yet) is tried again at the next look; what
+    was in use stays in use.
+    """
+    seen = await asyncio.to_thread(_signature, files)
+
+    async def look() -> None:
+        nonlocal seen
+        while True:
+            await asyncio.sleep(look_every_s)
+            now = await asyncio.to_thread(_signature, files)
+            if now == seen:
+                continue
+            try:
+                await replaced()
+            except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+                log.warning("certificates_unusable", files=[str(path) for path in files], reason=str(error))
+            else:
+                seen = now
+                log.info("certificates_replaced", files=[str(path) for path in files])
+
+    task = asyncio.create_task(look(), name="certificates")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _signature(files: tuple[Path, ...]) -> _Signature:
+    """Files that are links are followed: Kubernetes replaces mounted secrets by moving one."""
+    return tuple(_one(path) for path in files)
+
+
+def _one(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
