@@ -36,6 +36,12 @@ class OnboardPackage(Command, kind="lcm.onboard_package", service="lcm-api"):
     package_id: str
 
 
+class FetchPackage(Command, kind="lcm.fetch_package", service="lcm-api"):
+    """Fetch a CSAR from the address that its package document holds; answered by PackageFetched or PackageChanged."""
+
+    package_id: str
+
+
 class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm-api"):
     """Deliver the next notification of one subscription (SOL003 5.4.20)."""
 
@@ -129,6 +135,12 @@ class RemainsRemoved(Event, kind="lcm.remains.removed"):
     """Everything that a failed instantiate had left of an instance is gone."""
 
     vnf_instance_id: str
+
+
+class PackageFetched(Event, kind="lcm.package.fetched"):
+    """A VNF package was fetched from its address; it is checked next."""
+
+    vnf_pkg_id: str
 
 
 class PackageChanged(Event, kind="lcm.package.changed"):
