@@ -12,6 +12,7 @@ UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
 SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
+WORKERS ?= 4
 
 .PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos lint format schemas bench up down clean
 
@@ -62,7 +63,7 @@ down: .venv/.ready ## Ends what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
 test: samples servers ## Runs every test
-	@$(PYTEST) -m "not deep" $(UNIT_TESTS) tests
+	@$(PYTEST) -m "not deep" -n $(WORKERS) --dist worksteal tests/chaos $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests beside the services and libs: no server is needed
 	@$(PYTEST) $(UNIT_TESTS)

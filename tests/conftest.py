@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -18,6 +20,12 @@ __all__ = ["ferretdb", "rabbitmq"]
 GIVEN_URL = os.environ.get("KUBEVNFM_E2E_URL")
 """An installation that runs already; tests then use it in place of their own: see `GivenInstallation`."""
 WIRINGS = ["single", "six"] if GIVEN_URL is None else ["given"]
+
+
+def pytest_configure() -> None:
+    """End the servers and processes of the session at SIGTERM too, as at Ctrl-C."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -215,6 +216,7 @@ def main() -> None:
     parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no installs")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended in either case
     wirings = ("single", "six") if arguments.wiring == "both" else (arguments.wiring,)
     met = [asyncio.run(measure(wiring, arguments)) for wiring in wirings]
     say("\nall goals met" if all(met) else "\na goal was missed")

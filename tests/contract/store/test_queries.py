@@ -120,7 +120,9 @@ CASES: list[tuple[Filter, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("filter", "wanted"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("filter", "wanted"), CASES, ids=lambda value: str(sorted(value) if isinstance(value, set) else value)
+)
 def test_a_filter_in_memory_means(filter: Filter, wanted: set[str]) -> None:
     assert {name for name, body in BODIES.items() if fits(filter, body)} == wanted
 
