@@ -12,10 +12,11 @@ from kubevnfm_events.base import (
     decode,
     from_document,
 )
-from kubevnfm_events.common import ClusterAccess, CommandFailed, PackageRef, VimConnection
+from kubevnfm_events.common import CancelStep, ClusterAccess, CommandFailed, PackageRef, VimConnection
 
 __all__ = [
     "MESSAGES",
+    "CancelStep",
     "ClusterAccess",
     "Command",
     "CommandFailed",

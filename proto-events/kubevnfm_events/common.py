@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
-from kubevnfm_events.base import Event, Facts
+from kubevnfm_events.base import Command, Event, Facts
 
 
 class PackageRef(Facts):
@@ -75,3 +75,14 @@ class CommandFailed(Event, kind="service.command.failed"):
     remains: dict[str, object] | None = None
     """What the failed command left behind, in the form in which the event of its success would list it: the
     ``resources`` of ResourcesCreated, the whole of ObjectsApplied. None: not known, or the command makes nothing."""
+
+
+class CancelStep(Command):
+    """Stop working on a command: its step is cancelled (CancelMode FORCEFUL). One kind a service, each in its module.
+
+    It has no answer of its own: the cancelled command ends in CommandFailed with code ``cancelled``, unless it had
+    ended before.
+    """
+
+    command: SecretParams
+    """The cancelled command's CloudEvent, as it was sent."""

@@ -9,7 +9,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
-from kubevnfm_events.common import PackageRef, VimConnection
+from kubevnfm_events.common import CancelStep, PackageRef, VimConnection
 
 # --- Heat -------------------------------------------------------------------------------------------------------------
 
@@ -143,6 +143,100 @@ class ResourcesDeleted(Event, kind="infra.resources.deleted"):
     stack_name: str
 
 
+class StackCommand(Command, service="infra-openstack"):
+    """What every command that changes a VNF's stack has in common.
+
+    The commands say what shall be, not what to add, so that a repeat changes nothing more.
+    """
+
+    vnf_instance_id: str
+    tag: str
+    """Stack tag by which the stack is found: the instance id."""
+    stack_name: str
+    package: PackageRef
+    vim: VimConnection
+    flavour_id: str
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    """The API that the request came by: decides how user data without a base class of its own is called."""
+    request: SecretParams = Field(default_factory=dict)
+    """The operation's request as the API version had it (SOL003), secrets sealed."""
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant in SOL003 v3 form."""
+    grant_request: SecretParams = Field(default_factory=dict)
+    instance: SecretParams = Field(default_factory=dict)
+    """VnfInstance in SOL003 v3 form as it was before the operation, for user data."""
+    user_data: UserData | None = None
+    """The class whose method of the operation's name is asked, if it has one; None: the built-in default."""
+    counts: dict[str, int] = Field(default_factory=dict)
+    """Instances by VDU as they shall be."""
+    timeout_s: float = 1200.0
+    """Heat's own deadline for the update."""
+
+
+class ScaleResources(StackCommand, kind="infra.openstack.scale_resources"):
+    """Bring the VDUs' instances to ``counts``."""
+
+    leaving: tuple[str, ...] = ()
+    """Nova ids of the servers that shall go."""
+
+
+class HealResources(StackCommand, kind="infra.openstack.heal_resources"):
+    """Have Heat make these servers and volumes anew; ports, and with them addresses, stay."""
+
+    servers: tuple[str, ...] = ()
+    """Nova ids; one that the stack holds no more was replaced already."""
+    volumes: tuple[str, ...] = ()
+    """Cinder ids; their data are lost."""
+
+
+class ChangeConnections(StackCommand, kind="infra.openstack.change_connections"):
+    """Put external connection points on other networks or addresses."""
+
+    ext_virtual_links: SecretParams = Field(default_factory=dict)
+    """``extVirtualLinks``: all ExtVirtualLinkData as they shall be, in SOL003 v3 form."""
+
+
+class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
+    """Give the stack the template and parameters of another flavour, or of another package."""
+
+
+class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):
+    """Bring the stack back to what it was before the operation changed it; nothing happens if nothing was changed."""
+
+    staying: tuple[str, ...] = ()
+    """Nova ids of the servers that were there before: others leave first."""
+
+
+class ResourcesChanged(Event, kind="infra.resources.changed"):
+    """The VNF's stack is as a command wanted it."""
+
+    resources: StackResources
+
+
+class OperateServers(Command, kind="infra.openstack.operate_servers", service="infra-openstack"):
+    """Start or stop servers."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    servers: tuple[str, ...]
+    """Nova ids."""
+    state: Literal["STARTED", "STOPPED"]
+    graceful_wait_s: float = 0.0
+    """GRACEFUL stop: wait this long first (OperateVnfRequest gracefulStopTimeout)."""
+
+
+class ServersOperated(Event, kind="infra.resources.operated"):
+    """The servers are in the state."""
+
+    servers: tuple[str, ...] = ()
+    state: Literal["STARTED", "STOPPED"]
+
+
+class CancelOpenstackStep(CancelStep, kind="infra.openstack.cancel_step", service="infra-openstack"):
+    """Stop working on a command of infra-openstack; Heat stops what it does for it."""
+
+
 # --- Kubernetes -------------------------------------------------------------------------------------------------------
 
 
@@ -220,3 +314,7 @@ class ObjectsDeleted(Event, kind="infra.resources.removed"):
     """Nothing of the CNF is left."""
 
     count: int = 0
+
+
+class CancelK8sStep(CancelStep, kind="infra.k8s.cancel_step", service="infra-k8s"):
+    """Stop working on a command of infra-k8s."""

@@ -9,6 +9,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
+from kubevnfm_events.common import CancelStep
 
 OperationState = Literal[
     "STARTING", "PROCESSING", "COMPLETED", "FAILED_TEMP", "FAILED", "ROLLING_BACK", "ROLLED_BACK"
@@ -149,3 +150,7 @@ class PackageChanged(Event, kind="lcm.package.changed"):
     vnf_pkg_id: str
     vnfd_id: str = ""
     change: Literal["CREATED", "ONBOARDED", "ERROR", "ENABLED", "DISABLED", "DELETED"]
+
+
+class CancelLcmStep(CancelStep, kind="lcm.cancel_step", service="lcm-api"):
+    """Stop working on a command of lcm-api itself."""

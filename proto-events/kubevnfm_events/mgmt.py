@@ -8,7 +8,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
-from kubevnfm_events.common import ClusterAccess, PackageRef
+from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef
 
 Phase = Literal[
     "instantiate_start", "instantiate_end", "terminate_start", "terminate_end", "scale_start", "scale_end",
@@ -87,3 +87,7 @@ class TaskProgressed(Event, kind="mgmt.task.progressed"):
     done: int | None = None
     total: int | None = None
     duration_s: float | None = None
+
+
+class CancelMgmtStep(CancelStep, kind="mgmt.cancel_step", service="mgmt-executor"):
+    """Stop working on a command of mgmt-executor; what runs on the machines over SSH is ended."""

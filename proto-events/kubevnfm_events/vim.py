@@ -8,7 +8,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event
-from kubevnfm_events.common import VimConnection
+from kubevnfm_events.common import CancelStep, VimConnection
 
 VimStatus = Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
 
@@ -65,3 +65,7 @@ class VimRegistrationFailed(Event, kind="vim.registration.failed"):
 
     credentials_id: str
     reason: str
+
+
+class CancelVimStep(CancelStep, kind="vim.cancel_step", service="vim-registry"):
+    """Stop working on a command of vim-registry."""
