@@ -26,6 +26,7 @@ class MachinesTwin:
         self.off: set[str] = set()
         self.fails_to_boot: str | None = None
         self.boots: list[str] = []
+        self.fixed_by_floating: dict[str, str] = {}
 
     async def boot(self, spec: MachineSpec) -> None:
         if self.fails_to_boot is not None:
@@ -49,6 +50,12 @@ class MachinesTwin:
 
     async def start(self, machine_id: str) -> None:
         self.off.discard(machine_id)
+
+    async def add_floating(self, floating: str, fixed: str) -> None:
+        self.fixed_by_floating[floating] = fixed
+
+    async def remove_floating(self, floating: str) -> None:
+        self.fixed_by_floating.pop(floating, None)
 
     def console_log(self, machine_id: str) -> str:
         return f"booting {self.specs[machine_id].name}\nready\n"

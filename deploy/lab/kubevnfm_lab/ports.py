@@ -56,6 +56,14 @@ class Machines(Protocol):
         """Power it on again."""
         ...
 
+    async def add_floating(self, floating: str, fixed: str) -> None:
+        """Let a floating address lead to a fixed one, and no longer to another; raise OSError when it is taken."""
+        ...
+
+    async def remove_floating(self, floating: str) -> None:
+        """Let a floating address lead nowhere; nothing happens when it does so already."""
+        ...
+
     def inventory(self) -> Sequence[Mapping[str, Any]]:
         """One JSON-able mapping a machine: id, name, addresses, ssh port, how often each stand-in program ran."""
         ...

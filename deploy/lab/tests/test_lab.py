@@ -70,6 +70,36 @@ async def test_a_server_of_a_stack_is_a_machine_one_can_log_in_to(client: Client
     assert path_of(stack).startswith("/orchestration/v1/")
 
 
+async def _host_name(address: str, port: int) -> str:
+    async with asyncssh.connect(address, port, username="ubuntu", password="ubuntu", known_hosts=None) as machine:
+        return str((await machine.run("hostname", check=True)).stdout)
+
+
+async def test_a_floating_ip_of_a_server_leads_to_its_machine(client: Client) -> None:
+    await client.make_stack("one")
+    neutron, port_of_ssh = client.lab.cloud.neutron, client.lab.ssh_port
+    (port,) = neutron.ports.values()
+    public = next(network for network in neutron.networks.values() if network.name == "public")
+    floating = neutron.create_floating_ip(port.project_id, public, port=port)
+    await client.lab.cloud.routes.settled()
+    assert await _host_name(floating.address, port_of_ssh) == "small\n"
+    neutron.associate(floating, None)
+    await client.lab.cloud.routes.settled()
+    with pytest.raises(OSError):
+        await _host_name(floating.address, port_of_ssh)
+
+
+async def test_a_suspended_server_answers_nobody_until_it_is_resumed(client: Client) -> None:
+    stack = await client.make_stack("one")
+    address, nova = stack["outputs"][0]["output_value"], client.lab.cloud.nova
+    (server,) = nova.servers.values()
+    await nova.suspend(server)
+    with pytest.raises(OSError):
+        await _host_name(address, client.lab.ssh_port)
+    await nova.resume(server)
+    assert await _host_name(address, client.lab.ssh_port) == "small\n"
+
+
 async def test_faults_are_added_listed_and_removed(client: Client) -> None:
     rule = {"part": "nova", "verb": "server_boot", "effect": "fail", "message": "broken", "times": 6}
     added = await client.call("POST", "/faults", rule)

@@ -23,6 +23,7 @@ from kubevnfm_lab.openstack.image.glance import Glance
 from kubevnfm_lab.openstack.network.addresses import AddressRange
 from kubevnfm_lab.openstack.network.api import NetworkApi
 from kubevnfm_lab.openstack.network.neutron import Neutron
+from kubevnfm_lab.openstack.network.routes import FloatingRoutes
 from kubevnfm_lab.openstack.orchestration.api import OrchestrationApi
 from kubevnfm_lab.openstack.orchestration.engine import Engine
 from kubevnfm_lab.openstack.orchestration.types.base import Services
@@ -48,7 +49,8 @@ class Cloud:
         self.quotas = Quotas(settings.quotas)
         gate = Gate(faults, ledger)
         self.identity = Identity(settings.credentials, token_lifetime_s=settings.token_lifetime_s)
-        self.neutron = Neutron(self.quotas, self.addresses)
+        self.routes = FloatingRoutes(machines)
+        self.neutron = Neutron(self.quotas, self.addresses, lead=self.routes.lead)
         self.cinder = Cinder(self.quotas, self.durations)
         self.glance = Glance()
         self.nova = Nova(
@@ -125,6 +127,7 @@ class Cloud:
     async def close(self) -> None:
         """End what runs and give the address range back."""
         await self.engine.close()
+        await self.routes.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -56,6 +56,8 @@ class Durations:
     port_create_s: float = 0.0
     volume_create_s: float = 0.0
     volume_attach_s: float = 0.0
+    signal_s: float = 0.0
+    """How long Heat takes from answering a signal to beginning what it asks for; a second or two in real clouds."""
     stack_minute_s: float = 60.0
     """The length of one of a stack's ``timeout_mins``; a test makes it short."""
 

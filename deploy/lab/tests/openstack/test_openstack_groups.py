@@ -83,6 +83,27 @@ async def test_a_signal_scales_the_group_and_leaves_the_stacks_own_state(stand: 
     assert shown["stack"]["stack_status"] == "UPDATE_COMPLETE"
 
 
+async def test_an_update_of_nothing_takes_a_group_back_to_its_templates_size(stand: Stand) -> None:
+    """Seen on Zed: what signals added is gone after ``PATCH existing``, so who updates a scaled stack gives the size."""
+    path = await a_cluster(stand, workers=1)
+    await stand.call("POST", f"{path}/resources/worker_scale_out/signal")
+    await stand.settled(path)
+    assert len(await members(stand, path)) == 2
+    assert (await stand.update_stack(path, existing=True))["stack_status"] == "UPDATE_COMPLETE"
+    assert len(await members(stand, path)) == 1
+
+
+async def test_a_signal_may_take_effect_only_after_its_answer(stand: Stand) -> None:
+    """Seen on Zed: the group stays *_COMPLETE for a second or two after the signal's 200."""
+    path = await a_cluster(stand)
+    group = next(r for r in await stand.resources(path) if r["resource_name"] == "worker_group")
+    nested = next(one for one in stand.stack(path).walk() if one.stack_id == group["physical_resource_id"])
+    stand.cloud.durations.change({"signal_s": 0.01})
+    assert (await stand.call("POST", f"{path}/resources/worker_scale_out/signal")).status == 200
+    await stand.until(lambda: nested.state == "UPDATE_COMPLETE")
+    assert len(await members(stand, path)) == 3
+
+
 async def test_a_signal_while_the_group_is_being_changed_does_nothing(stand: Stand) -> None:
     path = await a_cluster(stand)
     held = stand.faults.add(part="nova", verb="server_boot", effect="hang")

@@ -166,6 +166,27 @@ class TestNova:
         await stand.until(lambda: record.status == "ACTIVE")
         assert not stand.machines.off
 
+    @pytest.mark.parametrize(
+        ("away", "status", "back"), [("suspend", "SUSPENDED", "resume"), ("pause", "PAUSED", "unpause")]
+    )
+    async def test_a_server_is_suspended_and_paused(self, stand: Stand, away: str, status: str, back: str) -> None:
+        server = await self.a_server(stand)
+        action = f"/compute/v2.1/servers/{server['id']}/action"
+        record = stand.cloud.nova.servers[server["id"]]
+        assert (await stand.call("POST", action, {back: None})).status == 409
+        assert (await stand.call("POST", action, {away: None})).status == 202
+        await stand.until(lambda: record.status == status)
+        assert stand.machines.off == {server["id"]}
+        for other in (away, "os-stop", "os-start"):
+            refused = await stand.call("POST", action, {other: None})
+            told = (
+                f"Cannot '{other.removeprefix('os-')}' instance {server['id']} while it is in vm_state {status.lower()}"
+            )
+            assert (refused.status, refused.body["conflictingRequest"]["message"]) == (409, told)
+        assert (await stand.call("POST", action, {back: None})).status == 202
+        await stand.until(lambda: record.status == "ACTIVE")
+        assert not stand.machines.off
+
     async def test_the_console_shows_what_the_machine_printed(self, stand: Stand) -> None:
         server = await self.a_server(stand)
         action = f"/compute/v2.1/servers/{server['id']}/action"
@@ -254,6 +275,26 @@ class TestNeutron:
         assert (await stand.get(f"/network/v2.0/floatingips/{floating['id']}"))["floatingip"]["port_id"] is None
         inside = {"floatingip": {"floating_network_id": await network(stand, "net0")}}
         assert (await stand.call("POST", "/network/v2.0/floatingips", inside)).status == 400
+
+    async def test_the_machines_hear_where_a_floating_ip_leads(self, stand: Stand) -> None:
+        net0, public = await network(stand, "net0"), await network(stand, "public")
+        ports = [
+            (await stand.call("POST", "/network/v2.0/ports", {"port": {"network_id": net0}})).body["port"]
+            for _ in range(2)
+        ]
+        one, other = (port["fixed_ips"][0]["ip_address"] for port in ports)
+        body = {"floatingip": {"floating_network_id": public, "port_id": ports[0]["id"]}}
+        floating = (await stand.call("POST", "/network/v2.0/floatingips", body)).body["floatingip"]
+        path, address = f"/network/v2.0/floatingips/{floating['id']}", floating["floating_ip_address"]
+        await stand.until(lambda: stand.machines.fixed_by_floating == {address: one})
+        await stand.call("PUT", path, {"floatingip": {"port_id": ports[1]["id"]}})
+        await stand.until(lambda: stand.machines.fixed_by_floating == {address: other})
+        await stand.call("DELETE", f"/network/v2.0/ports/{ports[1]['id']}")
+        await stand.until(lambda: not stand.machines.fixed_by_floating)
+        await stand.call("PUT", path, {"floatingip": {"port_id": ports[0]["id"]}})
+        await stand.until(lambda: stand.machines.fixed_by_floating == {address: one})
+        await stand.call("DELETE", path)
+        await stand.until(lambda: not stand.machines.fixed_by_floating)
 
     async def test_a_router_holds_its_subnet(self, stand: Stand) -> None:
         router = (await stand.call("POST", "/network/v2.0/routers", {"router": {"name": "r"}})).body["router"]["id"]

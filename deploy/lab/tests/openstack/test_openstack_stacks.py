@@ -301,6 +301,35 @@ async def test_a_missing_server_is_found_by_a_check(stand: Stand) -> None:
     assert len(stand.machines.specs) == 1
 
 
+async def test_a_suspended_stack_has_its_servers_asleep_until_it_is_resumed(stand: Stand) -> None:
+    stack = await stand.make_stack("one", CLUSTER, files=CLUSTER_FILES, parameters={"workers": 2})
+    path, server_ids = path_of(stack), set(stand.cloud.nova.servers)
+    assert (await stand.call("POST", f"{path}/actions", {"suspend": None})).status == 200
+    assert (await stand.get(path))["stack"]["stack_status"] == "SUSPEND_IN_PROGRESS"
+    assert (await stand.settled(path))["stack_status"] == "SUSPEND_COMPLETE"
+    assert stand.machines.off == server_ids
+    assert {one["resource_status"] for one in await stand.resources(path)} == {"SUSPEND_COMPLETE"}
+    assert (await stand.call("PATCH", path, {"existing": True})).body["error"]["type"] == "NotSupported"
+    await stand.call("POST", f"{path}/actions", {"resume": None})
+    assert (await stand.settled(path))["stack_status"] == "RESUME_COMPLETE"
+    assert not stand.machines.off
+    assert {server.status for server in stand.cloud.nova.servers.values()} == {"ACTIVE"}
+    assert (await stand.update_stack(path, existing=True))["stack_status"] == "UPDATE_COMPLETE"
+    assert (await stand.delete_stack(path))["stack_status"] == "DELETE_COMPLETE"
+
+
+async def test_a_server_that_is_gone_cannot_be_suspended(stand: Stand) -> None:
+    stack = await stand.make_stack("one", SMALL)
+    path = path_of(stack)
+    (server_id,) = stand.cloud.nova.servers
+    await stand.call("DELETE", f"/compute/v2.1/servers/{server_id}")
+    await stand.until(lambda: not stand.cloud.nova.servers)
+    await stand.call("POST", f"{path}/actions", {"suspend": None})
+    failed = await stand.settled(path)
+    assert failed["stack_status"] == "SUSPEND_FAILED"
+    assert f"Failed to find server {server_id}" in failed["stack_status_reason"]
+
+
 async def test_a_retained_resource_outlives_its_stack(stand: Stand) -> None:
     template = VERSION + (
         'resources: {v: {type: "OS::Cinder::Volume", deletion_policy: retain, properties: {size: 1}}}'

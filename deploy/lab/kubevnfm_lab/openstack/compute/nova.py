@@ -144,14 +144,36 @@ class Nova:
 
     async def stop(self, server: Server) -> None:
         """Power a server off."""
+        await self._halt(server, "SHUTOFF", "stopped", 4)
+
+    async def start(self, server: Server) -> None:
+        """Power a server on."""
+        await self._run(server)
+
+    async def pause(self, server: Server) -> None:
+        """Stop a server's processor. The lab's machine does not keep its memory: it is off meanwhile, as below."""
+        await self._halt(server, "PAUSED", "paused", 3)
+
+    async def unpause(self, server: Server) -> None:
+        """Let a paused server go on."""
+        await self._run(server)
+
+    async def suspend(self, server: Server) -> None:
+        """Write a server's memory to its disk and power it off."""
+        await self._halt(server, "SUSPENDED", "suspended", 4)
+
+    async def resume(self, server: Server) -> None:
+        """Let a suspended server go on."""
+        await self._run(server)
+
+    async def _halt(self, server: Server, status: str, vm_state: str, power_state: int) -> None:
         if self._durations.server_action_s:
             await asyncio.sleep(self._durations.server_action_s)
         if server.launched_at is not None:
             await self._machines.stop(server.server_id)
-        server.became("SHUTOFF", "stopped", 4)
+        server.became(status, vm_state, power_state)
 
-    async def start(self, server: Server) -> None:
-        """Power a server on."""
+    async def _run(self, server: Server) -> None:
         if self._durations.server_action_s:
             await asyncio.sleep(self._durations.server_action_s)
         if server.launched_at is not None:
@@ -182,7 +204,7 @@ class Nova:
             return
         await self._machines.destroy(server.server_id)
         await self._machines.boot(self._spec(server))
-        if server.status == "SHUTOFF":
+        if server.status in ("SHUTOFF", "PAUSED", "SUSPENDED"):
             await self._machines.stop(server.server_id)
 
     async def cut_off(self, server: Server) -> None:

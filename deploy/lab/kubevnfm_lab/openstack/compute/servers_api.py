@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -23,6 +23,16 @@ from kubevnfm_lab.openstack.network.neutron import Neutron
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
 ConsoleLog = Callable[[str], str]
+
+_POWER: Final[Mapping[str, tuple[Callable[[Nova, Server], Awaitable[None]], tuple[str, ...], str]]] = {
+    "os-stop": (Nova.stop, ("ACTIVE", "ERROR"), "powering-off"),
+    "os-start": (Nova.start, ("SHUTOFF",), "powering-on"),
+    "pause": (Nova.pause, ("ACTIVE",), "pausing"),
+    "unpause": (Nova.unpause, ("PAUSED",), "unpausing"),
+    "suspend": (Nova.suspend, ("ACTIVE",), "suspending"),
+    "resume": (Nova.resume, ("SUSPENDED",), "resuming"),
+}
+"""What an action does, the states that it is allowed in, and the task meanwhile."""
 
 
 class ServersApi:
@@ -114,14 +124,11 @@ class ServersApi:
             raise bad_request("nova", "There is no such action: exactly one is expected in the body")
         ((name, argument),) = call.body.items()
         argument = argument if isinstance(argument, dict) else {}
-        if name == "os-stop":
-            _expect(server, "stop", "ACTIVE", "ERROR")
-            server.task_state = "powering-off"
-            self._spawn(self._nova.stop(server))
-        elif name == "os-start":
-            _expect(server, "start", "SHUTOFF")
-            server.task_state = "powering-on"
-            self._spawn(self._nova.start(server))
+        if name in _POWER:
+            do, before, task_state = _POWER[name]
+            _expect(server, name.removeprefix("os-"), *before)
+            server.task_state = task_state
+            self._spawn(do(self._nova, server))
         elif name == "reboot":
             server.task_state = "rebooting"
             self._spawn(self._nova.reboot(server))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Any, Final, TypeVar
 
@@ -39,8 +39,9 @@ R = TypeVar("R", bound=Record)
 class Neutron:
     """All networks of the cloud."""
 
-    def __init__(self, quotas: Quotas, addresses: AddressRange) -> None:
-        self._quotas = quotas
+    def __init__(self, quotas: Quotas, addresses: AddressRange, *, lead: Callable[[str, str | None], None]) -> None:
+        """``lead`` is told where a floating address leads from now on: to a fixed address, or None: nowhere."""
+        self._quotas, self._lead = quotas, lead
         self.networks: dict[str, Network] = {}
         self.subnets: dict[str, Subnet] = {}
         self.ports: dict[str, Port] = {}
@@ -208,7 +209,8 @@ class Neutron:
         if self.floating_ips:
             for floating in self.floating_ips.values():
                 if floating.port_id == port.record_id:
-                    floating.port_id = floating.fixed_address = floating.router_id = None
+                    floating.router_id = None
+                    self.associate(floating, None)
 
     def bind(self, port: Port, *, device_id: str, owner: str) -> None:
         """Give a port to a device; raise PortInUse when another has it."""
@@ -361,10 +363,12 @@ class Neutron:
         if port is not None:
             floating.fixed_address = fixed_address or (port.fixed_ips[0].address if port.fixed_ips else None)
         floating.touched()
+        self._lead(floating.address, floating.fixed_address)
 
     def delete_floating_ip(self, floating: FloatingIp) -> None:
         """Give a floating IP back."""
         del self.floating_ips[floating.record_id]
+        self._lead(floating.address, None)
         for subnet_id in self.networks[floating.network_id].subnet_ids:
             self.subnets[subnet_id].used.discard(int(ip_address(floating.address)))
         self._quotas.give_back(floating.project_id, floatingip=1)

@@ -8,7 +8,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_lab.openstack.errors import ServiceError
 from kubevnfm_lab.openstack.ids import now_z, short_id
@@ -30,6 +30,8 @@ from kubevnfm_lab.openstack.orchestration.validation import validate
 
 log = logging.getLogger(__name__)
 
+_MARKED: Final = "state changed by resource_mark_unhealthy api"
+
 
 class Engine:
     """All stacks of the cloud, and what is being done to them."""
@@ -43,6 +45,7 @@ class Engine:
         """Live stacks, nested ones too, by id."""
         self.deleted: OrderedDict[str, Stack] = OrderedDict()
         self._by_name: dict[tuple[str, str], Stack] = {}
+        self._signals: set[asyncio.Task[None]] = set()
         self._deleted_by_name: dict[tuple[str, str], Stack] = {}
 
     # -- finding
@@ -133,9 +136,16 @@ class Engine:
             stack.became("CHECK", "COMPLETE", "Stack CHECK completed successfully")
 
     def pause(self, stack: Stack, action: str) -> None:
-        """Note SUSPEND or RESUME; the machines are not touched."""
+        """Begin to SUSPEND or RESUME everything of a stack; nothing happens when that was done already."""
+        if stack.state == f"{action}_COMPLETE":
+            return
         stack.updated = now_z()
-        stack.became(action, "COMPLETE", f"Stack {action} completed successfully")
+        stack.became(action, "IN_PROGRESS", f"Stack {action} started")
+
+        async def work(generation: int) -> None:
+            await self._traversal.pause(stack, action, generation)
+
+        self._begin(stack, work)
 
     def cancel_update(self, stack: Stack, *, rollback: bool) -> None:
         """End a running update, and go back to what was before when asked."""
@@ -155,15 +165,30 @@ class Engine:
             message = f"Resource {resource.name} is in progress of {resource.action} and cannot be marked."
             raise ServiceError("heat", 409, "ActionNotComplete", message)
         if unhealthy:
-            resource.became("CHECK", "FAILED", reason or "state changed by resource mark unhealthy")
+            resource.became("CHECK", "FAILED", reason or _MARKED)
         elif resource.state == "CHECK_FAILED":
-            resource.became("CHECK", "COMPLETE", reason or "state changed by resource mark unhealthy")
+            resource.became("CHECK", "COMPLETE", reason or _MARKED)
 
     def signal(self, resource: Resource) -> None:
         """Signal a resource; raise what the API refuses."""
         if not isinstance(resource.kind, ScalingPolicyType):
             message = "signal is not supported for resource."
             raise ServiceError("heat", 400, "ResourceActionNotSupported", message)
+        if self._services.durations.signal_s:
+            task = asyncio.create_task(self._signal_later(resource), name=f"signal {resource.name}")
+            self._signals.add(task)
+            task.add_done_callback(self._signals.discard)
+            task.add_done_callback(_log_bug)
+        else:
+            self._take_signal(resource)
+
+    async def _signal_later(self, resource: Resource) -> None:
+        await asyncio.sleep(self._services.durations.signal_s)
+        if not resource.stack.gone:
+            self._take_signal(resource)
+
+    def _take_signal(self, resource: Resource) -> None:
+        assert isinstance(resource.kind, ScalingPolicyType)
         nothing = resource.kind.signal(resource)
         reason = "No signal details provided" if nothing is None else f"No action required: {nothing}"
         resource.stack.tell(
@@ -173,6 +198,7 @@ class Engine:
     async def close(self) -> None:
         """End everything that runs."""
         tasks = [stack.task for stack in self.stacks.values() if stack.task is not None and not stack.task.done()]
+        tasks += self._signals
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -224,6 +250,15 @@ class Engine:
         stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
         self._tell_outer(holder, await self._remove_all(stack))
         holder.nested = None
+
+    async def pause_nested(self, holder: Resource, action: str) -> None:
+        """Suspend or resume the nested stack of a resource; raise ResourceFailure."""
+        stack = holder.nested
+        if stack is None:
+            return
+        stack.generation += 1
+        stack.became(action, "IN_PROGRESS", f"Stack {action} started")
+        self._tell_outer(holder, await self._traversal.pause(stack, action, stack.generation))
 
     def begin_resize(self, holder: Resource, template: Template, environment: Environment) -> None:
         """Change the nested stack of a group with nobody waiting."""

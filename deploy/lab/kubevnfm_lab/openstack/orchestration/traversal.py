@@ -190,6 +190,25 @@ class Traversal:
             failed=lambda failure: finish(stack, generation, failure),
         )
 
+    async def pause(self, stack: Stack, action: str, generation: int) -> ActionFailed | None:
+        """SUSPEND every resource after those that need it, or RESUME it after those it needs; note how it ended."""
+        made = {name: resource for name, resource in stack.resources.items() if resource.made}
+        needed = {name: resource.requires & made.keys() for name, resource in made.items()}
+        if action == "SUSPEND":
+            needed = {name: frozenset(other for other, needs in needed.items() if name in needs) for name in made}
+        failure = await graph.run(
+            {name: partial(self._pause_one, resource, action) for name, resource in made.items()},
+            needed,
+            superseded=lambda: stack.generation != generation,
+            failed=lambda failure: finish(stack, generation, failure),
+        )
+        finish(stack, generation, failure)
+        return failure
+
+    async def _pause_one(self, resource: Resource, action: str) -> None:
+        work = resource.kind.suspend if action == "SUSPEND" else resource.kind.resume
+        await self._act(resource, action, partial(work, resource))
+
     async def _remove_one(self, stack: Stack, resource: Resource) -> None:
         if resource.made and resource.definition.deletion_policy != "retain":
             await self._act(resource, "DELETE", partial(resource.kind.delete, resource))

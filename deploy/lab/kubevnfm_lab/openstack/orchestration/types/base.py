@@ -110,6 +110,10 @@ class StackRunner(Protocol):
         """Remove it; raise ResourceFailure."""
         ...
 
+    async def pause_nested(self, holder: Resource, action: str) -> None:
+        """SUSPEND or RESUME it; raise ResourceFailure."""
+        ...
+
     def begin_resize(self, holder: Resource, template: Template, environment: Environment) -> None:
         """Change it on its own, with nobody waiting: what a signal does; raise ServiceError when it cannot be begun."""
         ...
@@ -199,6 +203,12 @@ class ResourceType(ABC):
 
     async def delete(self, resource: Resource) -> None:  # noqa: B027  # optional
         """Remove it; nothing happens when it is gone."""
+
+    async def suspend(self, resource: Resource) -> None:  # noqa: B027  # optional
+        """Put it to sleep; most types have no sleep."""
+
+    async def resume(self, resource: Resource) -> None:  # noqa: B027  # optional
+        """Wake it up."""
 
     async def before_replacement(self, resource: Resource) -> None:  # noqa: B027  # optional
         """Free what the resource that takes its place needs."""

@@ -10,7 +10,7 @@ from kubevnfm_lab.openstack.compute.views import NEWEST_MINOR
 from kubevnfm_lab.openstack.errors import ServiceError, bad_request
 from kubevnfm_lab.openstack.ids import new_uuid
 from kubevnfm_lab.openstack.network.records import Port
-from kubevnfm_lab.openstack.orchestration.failures import ResourceInError, validation_failed
+from kubevnfm_lab.openstack.orchestration.failures import ResourceFailure, ResourceInError, validation_failed
 from kubevnfm_lab.openstack.orchestration.stack import Resource, follow
 from kubevnfm_lab.openstack.orchestration.template import Json
 from kubevnfm_lab.openstack.orchestration.types.base import Property, ResourceType, UpdateReplace
@@ -116,6 +116,20 @@ class ServerType(ResourceType):
             await self.services.enter("nova", "server_delete", server.name)
             await self.services.nova.destroy(server)
 
+    async def suspend(self, resource: Resource) -> None:
+        """Ask Nova to suspend the server and wait until it is SUSPENDED."""
+        server = self._found(resource)
+        if server.status != "SUSPENDED":
+            await self.services.enter("nova", "server_action", server.name)
+            await self.services.nova.suspend(server)
+
+    async def resume(self, resource: Resource) -> None:
+        """Ask Nova to resume the server and wait until it is ACTIVE."""
+        server = self._found(resource)
+        if server.status != "ACTIVE":
+            await self.services.enter("nova", "server_action", server.name)
+            await self.services.nova.resume(server)
+
     async def before_replacement(self, resource: Resource) -> None:
         """Free the ports: the server that takes its place shall have them."""
         server = self._server(resource)
@@ -173,6 +187,12 @@ class ServerType(ResourceType):
 
     def _server(self, resource: Resource) -> Server | None:
         return self.services.nova.servers.get(resource.physical_id or "")
+
+    def _found(self, resource: Resource) -> Server:
+        server = self._server(resource)
+        if server is None:
+            raise ResourceFailure("NotFound", f"Failed to find server {resource.physical_id}")
+        return server
 
     def _flavor(self, name: Any) -> Flavor:
         found = self.services.nova.find_flavor(str(name))

@@ -56,6 +56,14 @@ class NestedType(ResourceType):
         """Remove the nested stack."""
         await self.runner.delete_nested(resource)
 
+    async def suspend(self, resource: Resource) -> None:
+        """Suspend the stack inside."""
+        await self.runner.pause_nested(resource, "SUSPEND")
+
+    async def resume(self, resource: Resource) -> None:
+        """Resume the stack inside."""
+        await self.runner.pause_nested(resource, "RESUME")
+
     def is_there(self, resource: Resource) -> bool:
         """What failed inside is mended inside."""
         return resource.nested is not None
