@@ -155,6 +155,16 @@ def _service(obj: Obj) -> None:
             _fill(port, protocol="TCP", targetPort=port["port"])
 
 
+def _endpoint_slice(obj: Obj) -> None:
+    """``conditions`` is a struct in Go, which writes it as ``{}`` when it is empty; so are ports' names and protocols."""
+    for endpoint in obj.get("endpoints") or []:
+        if isinstance(endpoint, dict):
+            _fill(endpoint, conditions={})
+    for port in obj.get("ports") or []:
+        if isinstance(port, dict):
+            _fill(port, name="", protocol="TCP")
+
+
 def _secret(obj: Obj) -> None:
     _fill(obj, type="Opaque")
     texts = obj.pop("stringData", None)
@@ -234,6 +244,7 @@ _DEFAULTS: Final[Mapping[str, Callable[[Obj], None]]] = {
     "jobs.batch": _job,
     "cronjobs.batch": _cron_job,
     "services": _service,
+    "endpointslices.discovery.k8s.io": _endpoint_slice,
     "secrets": _secret,
     "namespaces": _namespace,
     "persistentvolumeclaims": _claim,
@@ -270,7 +281,9 @@ def fill_in(resource: str, obj: Obj) -> None:
 _SPECLESS: Final = frozenset(
     name
     for name in _DEFAULTS
-    if name.startswith(("secrets", "storageclasses", "priorityclasses", "rolebindings", "clusterrolebindings"))
+    if name.startswith(
+        ("secrets", "storageclasses", "priorityclasses", "rolebindings", "clusterrolebindings", "endpointslices")
+    )
     or "webhookconfigurations" in name
 )
 

@@ -53,6 +53,24 @@ async def test_kubernetes_asyncio_works_with_the_admins_kubeconfig(
         assert found.metadata.managed_fields[0].manager == "kubevnfm"
 
 
+async def test_kubernetes_asyncio_reads_endpoint_slices_of_every_fill(api: Any, cluster: LabCluster) -> None:
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    bare = {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"port": 80}]}
+    await api.post(slices, {"metadata": {"name": "bare"}, **bare})
+    await api.post(slices, {"metadata": {"name": "empty"}, "addressType": "IPv4", "endpoints": []})
+    configuration = client.Configuration(host=cluster.endpoint, ssl_ca_cert=None)
+    configuration.verify_ssl = False
+    configuration.api_key = {"BearerToken": f"Bearer {cluster.admin_token}"}
+    async with client.ApiClient(configuration) as connection:
+        listed = await client.DiscoveryV1Api(connection).list_namespaced_endpoint_slice("default")
+    by_name = {one.metadata.name: one for one in listed.items}
+    (endpoint,) = by_name["bare"].endpoints
+    assert endpoint.addresses == ["192.0.2.1"]
+    assert endpoint.conditions.to_dict() == {"ready": None, "serving": None, "terminating": None}
+    assert [(port.name, port.port, port.protocol) for port in by_name["bare"].ports] == [("", 80, "TCP")]
+    assert by_name["empty"].endpoints == []
+
+
 async def test_kubernetes_asyncio_works_with_a_bearer_token(cluster: LabCluster) -> None:
     settings = client.Configuration(host=cluster.endpoint)
     settings.api_key = {"BearerToken": f"Bearer {cluster.admin_token}"}
