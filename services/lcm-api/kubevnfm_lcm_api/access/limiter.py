@@ -1,0 +1,39 @@
+"""How often each caller may ask: a bucket of tokens each, filled at a steady rate."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+_MOST: Final = 10_000
+"""Callers that are remembered; the one who asked longest ago goes first, and its bucket is long full by then."""
+
+
+class RateLimit:
+    """Buckets by caller."""
+
+    def __init__(self, *, per_s: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_s, self._burst, self._now = per_s, float(burst), now
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, caller: str) -> int:
+        """Return how long the caller has to wait for its next request, in whole seconds; 0: not at all."""
+        level = self._level(caller)
+        return 0 if level >= 1.0 else max(1, math.ceil((1.0 - level) / self._per_s))
+
+    def take(self, caller: str) -> int:
+        """Count a request; return 0, or, when there were too many, how long to wait (then it does not count)."""
+        wait_s = self.wait_s(caller)
+        if wait_s == 0:
+            self._buckets[caller] = (self._level(caller) - 1.0, self._now())
+            self._buckets.move_to_end(caller)
+            while len(self._buckets) > _MOST:
+                self._buckets.popitem(last=False)
+        return wait_s
+
+    def _level(self, caller: str) -> float:
+        level, at = self._buckets.get(caller, (self._burst, self._now()))
+        return min(self._burst, level + (self._now() - at) * self._per_s)
