@@ -260,10 +260,14 @@ class World:
             "PUT", f"/{package_id}/package_content", data=content, headers={"Content-Type": "application/zip"}
         )
         sent.must(202)
+        return await self.onboarded(package_id)
+
+    async def onboarded(self, package_id: str) -> dict[str, Any]:
+        """Return the package once its content was fetched and checked, whatever came of it."""
         await self.bus.quiet()
         while True:
             package: dict[str, Any] = (await self.packages("GET", f"/{package_id}")).must(200).json
-            if package["onboardingState"] != "PROCESSING":
+            if package["onboardingState"] not in {"UPLOADING", "PROCESSING"}:
                 return package
             await self.bus.quiet()
             await asyncio.sleep(0)

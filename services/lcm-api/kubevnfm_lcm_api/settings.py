@@ -33,6 +33,12 @@ class Settings(ServiceSettings, ListenerTls):
     """Where uploaded packages lie."""
     package_limit_gib: float = Field(default=16.0, gt=0)
     """The largest package that is taken: VM images are of some GiB."""
+    allowed_networks: str = ""
+    """Networks that packages may be fetched from besides public addresses, divided by commas: ``10.20.0.0/16``."""
+    outbound_ca_file: Path | None = None
+    """PEM of the CAs that those servers' certificates must come from; None: the system's."""
+    fetch_timeout_s: float = Field(default=3600.0, gt=0)
+    """How long fetching one package may take."""
     page_size: int = Field(default=100, ge=1)
     """Documents a list answers at once (SOL013 5.4)."""
     test_callbacks: bool = True

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 from kubevnfm_bus.port import MessageBus
+from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
-from kubevnfm_events.lcm import AdvanceOperation, DeliverNotification, OnboardPackage, RemoveRemains
+from kubevnfm_events.lcm import AdvanceOperation, DeliverNotification, FetchPackage, OnboardPackage, RemoveRemains
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.http import serving
 from kubevnfm_secrets import KeyRing
@@ -21,11 +23,13 @@ from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 from kubevnfm_lcm_api import packages, progress, subscriptions
 from kubevnfm_lcm_api.adapters.callbacks import HttpSubscriber
 from kubevnfm_lcm_api.adapters.package_files import DiskPackageFiles
+from kubevnfm_lcm_api.adapters.package_sources import HttpPackageSources
 from kubevnfm_lcm_api.domain import instance, occurrence, subscription
 from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.context import Gateway
 from kubevnfm_lcm_api.instances import Instances
+from kubevnfm_lcm_api.onboarding import Onboarding
 from kubevnfm_lcm_api.packages import Packages
 from kubevnfm_lcm_api.progress import Progress
 from kubevnfm_lcm_api.requests.acceptance import Acceptance
@@ -33,6 +37,7 @@ from kubevnfm_lcm_api.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.subscriptions import Subscriptions
+from kubevnfm_lcm_api.wiring_access import opened_gate, proxies
 
 SERVICE = "lcm-api"
 _DEADLINES_EVERY_S = 30.0
@@ -65,7 +70,7 @@ _INDEXES = {
         Index(["operationState"]),
         Index(["internal/deadline"]),
     ],
-    packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"], unique=True)],
+    packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"], unique=True), Index(["onboardingState"])],
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
     subscriptions.NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"])],
     progress.COLLECTION: [Index(["operationId"])],
@@ -86,10 +91,14 @@ async def lcm_api(
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     clock = SystemClock()
+    rules = AddressRules.from_text(settings.allowed_networks)
+    trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
     for collection, indexes in _INDEXES.items():
         await store.ensure_indexes(collection, indexes)
     async with (
         aiohttp.ClientSession() as session,
+        opened_gate(settings, clock) as gate,
+        outbound_session(rules, tls=trusted) as outbound,
         OutboxRelay(store, bus, collections=_COLLECTIONS) as relay,
         CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s) as worker,
     ):
@@ -102,16 +111,27 @@ async def lcm_api(
             files=files,
             ring=key_ring,
             clock=clock,
-            limit_bytes=int(settings.package_limit_gib * 2**30),
         )
-        await package_service.recover()
+        package_limit_bytes = int(settings.package_limit_gib * 2**30)
+        onboarding = Onboarding(
+            packages=package_service,
+            store=store,
+            outbox=outbox,
+            files=files,
+            sources=HttpPackageSources(outbound, ring=key_ring, longest_s=settings.fetch_timeout_s),
+            ring=key_ring,
+            clock=clock,
+            limit_bytes=package_limit_bytes,
+        )
+        await onboarding.recover()
         subscription_service = Subscriptions(
             store=store,
             outbox=outbox,
             subscriber=HttpSubscriber(session),
             ring=key_ring,
             clock=clock,
-            root=settings.public_url or f"http://{settings.host}:{settings.port}",
+            root=settings.public_url
+            or f"{'https' if settings.server_tls else 'http'}://{settings.host}:{settings.port}",
             tests_callbacks=settings.test_callbacks,
         )
         all_instances = Instances(
@@ -136,6 +156,7 @@ async def lcm_api(
                 instances=all_instances, engine=engine, packages=package_service, acceptance=acceptance
             ),
             packages=package_service,
+            onboarding=onboarding,
             files=files,
             subscriptions=subscription_service,
             progress=kept,
@@ -146,6 +167,7 @@ async def lcm_api(
             public_url=settings.public_url,
             internal_token=settings.internal_token.get_secret_value(),
             page_size=settings.page_size,
+            package_limit_bytes=package_limit_bytes,
         )
 
         async def ready() -> bool:
@@ -153,7 +175,8 @@ async def lcm_api(
 
         worker.handle_direct(AdvanceOperation, engine.advance_operation)
         worker.handle(RemoveRemains, engine.remove_remains)
-        worker.handle(OnboardPackage, package_service.onboard_package)
+        worker.handle(FetchPackage, onboarding.fetch_package)
+        worker.handle(OnboardPackage, onboarding.onboard_package)
         worker.handle(DeliverNotification, subscription_service.deliver_notification)
         await worker.start()
         await bus.consume_events("lcm-api.replies", REPLIES, engine.resume_operation)
@@ -161,14 +184,17 @@ async def lcm_api(
         await bus.consume_events(
             "lcm-api.notifications", ["lcm.operation.changed", "lcm.instance.*"], subscription_service.announce
         )
+        await bus.consume_events(
+            "lcm-api.usage", ["lcm.instance.*", "lcm.operation.changed"], package_service.follow_instances
+        )
         housekeeping = [
             asyncio.create_task(engine.watch_deadlines(every_s=_DEADLINES_EVERY_S), name="deadlines"),
             asyncio.create_task(subscription_service.forget_delivered(), name="delivered"),
+            asyncio.create_task(onboarding.watch_uploads(), name="uploads"),
         ]
         try:
-            async with serving(
-                make_app(services, ready), host=settings.host, port=settings.port, tls=settings.server_tls
-            ) as port:
+            app = make_app(services, ready, gate=gate, proxies=proxies(settings))
+            async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port:
                 yield LcmApi(port)
         finally:
             for task in housekeeping:

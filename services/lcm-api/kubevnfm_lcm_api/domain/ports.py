@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kubevnfm_csar import BaseHot, Package
 
@@ -19,14 +20,40 @@ class Upload:
     """Hex."""
 
 
+@dataclass(frozen=True)
+class OnboardedFiles:
+    """A CSAR that was checked and unpacked."""
+
+    package: Package
+    security_option: str = ""
+    """How it is signed: OPTION_1, OPTION_2 (SOL004 5.1); empty when it is not."""
+    certificate: str = ""
+    """PEM of whoever signed it, where the package brings it as a file."""
+
+
+class PackageSources(Protocol):
+    """Places that packages are fetched from."""
+
+    def open(self, source: Mapping[str, Any]) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Yield the bytes of a CSAR.
+
+        ``source``: ``uri`` (a Secret, for its query may hold one), and how to show who asks: ``userName`` and
+        ``password``, or ``paramsOauth2ClientCredentials``. Entering and reading raise SourceFailed.
+        """
+        ...
+
+
 class PackageFiles(Protocol):
     """The packages' bytes: uploads stream to disk, nothing is read whole into memory."""
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
-        """Write the upload; what was there before is replaced once it is whole. Raises PackageTooLarge (413)."""
+        """Write the upload; what was there before is replaced once it is whole.
+
+        Raises: PackageTooLarge (413); NoArchive (400) as soon as it is seen to be none.
+        """
         ...
 
-    async def onboard(self, package_id: str) -> Package:
+    async def onboard(self, package_id: str) -> OnboardedFiles:
         """Check and unpack the stored CSAR; safe to repeat. Raises PackageRefused saying which file, which rule."""
         ...
 
@@ -36,6 +63,10 @@ class PackageFiles(Protocol):
 
     def folder(self, package_id: str) -> Path:
         """Return the folder with the unpacked files."""
+        ...
+
+    async def selection(self, package_id: str, names: Sequence[str]) -> Path:
+        """Return a zip archive of these unpacked files: the same bytes for the same names."""
         ...
 
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:

@@ -14,8 +14,10 @@ from kubevnfm_store.port import DocumentStore
 
 from kubevnfm_lcm_api.domain.ports import PackageFiles
 from kubevnfm_lcm_api.engine import Engine
+from kubevnfm_lcm_api.gateway.access import PROXIES
 from kubevnfm_lcm_api.gateway.render import ApiVersion
 from kubevnfm_lcm_api.instances import Instances
+from kubevnfm_lcm_api.onboarding import Onboarding
 from kubevnfm_lcm_api.packages import Packages
 from kubevnfm_lcm_api.progress import Progress
 from kubevnfm_lcm_api.requests.instantiate import Instantiate
@@ -34,6 +36,7 @@ class Gateway:
     instantiate: Instantiate
     terminate: Terminate
     packages: Packages
+    onboarding: Onboarding
     files: PackageFiles
     subscriptions: Subscriptions
     progress: Progress
@@ -44,6 +47,7 @@ class Gateway:
     public_url: str | None
     internal_token: str
     page_size: int
+    package_limit_bytes: int
 
 
 GATEWAY: Final = web.AppKey("gateway", Gateway)
@@ -61,7 +65,7 @@ def api_version(request: web.Request) -> ApiVersion:
 
 def api_root(request: web.Request) -> str:
     """Return the absolute root of every link: the configured public URL, else as the caller reached us."""
-    return gateway(request).public_url or f"{request.scheme}://{request.host}"
+    return gateway(request).public_url or request.app[PROXIES].root(request)
 
 
 def accepted(location: str) -> web.Response:

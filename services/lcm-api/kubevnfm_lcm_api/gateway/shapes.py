@@ -53,11 +53,17 @@ PACKAGE: Final = Shape(
                     ("id", "name", "provider", "version", "containerFormat", "diskFormat", "imagePath"), _TEXT
                 ),
                 **{name: Attribute("number") for name in ("minDisk", "minRam", "size")},
+                "createdAt": Attribute("datetime"),
                 "checksum": _CHECKSUM,
             },
             "object",
         ),
-        "additionalArtifacts": Attribute("array", {"artifactPath": _TEXT, "checksum": _CHECKSUM}, "object"),
+        "additionalArtifacts": Attribute(
+            "array", {"artifactPath": _TEXT, "checksum": _CHECKSUM, "nonManoArtifactSetId": _TEXT}, "object"
+        ),
+        "packageSecurityOption": _TEXT,
+        "signingCertificate": _TEXT,
+        "vnfmInfo": Attribute("array"),
         "userDefinedData": Attribute("free"),
         "onboardingFailureDetails": Attribute(
             "object", {"type": _TEXT, "title": _TEXT, "detail": _TEXT, "status": Attribute("number")}

@@ -28,6 +28,7 @@ async def created(world: World, **body: Any) -> str:
 
 
 async def test_a_package_lives_from_created_to_deleted(world: World) -> None:
+    """API-110, API-111, API-118."""
     made = (await world.packages("POST", body={"userDefinedData": {"a": "b"}})).must(201)
     body = made.json
     path = f"/{body['id']}"
@@ -62,6 +63,7 @@ async def test_a_package_lives_from_created_to_deleted(world: World) -> None:
 
 
 async def test_a_disabled_package_makes_no_new_instances_and_lets_the_old_ones_live(world: World) -> None:
+    """API-118."""
     package = await world.sample()
     instance_id = await world.create()
     (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
@@ -70,6 +72,7 @@ async def test_a_disabled_package_makes_no_new_instances_and_lets_the_old_ones_l
 
 
 async def test_patch_answers_what_it_changed_and_merges_user_data(world: World) -> None:
+    """API-114."""
     package = await world.sample()
     path = f"/{package['id']}"
 
@@ -103,12 +106,14 @@ async def test_patch_answers_what_it_changed_and_merges_user_data(world: World) 
 async def test_a_patch_that_says_nothing_new_or_nonsense_is_refused(
     world: World, body: dict[str, Any], status: int
 ) -> None:
+    """API-114."""
     package = await world.sample()
     (await world.packages("PATCH", f"/{package['id']}", body)).problem(status)
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
 async def test_an_upload_is_a_zip(world: World, content_type: str) -> None:
+    """API-007."""
     package_id = await created(world)
     headers = {"Content-Type": content_type}
     (await world.packages("PUT", f"/{package_id}/package_content", data=b"x", headers=headers)).problem(415)
@@ -129,10 +134,23 @@ def of_files(**files: str) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.parametrize("content", [b"", b"P", b"no zip", b"PK\x01\x02"])
+async def test_what_is_seen_at_once_to_be_no_archive_is_refused_and_leaves_the_package(
+    world: World, content: bytes
+) -> None:
+    """API-112: 400 where it is cheap to see (api.md 7.1)."""
+    package_id = await created(world)
+    path = f"/{package_id}/package_content"
+    assert "zip" in (await world.packages("PUT", path, data=content, headers=ZIP)).problem(400)["detail"]
+    assert await state_of(world, package_id) == "CREATED"
+    assert (await world.upload(world.zipped("vm"), package_id))["onboardingState"] == "ONBOARDED"
+
+
 async def test_what_is_no_package_ends_in_error_and_a_good_one_repairs_it(world: World) -> None:
+    """API-112."""
     good = world.zipped("vm")
     package_id = await created(world)
-    for content in (b"", b"no zip", good[: len(good) // 2], damaged(good), of_files(a="b"), of_files(x__y="\x00")):
+    for content in (b"PK\x03\x04", good[: len(good) // 2], damaged(good), of_files(a="b"), of_files(x__y="\x00")):
         package = await world.upload(content, package_id)
         assert package["onboardingState"] == "ERROR", package
         assert package["onboardingFailureDetails"]["detail"]
@@ -144,6 +162,7 @@ async def test_what_is_no_package_ends_in_error_and_a_good_one_repairs_it(world:
 
 
 async def test_of_packages_with_one_descriptor_one_is_onboarded(world: World) -> None:
+    """API-112."""
     content = world.zipped("vm")
     packages = await asyncio.gather(*(world.upload(content) for _ in range(4)))
     assert sorted(package["onboardingState"] for package in packages) == ["ERROR", "ERROR", "ERROR", "ONBOARDED"]
@@ -177,16 +196,150 @@ async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: Wor
 
 
 async def test_an_upload_over_the_limit_is_too_large(tmp_path: Path) -> None:
+    """Told by its Content-Length before a byte is read, or seen while it comes."""
     async with lcm_world(tmp_path, package_limit_gib=1000 / 2**30) as world:
         package_id = await created(world)
 
         async def chunks() -> AsyncIterator[bytes]:
             for _ in range(20):
-                yield b"x" * 100
+                yield b"PK\x03\x04" * 25
 
         path = f"/{package_id}/package_content"
-        (await world.packages("PUT", path, data=chunks(), headers=ZIP)).problem(413)
-        assert await state_of(world, package_id) == "CREATED"
+        for content in (chunks(), b"PK\x03\x04" * 500):
+            (await world.packages("PUT", path, data=content, headers=ZIP)).problem(413)
+            assert await state_of(world, package_id) == "CREATED"
+        assert not list((world.folder / "data/packages").glob("*/*"))
+
+
+@pytest.mark.parametrize("content_type", ["application/zip", "application/octet-stream"])
+async def test_an_upload_may_come_in_chunks_of_no_told_length(world: World, content_type: str) -> None:
+    """API-110."""
+    content = world.zipped("vm")
+    package_id = await created(world)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for at in range(0, len(content), 1000):
+            yield content[at : at + 1000]
+
+    headers = {"Content-Type": content_type}
+    sent = await world.packages("PUT", f"/{package_id}/package_content", data=chunks(), headers=headers)
+    assert sent.must(202).raw == b""
+    package = await world.onboarded(package_id)
+    assert package["onboardingState"] == "ONBOARDED"
+    assert package["checksum"]["hash"] == hashlib.sha256(content).hexdigest()
+
+
+async def test_usage_states_can_be_filtered_by_and_follow_the_instances(world: World) -> None:
+    """API-118, API-093."""
+    package = await world.sample()
+    await created(world)
+
+    async def ids(usage: str) -> list[str]:
+        params = {"filter": f"(eq,usageState,{usage})"}
+        return [each["id"] for each in (await world.packages("GET", params=params)).must(200).json]
+
+    assert package["id"] in await ids("NOT_IN_USE")
+    assert len(await ids("NOT_IN_USE")) == 2
+    first, second = await world.create(), await world.create()
+    await world.bus.quiet()
+    assert await ids("IN_USE") == [package["id"]]
+    (await world.lcm("DELETE", f"/vnf_instances/{first}")).must(204)
+    await world.bus.quiet()
+    assert await ids("IN_USE") == [package["id"]]
+    (await world.lcm("DELETE", f"/vnf_instances/{second}")).must(204)
+    await world.bus.quiet()
+    assert await ids("IN_USE") == []
+
+
+async def test_patch_holds_to_what_the_caller_has_seen(world: World) -> None:
+    """API-114; api.md 1.4: If-Match and If-Unmodified-Since on PATCH of a package."""
+    package = await world.sample()
+    path = f"/{package['id']}"
+    seen = (await world.packages("GET", path)).must(200)
+    disable = {"operationalState": "DISABLED"}
+    (await world.packages("PATCH", path, disable, headers={"If-Match": '"another"'})).problem(412)
+    long_ago = {"If-Unmodified-Since": "Mon, 01 Jan 2001 00:00:00 GMT"}
+    (await world.packages("PATCH", path, disable, headers=long_ago)).problem(412)
+    assert (await world.packages("GET", path)).json["operationalState"] == "ENABLED"
+    (await world.packages("PATCH", path, disable, headers={"If-Match": seen.headers["ETag"]})).must(200)
+    (await world.packages("PATCH", path, disable, headers={"If-Match": seen.headers["ETag"]})).problem(412)
+    assert (await world.packages("GET", path, headers={"If-None-Match": seen.headers["ETag"]})).status == 200
+    now = (await world.packages("GET", path)).headers
+    assert now["Last-Modified"].endswith("GMT")
+    (await world.packages("GET", path, headers={"If-None-Match": now["ETag"]})).must(304)
+
+
+async def test_lists_leave_out_what_is_large_until_it_is_asked_for(world: World) -> None:
+    """API-093, API-012, API-092."""
+    package = await world.upload(world.zipped("vm"), await created(world, userDefinedData={"a": "b"}))
+    large = {"softwareImages", "additionalArtifacts", "userDefinedData", "checksum"}
+    has = large & set(package)
+    assert has >= {"additionalArtifacts", "userDefinedData", "checksum"}
+
+    async def shown(**params: str) -> set[str]:
+        return set((await world.packages("GET", params=params)).must(200).json[0])
+
+    assert await shown() & large == set()
+    assert await shown(exclude_default="") & large == set()
+    assert await shown(all_fields="") & large == has
+    assert await shown(fields="checksum") & large == {"checksum"}
+    assert await shown(exclude_fields="checksum") & large == has - {"checksum"}
+    assert await shown(filter=f"(eq,vnfdId,{package['vnfdId']});(cont,vnfProvider,o,e,a)") & large == set()
+    assert "internal" not in await shown(all_fields="")
+    for refused in ({"x": "y"}, {"fields": "internal"}, {"filter": "(eq,internal,x)"}, {"filter": "(eq,createdAt,x)"}):
+        (await world.packages("GET", params=refused)).problem(400)
+    every = (await world.packages("GET", f"/{package['id']}")).json
+    for entry in every["additionalArtifacts"]:
+        assert entry["checksum"]["hash"], entry
+
+
+ONES = ("", "/vnfd", "/manifest", "/package_content", "/artifacts", "/artifacts/a.yaml")
+
+
+async def test_parameters_that_no_resource_knows_are_refused(world: World) -> None:
+    """API-012."""
+    package = await world.sample()
+    for resource in ONES:
+        (await world.packages("GET", f"/{package['id']}{resource}", params={"x": "y"})).problem(400)
+    for resource in ("/vnfd", "/manifest", "/artifacts"):
+        (await world.packages("GET", f"/{package['id']}{resource}", params={"include_signatures": "5"})).problem(400)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("", "GET POST"),
+        ("/none", "GET PATCH DELETE"),
+        ("/none/vnfd", "GET"),
+        ("/none/manifest", "GET"),
+        ("/none/artifacts", "GET"),
+        ("/none/artifacts/a/b.yaml", "GET"),
+        ("/none/package_content", "GET PUT"),
+        ("/none/package_content/upload_from_uri", "POST"),
+    ],
+)
+async def test_other_methods_are_refused_before_the_package_is_looked_for(
+    world: World, path: str, allowed: str
+) -> None:
+    """API-003."""
+    methods = set(allowed.split())
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - methods:
+        answer = await world.packages(method, path)
+        answer.problem(405)
+        assert set(answer.headers["Allow"].replace(" ", "").split(",")) - {"HEAD", "OPTIONS"} == methods
+        assert answer.headers["Version"]
+
+
+async def test_another_process_may_be_uploading_when_this_one_starts(tmp_path: Path) -> None:
+    """What another machine is still renewing is left alone; what nobody renews is taken back."""
+    async with lcm_world(tmp_path) as world:
+        ids = [await created(world) for _ in range(2)]
+        for package_id, until in zip(ids, ("2999-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z"), strict=True):
+            lease = {"id": "x", "host": "another", "until": until}
+            fields = {"onboardingState": "UPLOADING", "internal/upload": lease}
+            await world.store.update("vnf_packages", package_id, fields)
+    async with lcm_world(tmp_path) as world:
+        assert [await state_of(world, package_id) for package_id in ids] == ["UPLOADING", "CREATED"]
 
 
 async def test_a_restart_takes_back_uploads_whose_senders_are_gone(tmp_path: Path) -> None:
@@ -196,23 +349,6 @@ async def test_a_restart_takes_back_uploads_whose_senders_are_gone(tmp_path: Pat
     async with lcm_world(tmp_path) as world:
         assert await state_of(world, package_id) == "CREATED"
         assert (await world.upload(world.zipped("vm"), package_id))["onboardingState"] == "ONBOARDED"
-
-
-async def test_content_is_given_back_as_it_was_uploaded(world: World) -> None:
-    package = await world.sample()
-    path, content = f"/{package['id']}/package_content", world.zipped("vm")
-    for accept in ("application/zip", "*/*"):
-        answer = (await world.packages("GET", path, headers={"Accept": accept})).must(200)
-        assert answer.raw == content
-        assert answer.headers["Content-Type"] == "application/zip"
-    (await world.packages("GET", path, headers={"Accept": "application/json"})).problem(406)
-    part = (await world.packages("GET", path, headers={"Range": "bytes=2-5"})).must(206)
-    assert part.raw == content[2:6]
-    assert part.headers["Content-Range"] == f"bytes 2-5/{len(content)}"
-    beyond = await world.packages("GET", path, headers={"Range": f"bytes={len(content)}-"})
-    beyond.problem(416)
-    assert beyond.headers["Content-Range"] == f"bytes */{len(content)}"
-    (await world.packages("GET", path, headers={"Range": "bytes=0-1,3-4"})).problem(400)
 
 
 async def test_services_need_the_internal_token(world: World) -> None:

@@ -1,0 +1,100 @@
+"""What lies in an onboarded package, and which of its files each resource answers with (SOL005 9.4.4 to 9.4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from kubevnfm_csar import Package
+from pydantic import BaseModel, ConfigDict
+
+
+class ArtifactEntry(BaseModel):
+    """A file that is neither descriptor nor image."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content_type: str
+    non_mano_set: str = ""
+
+
+@dataclass(frozen=True)
+class ArtifactSelection:
+    """Which artifacts an archive of them holds (SOL005 9.4.5a.3.2)."""
+
+    signatures: bool = False
+    mano: bool = True
+    non_mano: bool = True
+    sets: frozenset[str] | None = None
+    """Names of the sets of non-MANO artifacts; None: all of them."""
+
+
+class PackageContents(BaseModel):
+    """The files of one package."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    files: tuple[str, ...]
+    """Every file."""
+    vnfd_files: tuple[str, ...]
+    """The definitions, the one that the others hang on first."""
+    meta: str | None = None
+    """TOSCA-Metadata/TOSCA.meta, where the package has it."""
+    manifest: str | None = None
+    certificate: str | None = None
+    """The certificate of whoever signed the manifest, where it is a file of its own."""
+    artifacts: Mapping[str, ArtifactEntry]
+    security: Mapping[str, tuple[str, ...]]
+    """Signature and certificate files by the file that they are of."""
+
+    @classmethod
+    def of(cls, found: Package) -> Self:
+        """Return what was found when the package was taken in."""
+        return cls(
+            files=found.files,
+            vnfd_files=found.vnfd.files,
+            meta=next((name for name in found.descriptor_files if name not in found.vnfd.files), None),
+            manifest=found.manifest,
+            certificate=found.certificate,
+            artifacts={
+                one.path: ArtifactEntry(content_type=one.content_type, non_mano_set=one.non_mano_set)
+                for one in found.artifacts
+            },
+            security=found.security,
+        )
+
+    @classmethod
+    def from_document(cls, body: Mapping[str, Any]) -> Self:
+        """Return what ``document`` wrote."""
+        return cls.model_validate({**body, "artifacts": dict(body["artifacts"]), "security": dict(body["security"])})
+
+    def document(self) -> dict[str, Any]:
+        """Return the form for the store; paths are values there, for keys may not hold every character."""
+        body = self.model_dump(mode="json")
+        return {**body, "artifacts": list(body["artifacts"].items()), "security": list(body["security"].items())}
+
+    def vnfd_archive(self, *, signatures: bool) -> tuple[str, ...]:
+        """Return the files of the VNFD as an archive."""
+        names = [*self.vnfd_files, *([self.meta] if self.meta else [])]
+        return self._with_security(names, signatures=signatures)
+
+    def manifest_archive(self) -> tuple[str, ...]:
+        """Return the manifest and its certificate."""
+        return tuple(name for name in (self.manifest, self.certificate) if name is not None)
+
+    def artifact_archive(self, selection: ArtifactSelection) -> tuple[str, ...]:
+        """Return the selected artifacts; images are none (they are fetched one by one)."""
+        names = [
+            name
+            for name, entry in self.artifacts.items()
+            if (selection.mano if not entry.non_mano_set else selection.non_mano)
+            and (not entry.non_mano_set or selection.sets is None or entry.non_mano_set in selection.sets)
+        ]
+        return self._with_security(names, signatures=selection.signatures)
+
+    def _with_security(self, names: Iterable[str], *, signatures: bool) -> tuple[str, ...]:
+        chosen = list(names)
+        if signatures:
+            chosen += [file for name in chosen for file in self.security.get(name, ())]
+        return tuple(sorted(set(chosen)))

@@ -1,0 +1,102 @@
+"""Files as answers: whole, or one range of bytes (RFC 9110 clause 14), read in pieces so that memory stays flat."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+from kubevnfm_kit.errors import InvalidInput, NotFound
+
+from kubevnfm_lcm_api.gateway.errors import RangeNotSatisfiable
+
+_CHUNK: Final = 256 * 1024
+_RANGE: Final = re.compile(r"^(\d*)-(\d*)$")
+
+
+@dataclass(frozen=True)
+class ByteRange:
+    """A part of a file."""
+
+    start: int
+    count: int
+
+
+def read_range(header: str | None, size_bytes: int) -> ByteRange | None:
+    """Return the range that a ``Range`` header asks for; None for all: without the header, or in another unit.
+
+    Raises: InvalidInput for several ranges and for what is none; RangeNotSatisfiable for one behind the end.
+    """
+    if header is None or not header.strip().lower().startswith("bytes="):
+        return None
+    found = _RANGE.match(header.partition("=")[2].strip())
+    if found is None or not (found[1] or found[2]):
+        raise InvalidInput("Range", "one range of bytes expected")
+    if not found[1]:  # the last so many bytes
+        count = min(int(found[2]), size_bytes)
+        if count == 0:
+            raise RangeNotSatisfiable(size_bytes)
+        return ByteRange(size_bytes - count, count)
+    start = int(found[1])
+    if found[2] and int(found[2]) < start:
+        raise InvalidInput("Range", "the range ends before it begins")
+    if start >= size_bytes:
+        raise RangeNotSatisfiable(size_bytes)
+    end = min(int(found[2]), size_bytes - 1) if found[2] else size_bytes - 1
+    return ByteRange(start, end - start + 1)
+
+
+async def answer_file(
+    request: web.Request, path: Path, *, content_type: str, tag: str, has_ranges: bool = True
+) -> web.Response:
+    """Return the file: 200, 206 for a range of it, or 304 when the caller has it. ``tag``: its strong entity tag.
+
+    The answer is never packed, whatever lies beside the file and whatever the caller takes: its bytes are what the
+    package's checksums are of. Raises: InvalidInput, RangeNotSatisfiable; NotFound when it was deleted meanwhile.
+    """
+    try:
+        size_bytes = (await asyncio.to_thread(path.stat)).st_size
+    except FileNotFoundError as error:
+        raise NotFound("the package was deleted") from error
+    headers = {"Content-Type": content_type, "ETag": tag}
+    if _has_it(request, tag):
+        return web.Response(status=304, headers={"ETag": tag})
+    asked = None
+    if has_ranges:
+        headers["Accept-Ranges"] = "bytes"
+        if request.headers.get("If-Range", tag).strip() == tag:  # else it has changed: all of it is wanted
+            asked = read_range(request.headers.get("Range"), size_bytes)
+    part = asked or ByteRange(0, size_bytes)
+    if asked is not None:
+        headers["Content-Range"] = f"bytes {part.start}-{part.start + part.count - 1}/{size_bytes}"
+    headers["Content-Length"] = str(part.count)
+    status = 200 if asked is None else 206
+    if request.method == "HEAD" or part.count == 0:
+        return web.Response(status=status, headers=headers)
+    return web.Response(status=status, headers=headers, body=_pieces(path, part))
+
+
+def answer_bytes(request: web.Request, content: bytes, *, content_type: str, tag: str) -> web.Response:
+    """Return a small file that lies in memory: 200 or 304."""
+    if _has_it(request, tag):
+        return web.Response(status=304, headers={"ETag": tag})
+    return web.Response(body=content, headers={"Content-Type": content_type, "ETag": tag})
+
+
+def _has_it(request: web.Request, tag: str) -> bool:
+    known = request.headers.get("If-None-Match")
+    return known is not None and {"*", tag} & {each.strip().removeprefix("W/") for each in known.split(",")} != set()
+
+
+async def _pieces(path: Path, part: ByteRange) -> AsyncIterator[bytes]:
+    file = await asyncio.to_thread(path.open, "rb")
+    with file:
+        await asyncio.to_thread(file.seek, part.start)
+        left = part.count
+        while left and (piece := await asyncio.to_thread(file.read, min(_CHUNK, left))):
+            left -= len(piece)
+            yield piece

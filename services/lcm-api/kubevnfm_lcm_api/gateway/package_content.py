@@ -1,0 +1,267 @@
+"""The content of VNF packages: uploads, and everything that is read back (SOL005 9.4.4 to 9.4.7; api.md 7.4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Literal, Self
+
+from aiohttp import ClientPayloadError, web
+from kubevnfm_csar import inside
+from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_secrets import Secret
+from kubevnfm_sol.base import SolRequest
+from kubevnfm_store.query import Stored
+from pydantic import model_validator
+from yarl import URL
+
+from kubevnfm_lcm_api.domain.package_contents import ArtifactSelection, PackageContents
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.gateway.context import gateway
+from kubevnfm_lcm_api.gateway.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
+from kubevnfm_lcm_api.gateway.file_answers import answer_file
+from kubevnfm_lcm_api.gateway.versions import accepts
+
+ZIP: Final = "application/zip"
+TEXT: Final = "text/plain"
+_CHUNK: Final = 256 * 1024
+_SIGNATURES: Final = "include_signatures"
+_NO_MANO, _NO_NON_MANO = "exclude_all_mano_artifacts", "exclude_all_non_mano_artifacts"
+_SETS: Final = "select_non_mano_artifact_sets"
+_EXTERNAL: Final = "include_external_artifacts"
+
+
+class UploadBroken(InvalidInput):
+    """The sender went away in the middle; nobody reads this answer, but the upload ends in order."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("", reason)
+
+
+# --- content in -------------------------------------------------------------------------------------------------------
+
+
+async def upload(request: web.Request) -> web.Response:
+    """PUT .../package_content: 202 once the archive is on disk; it is checked in the background."""
+    check_query(request)
+    if request.content_type not in {ZIP, "application/octet-stream"}:
+        raise UnsupportedMediaType(f"Content-Type: {ZIP} expected, got {request.content_type}")
+    limit_bytes = gateway(request).package_limit_bytes
+    if request.content_length is not None and request.content_length > limit_bytes:
+        raise BodyTooLarge(f"a package may have {limit_bytes} bytes, this one has {request.content_length}")
+    await gateway(request).onboarding.upload(request.match_info["id"], _chunks(request))
+    return web.Response(status=202)
+
+
+async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
+    """Yield the body. Raises UploadBroken when the sender goes away before its end."""
+    try:
+        async for chunk in request.content.iter_chunked(_CHUNK):
+            yield chunk
+    except (ConnectionError, ClientPayloadError) as error:
+        raise UploadBroken("the sender went away before the end of the archive") from error
+
+
+class ClientCredentials(SolRequest):
+    """How to get a token for the address (SOL005 9.5.2.4)."""
+
+    client_id: str
+    client_password: Secret
+    token_endpoint: str
+
+
+class UploadFromUriRequest(SolRequest):
+    """UploadVnfPackageFromUriRequest: V2.6.1's userName and password, V3's client credentials."""
+
+    address_information: str
+    user_name: str | None = None
+    password: Secret | None = None
+    auth_type: Literal["BASIC", "OAUTH2_CLIENT_CREDENTIALS"] | None = None
+    params_oauth2_client_credentials: ClientCredentials | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_type_needs(self) -> Self:
+        if self.auth_type == "OAUTH2_CLIENT_CREDENTIALS" and self.params_oauth2_client_credentials is None:
+            raise ValueError("authType OAUTH2_CLIENT_CREDENTIALS needs paramsOauth2ClientCredentials")
+        if self.user_name is not None and self.params_oauth2_client_credentials is not None:
+            raise ValueError("userName cannot stand with paramsOauth2ClientCredentials")
+        if (self.auth_type == "BASIC" or self.password is not None) and self.user_name is None:
+            raise ValueError("userName is needed with a password")
+        return self
+
+    def source(self) -> dict[str, Any]:
+        """Return where the content is, as the port takes it."""
+        found: dict[str, Any] = {"uri": Secret(self.address_information)}
+        if self.params_oauth2_client_credentials is not None:
+            params = self.params_oauth2_client_credentials
+            found["paramsOauth2ClientCredentials"] = {
+                "clientId": params.client_id,
+                "clientPassword": params.client_password,
+                "tokenEndpoint": Secret(params.token_endpoint),
+            }
+        elif self.user_name is not None:
+            found.update(userName=self.user_name, password=self.password or Secret(""))
+        return found
+
+
+async def upload_from_uri(request: web.Request) -> web.Response:
+    """POST .../package_content/upload_from_uri: 202; the content is fetched and checked in the background."""
+    check_query(request)
+    document = await read_json(request)
+    _check_addresses(document)
+    wanted = parse(UploadFromUriRequest, document)
+    await gateway(request).onboarding.upload_from_uri(request.match_info["id"], wanted.source())
+    return web.Response(status=202)
+
+
+def _check_addresses(document: Any) -> None:
+    """Raise InvalidInput for an address that is none of http or https, or that holds credentials.
+
+    The document is as it came: `parse` hides what has credentials in it. No value is told, for any may hold a secret.
+    """
+    if not isinstance(document, Mapping):
+        return
+    for holder, name in (
+        (document, "addressInformation"),
+        (document.get("paramsOauth2ClientCredentials"), "tokenEndpoint"),
+    ):
+        value = holder.get(name) if isinstance(holder, Mapping) else None
+        if not isinstance(value, str):
+            continue  # missing, or of the wrong type: told by the request's type
+        try:
+            address = URL(value)
+            is_http = address.scheme in {"http", "https"} and bool(address.host) and address.port is not None
+        except ValueError:
+            is_http = False
+        if not is_http:
+            raise InvalidInput(name, "an http or https URI expected")
+        if address.user is not None or address.password is not None:
+            raise InvalidInput(name, "credentials belong into userName and password, not into the URI")
+
+
+# --- content out ------------------------------------------------------------------------------------------------------
+
+
+def _flag(request: web.Request, name: str) -> bool:
+    """Tell whether a flag is given. SOL013: without a value; ``true`` is taken as well."""
+    value = request.query.get(name)
+    if value not in {None, "", "true"}:
+        raise InvalidInput(name, "a flag has no value")
+    return value is not None
+
+
+def _admits(request: web.Request, media_type: str) -> bool:
+    return accepts(request.headers.get("Accept"), media_type)
+
+
+async def _opened(request: web.Request) -> tuple[Stored, PackageContents]:
+    """Return the package and what lies in it. Raises NotFound; PackageBusy unless ONBOARDED."""
+    stored = await gateway(request).packages.get(request.match_info["id"])
+    return stored, await gateway(request).packages.contents(stored)
+
+
+def _tag(stored: Stored, *parts: str) -> str:
+    """Return the strong tag of something made of the package's content, which never changes once ONBOARDED."""
+    text = "\0".join((stored.body["checksum"]["hash"], *parts))
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+async def _file(request: web.Request, stored: Stored, name: str, content_type: str, **more: Any) -> web.Response:
+    path = gateway(request).files.folder(stored.id) / name
+    return await answer_file(request, path, content_type=content_type, tag=_tag(stored, "file", name), **more)
+
+
+async def _archive(request: web.Request, stored: Stored, names: tuple[str, ...], **more: Any) -> web.Response:
+    path = await gateway(request).files.selection(stored.id, names)
+    return await answer_file(request, path, content_type=ZIP, tag=_tag(stored, "archive", *names), **more)
+
+
+async def content(request: web.Request) -> web.StreamResponse:
+    """GET .../package_content: the uploaded bytes."""
+    check_query(request)
+    check_accept(request, ZIP)
+    stored, _ = await _opened(request)
+    path = gateway(request).files.content(stored.id)
+    return await answer_file(request, path, content_type=ZIP, tag=f'"{stored.body["checksum"]["hash"]}"')
+
+
+async def vnfd(request: web.Request) -> web.StreamResponse:
+    """GET .../vnfd: the one file of the VNFD as text, or its files as an archive."""
+    check_query(request, {_SIGNATURES})
+    check_accept(request, TEXT, ZIP)
+    signatures = _flag(request, _SIGNATURES)
+    stored, contents = await _opened(request)
+    is_one_file = len(contents.vnfd_files) == 1 and not signatures
+    if is_one_file and _admits(request, TEXT):
+        return await _file(request, stored, contents.vnfd_files[0], TEXT, has_ranges=False)
+    if not _admits(request, ZIP):
+        reason = "signatures come as" if signatures else f"the VNFD has {len(contents.vnfd_files)} files, which come as"
+        raise NotAcceptable(f"Accept: {reason} {ZIP}")
+    return await _archive(request, stored, contents.vnfd_archive(signatures=signatures), has_ranges=False)
+
+
+async def manifest(request: web.Request) -> web.StreamResponse:
+    """GET .../manifest: the manifest as text; as an archive with its certificate, or where only that is taken."""
+    check_query(request, {_SIGNATURES})
+    check_accept(request, TEXT, ZIP)
+    signatures = _flag(request, _SIGNATURES)
+    stored, contents = await _opened(request)
+    if contents.manifest is None:
+        raise NotFound(f"VNF package {stored.id} has no manifest")
+    has_certificate = signatures and contents.certificate is not None
+    if not has_certificate and _admits(request, TEXT):
+        return await _file(request, stored, contents.manifest, TEXT, has_ranges=False)
+    if not _admits(request, ZIP):
+        raise NotAcceptable(f"Accept: the manifest and its certificate come as {ZIP}")
+    names = contents.manifest_archive() if signatures else (contents.manifest,)
+    return await _archive(request, stored, names, has_ranges=False)
+
+
+async def artifacts(request: web.Request) -> web.StreamResponse:
+    """GET .../artifacts: an archive of the artifacts that are no images."""
+    check_query(request, {_SIGNATURES, _NO_MANO, _NO_NON_MANO, _SETS, _EXTERNAL})
+    check_accept(request, ZIP)
+    sets = request.query.get(_SETS)
+    selection = ArtifactSelection(
+        signatures=_flag(request, _SIGNATURES),
+        mano=not _flag(request, _NO_MANO),
+        non_mano=not _flag(request, _NO_NON_MANO),
+        sets=None if sets is None else frozenset(sets.split(",")),
+    )
+    _flag(request, _EXTERNAL)  # artifacts outside the package are never fetched, so there are none to include
+    stored, contents = await _opened(request)
+    return await _archive(request, stored, contents.artifact_archive(selection))
+
+
+async def artifact(request: web.Request) -> web.StreamResponse:
+    """GET .../artifacts/{path}: any file of the package, images too; its own type, whatever Accept says."""
+    check_query(request, {_SIGNATURES})
+    signatures = _flag(request, _SIGNATURES)
+    if signatures:
+        check_accept(request, ZIP)
+    path = request.match_info["path"]
+    name = inside(path)
+    if name is None:
+        raise InvalidInput("artifactPath", "a path inside the package expected")
+    stored, contents = await _opened(request)
+    if name not in contents.files:
+        raise NotFound(f"VNF package {stored.id} has no file {name}")
+    if signatures:
+        return await _archive(request, stored, (name, *contents.security.get(name, ())), has_ranges=False)
+    entry = contents.artifacts.get(name)
+    content_type = entry.content_type if entry is not None else "application/octet-stream"
+    return await _file(request, stored, name, content_type)
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the routes below a package."""
+    base = "/vnfpkgm/v1/vnf_packages/{id}"
+    return [
+        web.put(f"{base}/package_content", upload),
+        web.get(f"{base}/package_content", content),
+        web.post(f"{base}/package_content/upload_from_uri", upload_from_uri),
+        web.get(f"{base}/vnfd", vnfd),
+        web.get(f"{base}/manifest", manifest),
+        web.get(f"{base}/artifacts", artifacts),
+        web.get(f"{base}/artifacts/{{path:.+}}", artifact),
+    ]
