@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -10,6 +10,8 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
+
+from kubevnfm_lcm_api.access.errors import TooManyRequests, Unauthenticated
 
 log = structlog.get_logger()
 
@@ -61,14 +63,6 @@ class RangeNotSatisfiable(VnfmError):
         self.size_bytes = size_bytes
 
 
-class Unauthenticated(VnfmError):
-    """No credentials, or wrong ones."""
-
-    code = "unauthenticated"
-    title = "Unauthenticated"
-    status = 401
-
-
 class BodyTooLarge(VnfmError):
     """The body is larger than the resource takes."""
 
@@ -77,8 +71,13 @@ class BodyTooLarge(VnfmError):
     status = 413
 
 
-def problem_response(problem: ProblemDetails, headers: dict[str, str] | None = None) -> web.Response:
-    """Return the answer that carries the problem."""
+def problem_response(
+    request: web.Request, problem: ProblemDetails, headers: Sequence[tuple[str, str]] = ()
+) -> web.Response:
+    """Return the answer that carries the problem; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5)."""
+    if request.path.startswith("/v1.0/"):
+        error = {"type": problem.type, "message": problem.detail, "detail": ""}
+        return web.json_response({"TackerError": error}, status=problem.status, headers=headers)
     return web.Response(
         status=problem.status,
         text=problem.model_dump_json(by_alias=True, exclude_none=True),
@@ -87,7 +86,7 @@ def problem_response(problem: ProblemDetails, headers: dict[str, str] | None = N
     )
 
 
-def _of_error(error: VnfmError, request_id: str) -> web.Response:
+def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Response:
     places = error.places if isinstance(error, BadRequest) else []
     if isinstance(error, InvalidInput) and error.field:
         places = [(error.field, error.reason)]
@@ -99,14 +98,16 @@ def _of_error(error: VnfmError, request_id: str) -> web.Response:
         invalid_params=tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name),
         request_id=request_id,
     )
-    headers: dict[str, str] = {}
+    headers: list[tuple[str, str]] = []
     if isinstance(error, OutsideUnavailable):
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+        headers.append(("Retry-After", str(RETRY_AFTER_S)))
     if isinstance(error, RangeNotSatisfiable):
-        headers["Content-Range"] = f"bytes */{error.size_bytes}"
+        headers.append(("Content-Range", f"bytes */{error.size_bytes}"))
     if isinstance(error, Unauthenticated):
-        headers["WWW-Authenticate"] = 'Bearer realm="kubevnfm"'
-    return problem_response(problem, headers)
+        headers.extend([("WWW-Authenticate", challenge) for challenge in error.challenges])
+    if isinstance(error, TooManyRequests):
+        headers.append(("Retry-After", str(error.retry_after_s)))
+    return problem_response(request, problem, headers)
 
 
 @web.middleware
@@ -116,19 +117,21 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
     try:
         return await handler(request)
     except VnfmError as error:
-        return _of_error(error, request_id)
+        return _of_error(request, error, request_id)
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
         if request.method == "OPTIONS" and isinstance(refusal, web.HTTPMethodNotAllowed):
             return web.Response(status=204, headers={"Allow": refusal.headers["Allow"]})
-        allow = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else None
+        allow = [("Allow", refusal.headers["Allow"])] if "Allow" in refusal.headers else []
         detail = _DETAIL.get(refusal.status, refusal.reason)
         return problem_response(
-            ProblemDetails(title=refusal.reason, status=refusal.status, detail=detail, request_id=request_id), allow
+            request,
+            ProblemDetails(title=refusal.reason, status=refusal.status, detail=detail, request_id=request_id),
+            allow,
         )
     except Exception:  # the edge: log all of it, tell the caller nothing of it
         log.exception("request_failed", method=request.method, path=request.path, request_id=request_id)
         return problem_response(
-            ProblemDetails(type="internal-error", status=500, detail="unexpected error", request_id=request_id)
+            request, ProblemDetails(type="internal-error", status=500, detail="unexpected error", request_id=request_id)
         )

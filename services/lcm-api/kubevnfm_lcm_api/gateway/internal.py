@@ -7,8 +7,9 @@ import hmac
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
+from kubevnfm_lcm_api.access.errors import Unauthenticated
 from kubevnfm_lcm_api.gateway.context import gateway
-from kubevnfm_lcm_api.gateway.errors import Handler, Unauthenticated
+from kubevnfm_lcm_api.gateway.errors import Handler
 
 
 def for_services(handler: Handler) -> Handler:

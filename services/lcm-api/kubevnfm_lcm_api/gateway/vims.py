@@ -1,6 +1,6 @@
 """``/v1.0/vims``, with and without ``.json``: the VIM API in the form of existing clients (api.md chapter 8).
 
-lcm-api owns no VIM: it asks vim-registry and passes the answer on. Errors have TackerError's form here.
+lcm-api owns no VIM: it asks vim-registry and passes the answer on. Errors have TackerError's form here (`errors`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aiohttp import web
-from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api.gateway.bodies import check_accept, read_json
 from kubevnfm_lcm_api.gateway.context import gateway
@@ -18,16 +18,12 @@ from kubevnfm_lcm_api.gateway.errors import Handler
 _FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
 
 
-def in_tacker_form(handler: Handler) -> Handler:
-    """Return the handler with its errors as ``{"TackerError": ...}`` (api.md 1.5)."""
+def in_json(handler: Handler) -> Handler:
+    """Return the handler for callers who take JSON."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        try:
-            check_accept(request, "application/json")
-            return await handler(request)
-        except VnfmError as error:
-            problem = {"type": error.code, "message": str(error), "detail": ""}
-            return web.json_response({"TackerError": problem}, status=error.status)
+        check_accept(request, "application/json")
+        return await handler(request)
 
     return handle
 
@@ -85,13 +81,13 @@ def _cut(request: web.Request, vim: Mapping[str, Any]) -> Mapping[str, Any]:
 def routes() -> list[web.RouteDef]:
     """Return the routes of the VIM API."""
     both = [
-        *(web.post(path, in_tacker_form(create)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
-        *(web.get(path, in_tacker_form(list_all)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
+        *(web.post(path, in_json(create)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
+        *(web.get(path, in_json(list_all)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
     ]
     one = "/v1.0/vims/{id}"
     return [
         *both,
-        web.get(one, in_tacker_form(show)),
-        web.put(one, in_tacker_form(update)),
-        web.delete(one, in_tacker_form(delete)),
+        web.get(one, in_json(show)),
+        web.put(one, in_json(update)),
+        web.delete(one, in_json(delete)),
     ]

@@ -1,0 +1,49 @@
+"""The audit log: who changed, or tried to change, what; with no part of any body, and no credentials."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from kubevnfm_lcm_api.access.caller import is_changing
+from kubevnfm_lcm_api.gateway.access import CALLER, Proxies
+from kubevnfm_lcm_api.gateway.errors import REQUEST_ID, Handler
+
+log = structlog.get_logger()
+
+_OCCURRENCE: Final = re.compile(r"/vnf_lcm_op_occs/([^/]+)")
+
+
+def audited(proxies: Proxies) -> Any:
+    """Return the middleware: one event ``audit`` for each request that changes something, refused ones too."""
+
+    @web.middleware
+    async def audit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await handler(request)
+        if is_changing(request.method) and request.match_info.http_exception is None:
+            caller = request.get(CALLER)
+            log.info(
+                "audit",
+                subject=caller.subject if caller else None,
+                mode=caller.mode if caller else None,
+                roles=sorted(caller.roles) if caller else [],
+                project=caller.project if caller else None,
+                address=proxies.address(request),
+                method=request.method,
+                path=request.path,
+                status=response.status,
+                occurrence_id=_occurrence(request, response),
+                request_id=request.get(REQUEST_ID),
+            )
+        return response
+
+    return audit
+
+
+def _occurrence(request: web.Request, response: web.StreamResponse) -> str | None:
+    """Return the operation occurrence that was made, or acted upon."""
+    fits = _OCCURRENCE.search(response.headers.get("Location", "")) or _OCCURRENCE.search(request.path)
+    return fits[1] if fits else None
