@@ -44,7 +44,7 @@ KUBEVNFM_AMQP_URL=amqp://kubevnfm:$rabbitmq@rabbitmq:5672/
 MONGODB_PASSWORD=$mongodb
 KUBEVNFM_MONGO_URL=mongodb://kubevnfm:$mongodb@mongodb:27017/
 
-# The gateway on the host. There is no authentication yet: keep it on loopback, or behind something that has it.
+# The gateway on the host. Callers are not asked who they are: keep it on loopback, or see docs/security.md.
 KUBEVNFM_PUBLISH=127.0.0.1:9890
 # What links in answers and notifications begin with.
 KUBEVNFM_PUBLIC_URL=http://127.0.0.1:9890

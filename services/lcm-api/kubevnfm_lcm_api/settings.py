@@ -8,14 +8,16 @@ from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
+from kubevnfm_lcm_api.access.settings import AccessSettings
 
-class Settings(ServiceSettings, ListenerTls):
+
+class Settings(ServiceSettings, ListenerTls, AccessSettings):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
 
     host: str = "127.0.0.1"
-    """Where the gateway listens. Loopback unless told otherwise: there is no authentication yet."""
+    """Where the gateway listens. Beyond loopback with authentication only, unless ``auth_open_to_network``."""
     port: int = Field(default=9890, ge=0, le=65_535)
     """As Tacker's API, which existing clients and scripts point at."""
     public_url: str | None = None
