@@ -37,6 +37,7 @@ from kubevnfm_lcm_api.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.subscriptions import Subscriptions
+from kubevnfm_lcm_api.wiring_access import opened_gate, proxies
 
 SERVICE = "lcm-api"
 _DEADLINES_EVERY_S = 30.0
@@ -96,6 +97,7 @@ async def lcm_api(
         await store.ensure_indexes(collection, indexes)
     async with (
         aiohttp.ClientSession() as session,
+        opened_gate(settings, clock) as gate,
         outbound_session(rules, tls=trusted) as outbound,
         OutboxRelay(store, bus, collections=_COLLECTIONS) as relay,
         CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s) as worker,
@@ -128,7 +130,8 @@ async def lcm_api(
             subscriber=HttpSubscriber(session),
             ring=key_ring,
             clock=clock,
-            root=settings.public_url or f"http://{settings.host}:{settings.port}",
+            root=settings.public_url
+            or f"{'https' if settings.server_tls else 'http'}://{settings.host}:{settings.port}",
             tests_callbacks=settings.test_callbacks,
         )
         all_instances = Instances(
@@ -190,9 +193,8 @@ async def lcm_api(
             asyncio.create_task(onboarding.watch_uploads(), name="uploads"),
         ]
         try:
-            async with serving(
-                make_app(services, ready), host=settings.host, port=settings.port, tls=settings.server_tls
-            ) as port:
+            app = make_app(services, ready, gate=gate, proxies=proxies(settings))
+            async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port:
                 yield LcmApi(port)
         finally:
             for task in housekeeping:

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 from kubevnfm_kit.http import Ready, add_health
 
+from kubevnfm_lcm_api.access.gate import Gate
 from kubevnfm_lcm_api.gateway import (
     instances,
     internal,
@@ -17,19 +18,22 @@ from kubevnfm_lcm_api.gateway import (
     subscriptions,
     vims,
 )
+from kubevnfm_lcm_api.gateway.access import PROXIES, Proxies, admitted
+from kubevnfm_lcm_api.gateway.audit import audited
 from kubevnfm_lcm_api.gateway.bodies import BODY_LIMIT, check_query
 from kubevnfm_lcm_api.gateway.context import GATEWAY, Gateway, api_root
 from kubevnfm_lcm_api.gateway.errors import errors_as_problems
 from kubevnfm_lcm_api.gateway.versions import PACKAGES, V1, V2, Api, check_headers, version_in_answers
 
 
-def make_app(services: Gateway, ready: Ready) -> web.Application:
-    """Return the application. Middlewares from the outside: Version in answers, errors, header checks."""
+def make_app(services: Gateway, ready: Ready, *, gate: Gate, proxies: Proxies) -> web.Application:
+    """Return the application. Middlewares from the outside: Version in answers, audit, errors, who calls, headers."""
     app = web.Application(
-        middlewares=[version_in_answers, errors_as_problems, check_headers],
+        middlewares=[version_in_answers, audited(proxies), errors_as_problems, admitted(gate, proxies), check_headers],
         client_max_size=BODY_LIMIT,
     )
     app[GATEWAY] = services
+    app[PROXIES] = proxies
     app.add_routes([web.get("/", root), web.get("/vnflcm/api_versions", _versions("/vnflcm", V1, V2))])
     for api in (V1, V2, PACKAGES):
         app.add_routes([web.get(f"{api.prefix}/api_versions", _versions(api.prefix, api))])

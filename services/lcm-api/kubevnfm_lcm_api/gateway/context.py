@@ -14,6 +14,7 @@ from kubevnfm_store.port import DocumentStore
 
 from kubevnfm_lcm_api.domain.ports import PackageFiles
 from kubevnfm_lcm_api.engine import Engine
+from kubevnfm_lcm_api.gateway.access import PROXIES
 from kubevnfm_lcm_api.gateway.render import ApiVersion
 from kubevnfm_lcm_api.instances import Instances
 from kubevnfm_lcm_api.onboarding import Onboarding
@@ -64,7 +65,7 @@ def api_version(request: web.Request) -> ApiVersion:
 
 def api_root(request: web.Request) -> str:
     """Return the absolute root of every link: the configured public URL, else as the caller reached us."""
-    return gateway(request).public_url or f"{request.scheme}://{request.host}"
+    return gateway(request).public_url or request.app[PROXIES].root(request)
 
 
 def accepted(location: str) -> web.Response:
