@@ -53,16 +53,16 @@ demo: samples ## Does the main job once, on the lab, and shows it
 run: .venv/.ready ## Runs all services in one process, for your own infrastructure
 	@$(BIN)/kubevnfm run
 
-lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clusters
-	@$(BIN)/python -m kubevnfm_lab
+lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clusters; ARGS=--help tells its options
+	@$(BIN)/python -m kubevnfm_lab $(ARGS)
 
-up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and a MongoDB-protocol server
-	@$(BIN)/python tests/support/six_processes.py up
+up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and FerretDB; ARGS=--help tells its options
+	@$(BIN)/python tests/support/six_processes.py up $(ARGS)
 
 down: .venv/.ready ## Ends what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
-test: samples servers ## Runs every test
+test: samples servers ## Runs the tests, less those marked `deep`: single steps of a sweep that it runs
 	@$(PYTEST) -m "not deep" -n $(WORKERS) --dist worksteal tests/chaos $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests beside the services and libs: no server is needed

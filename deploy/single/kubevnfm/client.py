@@ -92,9 +92,11 @@ class GatewayClient:
         return dict(body)
 
     async def events(self, **query: str) -> AsyncIterator[dict[str, Any] | None]:
-        """Yield events as they happen; None once when the stream is open, and with each heartbeat."""
+        """Yield events as they happen; None once when the stream is open, and with each heartbeat. Raises Refused."""
         assert self._session is not None
         async with self._session.get("/kubevnfm/v1/events", params=query) as response:
+            if response.status >= 400:
+                raise Refused(response.status, _detail(await response.text()))
             async for raw in response.content:
                 line = raw.decode().rstrip("\n")
                 if line.startswith(":"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +47,10 @@ def line_of(event: dict[str, Any]) -> str | None:
 
 
 async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout_s: float = 7200.0) -> dict[str, Any]:
-    """Open the instance's event stream, await ``start()`` (an operation id), print until it rests; return its view."""
+    """Open the instance's event stream, await ``start()`` (an operation id), print until it rests; return its view.
+
+    Raises: Refused, ClientError, TimeoutError; ConnectionError when the gateway ends the stream.
+    """
     rests = asyncio.Event()
     is_open = asyncio.Event()
     operation_id: str | None = None
@@ -66,12 +70,24 @@ async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout
     listening = asyncio.create_task(listen())
     try:
         async with asyncio.timeout(timeout_s):
-            await is_open.wait()
+            await _unless_ended(is_open.wait(), listening)
             operation_id = str(await start())
             view = await client.operation(operation_id)
             if view["state"] not in TERMINAL:
-                await rests.wait()
+                await _unless_ended(rests.wait(), listening)
             return await client.operation(operation_id)
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
+
+
+async def _unless_ended(wanted: Coroutine[Any, Any, Any], listening: asyncio.Task[None]) -> None:
+    """Await ``wanted``; what ends the stream before that is raised, or it would be waited for in vain."""
+    waiting = asyncio.create_task(wanted)
+    try:
+        await asyncio.wait({waiting, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            listening.result()
+            raise ConnectionError("the gateway ended the event stream; the operation may go on")
+    finally:
+        waiting.cancel()
