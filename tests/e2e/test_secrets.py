@@ -11,7 +11,8 @@ from pathlib import Path
 
 import aio_pika
 import asyncssh
-from installations import Installation, SixInstallation
+import pytest
+from installations import GivenInstallation, Installation, SixInstallation
 from kubevnfm_bus.topology import COMMANDS, EVENTS
 from lab_process import LabControl
 from six_processes import SERVICES
@@ -66,6 +67,8 @@ async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
 async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, lab: LabControl) -> None:
     """API-030, issue 2 part 4: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
     installation = user.installation
+    if isinstance(installation, GivenInstallation):
+        pytest.skip("logs and documents of a given installation are out of reach, and its passwords are common words")
     proxy, listener, wrong = (f"marked-{secrets.token_hex(12)}" for _ in range(3))
     marked = {
         "VIM password": installation.lab.vim_password,
