@@ -3,14 +3,15 @@
 Two documents change with an operation, and there is no transaction over both. So the order is fixed: the claim on the
 instance comes before the occurrence is inserted, and the instance's result before the occurrence ends. Both second
 halves are repeated after a crash: the first by the AdvanceOperation in the instance's outbox, the second by the reply
-that the broker delivers again; each finds by ids whether it was done already.
+that the broker delivers again, or, where a person ends the operation, by the AdvanceOperation that is stored with the
+decision; each finds by ids whether it was done already.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -23,7 +24,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import Compare, Op, Query, Stored
+from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.domain import instance as instances
@@ -31,15 +32,15 @@ from kubevnfm_lcm_api.domain import occurrence as occurrences
 from kubevnfm_lcm_api.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.plans import read_draft
-from kubevnfm_lcm_api.domain.saga import SOURCE, Move, Saga
+from kubevnfm_lcm_api.domain.saga import SILENCE_S, SOURCE, Move, Saga
+from kubevnfm_lcm_api.domain.states import IllegalTransition, Task
 
 log = structlog.get_logger()
 
-_FINISHED_KEPT = 5
 _LATE_AT_ONCE = 100
-_CLEAN_UP_LOOK_S = 0.5
-"""How often a running clean-up is looked at; its first rest after a failure, which doubles with each."""
 _CLEAN_UP_REST_S = 300.0
+_CLEAN_UP_DOUBLINGS = 10
+"""More lead beyond the longest rest; without end, a float has none for them."""
 _RACES = 100
 """Lost races on one document before we call it a fault: far above the handful of services that can meet there."""
 
@@ -60,9 +61,15 @@ class OperationRunning(Conflict):
 class Engine:
     """Accepts, advances and ends operations."""
 
-    def __init__(self, *, store: DocumentStore, outbox: Outbox, ring: KeyRing, clock: Clock) -> None:
+    def __init__(
+        self, *, store: DocumentStore, outbox: Outbox, ring: KeyRing, clock: Clock, clean_up_look_s: float = 0.5
+    ) -> None:
+        """``clean_up_look_s``: how often a running clean-up is looked at, and its first rest after a failure, which
+        doubles with each.
+        """
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
         self._saga = Saga(ring)
+        self._clean_up_look_s = clean_up_look_s
 
     # --- from the gateway ---------------------------------------------------------------------------------------------
 
@@ -104,20 +111,20 @@ class Engine:
 
     async def retry(self, occurrence_id: str) -> None:
         """Start again at the failed steps. Raises NotFound, IllegalTransition."""
-        await self._ask(occurrence_id, self._saga.retry)
+        await self._ask(occurrence_id, "retry")
 
     async def rollback(self, occurrence_id: str) -> None:
         """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
-        await self._ask(occurrence_id, self._saga.rollback)
+        await self._ask(occurrence_id, "rollback")
 
     async def fail(self, occurrence_id: str) -> OccurrenceRecord:
         """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
-        return await self._ask(occurrence_id, self._saga.fail)
+        return await self._ask(occurrence_id, "fail")
 
     # --- from the bus -------------------------------------------------------------------------------------------------
 
     async def advance_operation(self, delivery: Delivery) -> Verdict:
-        """Insert the occurrence if the process that accepted it could not; grant it; ask the first steps."""
+        """Insert the occurrence if the process that accepted it could not; grant it; end it as was decided."""
         command = delivery.envelope.data
         assert isinstance(command, AdvanceOperation)
         occurrence_id = delivery.envelope.operationid
@@ -126,7 +133,7 @@ class Engine:
 
         def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.occ.operation_state is not OperationState.STARTING:
-                return None
+                return self._saga.end(record, now)
             return self._saga.grant(record, derived_id("grant", occurrence_id), now)
 
         await self._change(occurrence_id, grant)
@@ -167,21 +174,22 @@ class Engine:
                     occurrences.COLLECTION, clean_up_id, move.record.document(self._ring), events=_internal(move)
                 )
             except AlreadyExists:
-                return _CLEAN_UP_LOOK_S
-            return None if move.ends else _CLEAN_UP_LOOK_S
+                return self._clean_up_look_s
+            return None if move.ends else self._clean_up_look_s
         record = OccurrenceRecord.from_document(stored.body)
         if record.occ.operation_state is OperationState.ROLLED_BACK:
             return None
         if record.occ.operation_state is not OperationState.FAILED_TEMP:
-            return _CLEAN_UP_LOOK_S
+            return self._clean_up_look_s
         tries = max(step.attempt for step in record.steps)
         rested = self._clock.now() - datetime.fromisoformat(record.occ.state_entered_time)
-        left_s = min(_CLEAN_UP_LOOK_S * 2.0**tries, _CLEAN_UP_REST_S) - rested.total_seconds()
+        pause_s = min(self._clean_up_look_s * 2.0 ** min(tries, _CLEAN_UP_DOUBLINGS), _CLEAN_UP_REST_S)
+        left_s = pause_s - rested.total_seconds()
         if left_s > 0:
             return left_s
         log.warning("clean_up_again", occurrence_id=clean_up_id, error=record.occ.error and record.occ.error.detail)
         await self._change(clean_up_id, self._undo_again)
-        return _CLEAN_UP_LOOK_S
+        return self._clean_up_look_s
 
     def _undo_again(self, record: OccurrenceRecord, now: datetime) -> Move | None:
         if record.occ.operation_state is not OperationState.FAILED_TEMP:
@@ -194,13 +202,27 @@ class Engine:
         """Fail, again and again, the steps that nobody answers. Runs until cancelled."""
         while True:
             await asyncio.sleep(every_s)
-            now = rfc3339(self._clock.now())
-            late = Query(Compare("internal/deadline", Op.LT, [now]), limit=_LATE_AT_ONCE, exclude=("internal/draft",))
             try:
-                for stored in await self._store.find(occurrences.COLLECTION, late):
-                    await self._change(stored.id, self._saga.overdue)
+                await self.fail_overdue()
             except StoreUnavailable as error:
                 log.warning("deadlines_not_watched", reason=str(error))
+
+    async def fail_overdue(self) -> None:
+        """Fail the steps that nobody has answered for long after their deadline; the oldest first, some at once."""
+        limit = rfc3339(self._clock.now() - timedelta(seconds=SILENCE_S))
+        late = Query(
+            Compare("internal/deadline", Op.LT, [limit]),
+            sort=Sort("internal/deadline"),
+            limit=_LATE_AT_ONCE,
+            exclude=("internal/draft",),
+        )
+        for stored in await self._store.find(occurrences.COLLECTION, late):
+            try:
+                await self._change(stored.id, self._saga.overdue)
+            except StoreUnavailable:
+                raise
+            except Exception:  # an edge, as the bus is: one occurrence that cannot be read must not end the watch
+                log.exception("deadline_not_watched", operation_id=stored.id)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -211,16 +233,19 @@ class Engine:
         except AlreadyExists:
             return
 
-    async def _ask(
-        self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
-    ) -> OccurrenceRecord:
+    async def _ask(self, occurrence_id: str, task: Task) -> OccurrenceRecord:
         def public(record: OccurrenceRecord, now: datetime) -> Move | None:
-            return None if record.is_internal else move(record, now)
+            if record.is_internal:
+                return None
+            if record.ending is not None:
+                raise IllegalTransition(record.occ.operation_state, task)
+            move = self._saga.task(record, task, now)
+            return self._saga.decide(record, task, now) if move.ends else move
 
         record = await self._change(occurrence_id, public)
         if record is None or record.is_internal:
             raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
-        return record
+        return (await self._change(occurrence_id, self._saga.end)) or record
 
     async def _change(
         self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
@@ -269,8 +294,7 @@ class Engine:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.given_up(instance, occ.id)
-            finished = (*instance.internals.finished_operations, occ.id)[-_FINISHED_KEPT:]
-            instance = instance.with_internals(current_operation=None, finished_operations=finished)
+            instance = instance.with_internals(current_operation=None)
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
                 await self._outbox.replace(

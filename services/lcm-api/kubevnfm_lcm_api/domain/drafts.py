@@ -59,7 +59,6 @@ class InstantiateDraft(Draft):
         )
         kept = InstanceInternals(
             current_operation=instance.internals.current_operation,
-            finished_operations=instance.internals.finished_operations,
             vim_ids=(self.vim.vim_id,) if self.vim.vim_id is not None else (),
             vim_key=self.vim_key,
             parameters=self.parameters,
@@ -207,7 +206,6 @@ class TerminateDraft(Draft):
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
         kept = InstanceInternals(
             current_operation=instance.internals.current_operation,
-            finished_operations=instance.internals.finished_operations,
         )
         vnf = instance.vnf.model_copy(
             update={

@@ -58,8 +58,6 @@ class InstanceInternals(SolType):
     """Management driver by phase, as the flavour maps them."""
     remains_of: str | None = None
     """The FAILED instantiate occurrence whose resources may still exist."""
-    finished_operations: tuple[str, ...] = ()
-    """The last few occurrences whose result is in this document: repeats of a finish find themselves here."""
 
 
 class InstanceRecord(BaseModel):

@@ -13,6 +13,7 @@ from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.domain.instance import VnfFacts
+from kubevnfm_lcm_api.domain.states import Task
 
 COLLECTION = "vnf_lcm_op_occs"
 
@@ -62,6 +63,8 @@ class OccurrenceRecord(BaseModel):
     facts: VnfFacts = VnfFacts()
     is_internal: bool = False
     """A clean-up of ours: in no list, without notifications."""
+    ending: Task | None = None
+    """The task by which a person has decided the end: from then on no other task is possible, a crash or not."""
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
@@ -76,6 +79,7 @@ class OccurrenceRecord(BaseModel):
             "draft": self.draft,
             "facts": self.facts.model_dump(mode="json", by_alias=True),
             "isInternal": self.is_internal,
+            **({"ending": self.ending} if self.ending is not None else {}),
         }
         if self.next_deadline is not None:
             body["internal"]["deadline"] = self.next_deadline
@@ -93,6 +97,7 @@ class OccurrenceRecord(BaseModel):
             draft=internal["draft"],
             facts=VnfFacts.model_validate(internal["facts"]),
             is_internal=internal["isInternal"],
+            ending=internal.get("ending"),
         )
 
     def with_occ(self, **changes: Any) -> Self:

@@ -6,13 +6,13 @@ it, a restart changes nothing. The only thing taken from outside is the time, as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from kubevnfm_events import Command, CommandFailed, Envelope, Event, Message
-from kubevnfm_events.lcm import OperationChanged, Problem, StepChanged
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, Problem, StepChanged
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id
@@ -22,7 +22,7 @@ from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord, PlannedStep, StepState
 from kubevnfm_lcm_api.domain.plans import STEPS, AnyStep, read_draft, write_draft
-from kubevnfm_lcm_api.domain.states import RollbackUnsupported, allowed_tasks, next_state
+from kubevnfm_lcm_api.domain.states import TERMINAL, RollbackUnsupported, Task, allowed_tasks, next_state
 
 SOURCE = "/kubevnfm/lcm-api"
 SILENCE_S = 120.0
@@ -39,7 +39,7 @@ class Move:
     @property
     def ends(self) -> bool:
         """Whether the operation reached a terminal state: the instance is written before the occurrence."""
-        return self.record.occ.operation_state in {S.COMPLETED, S.FAILED, S.ROLLED_BACK}
+        return self.record.occ.operation_state in TERMINAL
 
 
 class Saga:
@@ -131,6 +131,37 @@ class Saga:
         """FAILED_TEMP to FAILED. Raises IllegalTransition."""
         failed = self._enter(record, "fail", now)
         return Move(failed, (self._news(failed),))
+
+    def decide(self, record: OccurrenceRecord, task: Task, now: datetime) -> Move:
+        """Note that a person's task ends the operation; nothing else can be asked of it from now on.
+
+        The end is written in two documents, and nobody asks again after a crash. So this comes first, with a message
+        that has `end` done by whoever lives.
+        """
+        wake_up: Envelope[Message] = Envelope(
+            data=AdvanceOperation(occurrence=record.document(self._ring)),
+            source=SOURCE,
+            id=derived_id("end", record.occ.id),
+            time=now,
+            subject=record.occ.vnf_instance_id,
+            operationid=record.occ.id,
+        )
+        return Move(record.model_copy(update={"ending": task}), (wake_up,))
+
+    def end(self, record: OccurrenceRecord, now: datetime) -> Move | None:
+        """Do what was decided; None when nothing was, or it is done."""
+        if record.ending is None or record.occ.operation_state in TERMINAL:
+            return None
+        return self.task(record, record.ending, now)
+
+    def task(self, record: OccurrenceRecord, task: Task, now: datetime) -> Move:
+        """Do what a person asks. Raises IllegalTransition, RollbackUnsupported."""
+        tasks: dict[Task, Callable[[OccurrenceRecord, datetime], Move]] = {
+            "retry": self.retry,
+            "rollback": self.rollback,
+            "fail": self.fail,
+        }
+        return tasks[task](record, now)
 
     def refuse(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move:
         """STARTING to ROLLED_BACK: the grant was refused or no plan can be made."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, get_args
 
 from kubevnfm_kit.errors import Conflict, VnfmError
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.lcm import OperationType
+
+Task = Literal["retry", "rollback", "fail"]
+"""What a person may ask of an occurrence (SOL003 5.4.14 to 5.4.16)."""
 
 TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
     (S.STARTING, "granted"): S.PROCESSING,
@@ -63,7 +66,7 @@ def next_state(state: S, trigger: str) -> S:
 
 def allowed_tasks(state: S, operation: OperationType) -> frozenset[str]:
     """Return which error handling tasks an occurrence takes now: of retry, rollback, fail (api.md 4.2)."""
-    tasks = {task for task in ("retry", "rollback", "fail") if (state, task) in TRANSITIONS}
+    tasks = {task for task in get_args(Task) if (state, task) in TRANSITIONS}
     if not CAN_BE_ROLLED_BACK.get(operation, False):
         tasks.discard("rollback")
     return frozenset(tasks)
