@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,8 @@ _TYPES: Final = {
     ".crt": "application/x-x509-ca-cert", ".pem": "application/x-pem-file", ".tgz": "application/gzip",
     ".gz": "application/gzip", ".zip": "application/zip", ".tar": "application/x-tar",
 }  # fmt: skip
+_MEDIA_TYPE: Final = re.compile(r"^[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;\s*[\w.-]+=[\w.:+-]+)*$", re.ASCII)
+"""RFC 9110 8.3.1; what a package says ends up in a header."""
 _SIGNATURES: Final = (".sig.cms", ".cms", ".sig")
 
 
@@ -163,7 +166,7 @@ def _artifact(csar: Csar, name: str, non_mano_set: str) -> Artifact:
     return Artifact(
         path=name,
         size_bytes=csar.size(name),
-        content_type=content_type or content_type_of(name),
+        content_type=content_type if _MEDIA_TYPE.match(content_type) else content_type_of(name),
         checksum=_checksum(csar, name),
         non_mano_set=non_mano_set,
     )

@@ -179,6 +179,7 @@ async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: Wor
     writer.write(
         f"PUT /vnfpkgm/v1/vnf_packages/{package_id}/package_content HTTP/1.1\r\nHost: x\r\n"
         f"Content-Type: application/zip\r\nContent-Length: 1000000\r\n\r\n".encode()
+        + b"PK\x03\x04"
         + b"x" * 1000
     )
     await writer.drain()
