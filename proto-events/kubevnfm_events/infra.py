@@ -170,6 +170,8 @@ class StackCommand(Command, service="infra-openstack"):
     """The class whose method of the operation's name is asked, if it has one; None: the built-in default."""
     counts: dict[str, int] = Field(default_factory=dict)
     """Instances by VDU as they shall be."""
+    connections: SecretParams = Field(default_factory=dict)
+    """``extVirtualLinks`` and ``extManagedVirtualLinks`` as they shall be, all of them, in SOL003 v3 form."""
     timeout_s: float = 1200.0
     """Heat's own deadline for the update."""
 
@@ -191,10 +193,7 @@ class HealResources(StackCommand, kind="infra.openstack.heal_resources"):
 
 
 class ChangeConnections(StackCommand, kind="infra.openstack.change_connections"):
-    """Put external connection points on other networks or addresses."""
-
-    ext_virtual_links: SecretParams = Field(default_factory=dict)
-    """``extVirtualLinks``: all ExtVirtualLinkData as they shall be, in SOL003 v3 form."""
+    """Put external connection points on other networks or addresses: those of ``connections``."""
 
 
 class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):

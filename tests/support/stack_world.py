@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import CreateResources, DeleteResources
-from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, VimUnavailable
+from kubevnfm_events.infra import CreateResources, DeleteResources, StackCommand
+from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, StackUpdateRefused, VimUnavailable
 from kubevnfm_infra_openstack.domain.ports import Cloud
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.stack import (
     HeatResource,
     NovaServer,
     Stack,
+    StackChange,
     StackContents,
+    StackDefinition,
     StackOrder,
     StackState,
 )
@@ -29,6 +31,7 @@ from kubevnfm_worker import StepContext
 
 PACKAGE = Path(__file__).parents[2] / "services/infra-openstack/tests/package"
 """A VNF package of one master, a group of two workers and a volume."""
+C = TypeVar("C", bound=StackCommand)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -39,6 +42,11 @@ class TwinStacks:
     stacks: dict[str, Stack] = field(default_factory=dict)
     orders: list[StackOrder] = field(default_factory=list)
     deletions: list[str] = field(default_factory=list)
+    definitions: dict[str, StackDefinition] = field(default_factory=dict)
+    changes: list[StackChange] = field(default_factory=list)
+    marked: list[str] = field(default_factory=list)
+    """Resources that were marked unhealthy, by name."""
+    stopped: list[str] = field(default_factory=list)
     is_slow: bool = False
     """Nothing ever settles."""
     is_down: bool = False
@@ -71,6 +79,28 @@ class TwinStacks:
         stack = Stack(new_id(), order.name, StackState.MAKING, tags=order.tags, created_at=EPOCH)
         self.stacks[stack.id] = stack
         return stack
+
+    async def definition(self, stack: Stack) -> StackDefinition:
+        self._answer()
+        return self.definitions.get(stack.id, StackDefinition({}, {}, {}))
+
+    async def change(self, stack: Stack, change: StackChange) -> Stack:
+        self._answer()
+        if self.refuses:
+            raise StackUpdateRefused(self.refuses)
+        self.changes.append(change)
+        changed = self.stacks[stack.id] = replace(stack, state=StackState.MAKING, tags=change.tags)
+        return changed
+
+    async def mark_unhealthy(self, resource: HeatResource, reason: str) -> None:
+        self._answer()
+        self.marked.append(resource.name)
+
+    async def stop_change(self, stack: Stack) -> None:
+        self._answer()
+        if self.stacks[stack.id].state is StackState.MAKING:
+            self.stopped.append(stack.id)
+            self.stacks[stack.id] = replace(self.stacks[stack.id], state=StackState.BROKEN, reason="cancelled")
 
     async def delete(self, stack: Stack) -> None:
         self._answer()
@@ -155,15 +185,36 @@ class TwinCapacity:
 
 
 @dataclass
+class TwinServers:
+    """Servers that are in between states for one look."""
+
+    status_by_id: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
+        told = {one: self.status_by_id[one] for one in ids if one in self.status_by_id}
+        for server_id, action in self.asked:
+            self.status_by_id[server_id] = "ACTIVE" if action == "start" else "SHUTOFF"
+        return told
+
+    async def start(self, id: str) -> None:
+        self.asked.append((id, "start"))
+
+    async def stop(self, id: str) -> None:
+        self.asked.append((id, "stop"))
+
+
+@dataclass
 class TwinClouds:
     """One tenant, whatever the access data."""
 
     stacks: TwinStacks = field(default_factory=TwinStacks)
     images: TwinImages = field(default_factory=TwinImages)
     capacity: TwinCapacity = field(default_factory=TwinCapacity)
+    servers: TwinServers = field(default_factory=TwinServers)
 
     def cloud(self, vim: VimConnection) -> Cloud:
-        return Cloud(self.stacks, self.images, self.capacity)
+        return Cloud(self.stacks, self.images, self.capacity, self.servers)
 
 
 @dataclass
@@ -199,14 +250,14 @@ def openstack_vim(auth_url: str, **changes: str) -> VimConnection:
     )
 
 
-def a_context(*, attempt: int = 1, operation_id: str = "op-1") -> StepContext:
+def a_context(*, attempt: int = 1, operation_id: str = "op-1", step_id: str = "create_vnf_resources") -> StepContext:
     async def tell(_: Event) -> None:
         return None
 
     return StepContext(
         message_id=new_id(),
         operation_id=operation_id,
-        step_id="create_vnf_resources",
+        step_id=step_id,
         attempt=attempt,
         subject="inst-1",
         deadline=None,
@@ -234,6 +285,20 @@ def a_create(vim: VimConnection | None = None, **changes: Any) -> CreateResource
         "request": {"flavourId": "simple", "extVirtualLinks": links()},
     }
     return CreateResources(**{**facts, **changes})
+
+
+def a_change(command: type[C], vim: VimConnection | None = None, **changes: Any) -> C:
+    """A command that changes the stack of `a_create`."""
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1",
+        "tag": "inst-1",
+        "stack_name": "vnf-inst-1",
+        "package": PackageRef(package_id="pkg-1", vnfd_id="vnfd-1", checksum="ab"),
+        "vim": vim or VimConnection(vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3"),
+        "flavour_id": "simple",
+        "connections": {"extVirtualLinks": links()},
+    }
+    return command(**{**facts, **changes})
 
 
 def a_delete(vim: VimConnection | None = None, **changes: Any) -> DeleteResources:

@@ -7,7 +7,16 @@ from contextlib import asynccontextmanager
 
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.infra import CreateResources, DeleteResources
+from kubevnfm_events.infra import (
+    ChangeConnections,
+    ChangeTemplate,
+    CreateResources,
+    DeleteResources,
+    HealResources,
+    OperateServers,
+    RestoreResources,
+    ScaleResources,
+)
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
@@ -16,9 +25,13 @@ from kubevnfm_worker import CommandWorker
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
+from kubevnfm_infra_openstack.domain.before import StacksBefore
+from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
+from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_infra_openstack.settings import Settings
 
 SERVICE = "infra-openstack"
@@ -46,14 +59,18 @@ async def infra_openstack(
         )
     )
     async with OpenStackClouds(key_ring, threads=settings.threads, call_timeout_s=settings.call_timeout_s) as clouds:
+        orders, grace = StackOrders(flavours, user_data, key_ring), GracePeriods(store, clock)
         handlers = InfraOpenstackHandlers(
+            clouds=clouds, vims=vims, packages=flavours, orders=orders, grace=grace, wait_s=settings.wait_s
+        )
+        changes = StackChangeHandlers(
             clouds=clouds,
             vims=vims,
-            packages=flavours,
-            orders=StackOrders(flavours, user_data, key_ring),
-            grace=GracePeriods(store, clock),
+            changes=StackChanges(orders),
+            before=StacksBefore(store, key_ring),
             wait_s=settings.wait_s,
         )
+        servers = ServerHandlers(clouds=clouds, vims=vims, grace=grace)
         worker = CommandWorker(
             service=SERVICE,
             bus=bus,
@@ -66,6 +83,12 @@ async def infra_openstack(
         )
         worker.handle(CreateResources, handlers.create_resources)
         worker.handle(DeleteResources, handlers.delete_resources)
+        worker.handle(ScaleResources, changes.scale_resources)
+        worker.handle(HealResources, changes.heal_resources)
+        worker.handle(ChangeConnections, changes.change_connections)
+        worker.handle(ChangeTemplate, changes.change_template)
+        worker.handle(RestoreResources, changes.restore_resources)
+        worker.handle(OperateServers, servers.operate_servers)
         async with worker:
             await worker.start()
             yield handlers

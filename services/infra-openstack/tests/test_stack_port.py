@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken
 from kubevnfm_infra_openstack.domain.ports import Cloud, StackPort
-from kubevnfm_infra_openstack.domain.stack import MADE, StackOrder, StackState
+from kubevnfm_infra_openstack.domain.stack import MADE, StackChange, StackOrder, StackState
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing
 from stack_world import TwinStacks, openstack_vim
@@ -62,6 +62,18 @@ class StackPortSuite:
         assert await stacks.find("vnf-1", tag="inst-1") is None
         await stacks.delete(found)
         await made(stacks, an_order())
+
+    async def test_a_change_carries_its_tags_from_the_first_moment(self, stacks: StackPort) -> None:
+        await made(stacks, an_order())
+        found = await stacks.find("vnf-1", tag="inst-1")
+        assert found is not None
+        await stacks.change(found, StackChange(("inst-1", "op-2/scale/1"), timeout_s=60))
+        begun = await stacks.find("vnf-1", tag="inst-1")
+        assert begun is not None
+        assert set(begun.tags) == {"inst-1", "op-2/scale/1"}
+        settled = await stacks.settle(begun, until=MADE, within_s=10)
+        assert settled is not None
+        assert (settled.state, settled.id) == (StackState.READY, found.id)
 
     async def test_a_wait_ends_with_the_stack_as_it_is(self, stacks: StackPort) -> None:
         stack = await stacks.create(an_order())

@@ -15,6 +15,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_infra_openstack.adapters.capacity import TenantCapacity
 from kubevnfm_infra_openstack.adapters.glance import GlanceImages
 from kubevnfm_infra_openstack.adapters.heat import HeatStacks
+from kubevnfm_infra_openstack.adapters.nova import NovaServers
 from kubevnfm_infra_openstack.adapters.tenants import Tenant, access_data
 from kubevnfm_infra_openstack.domain.ports import Cloud
 
@@ -54,7 +55,7 @@ class OpenStackClouds:
         if kept is None:
             tenant = Tenant(access, calls=self._pool, uploads=self._uploads, timeout_s=self._timeout_s)
             stacks = HeatStacks(tenant)
-            cloud = Cloud(stacks, GlanceImages(tenant), TenantCapacity(tenant, now=time.monotonic))
+            cloud = Cloud(stacks, GlanceImages(tenant), TenantCapacity(tenant, now=time.monotonic), NovaServers(tenant))
             kept = self._kept[key] = _Kept(tenant, stacks, cloud)
             if len(self._kept) > self._tenants_kept:
                 self._leave(self._kept.popitem(last=False)[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -12,7 +13,14 @@ import requests
 
 from kubevnfm_infra_openstack.adapters.tenants import Tenant, said
 from kubevnfm_infra_openstack.adapters.together import together
-from kubevnfm_infra_openstack.domain.errors import QuotaExceeded, StackNameTaken, StackRefused, VimRefused
+from kubevnfm_infra_openstack.domain.errors import (
+    QuotaExceeded,
+    ResourceBusy,
+    StackNameTaken,
+    StackRefused,
+    StackUpdateRefused,
+    VimRefused,
+)
 from kubevnfm_infra_openstack.domain.hot import FLOATING_IP, PORT, SERVER
 from kubevnfm_infra_openstack.domain.stack import (
     FloatingIp,
@@ -20,7 +28,9 @@ from kubevnfm_infra_openstack.domain.stack import (
     NeutronPort,
     NovaServer,
     Stack,
+    StackChange,
     StackContents,
+    StackDefinition,
     StackOrder,
     StackState,
     state_of,
@@ -80,6 +90,63 @@ class HeatStacks:
         if not response.ok:
             raise _refusal(response)
         return Stack(id=response.json()["stack"]["id"], name=order.name, state=StackState.MAKING, tags=order.tags)
+
+    async def definition(self, stack: Stack) -> StackDefinition:
+        """See StackPort."""
+        parts = ("template", "environment", "files")
+        template, environment, files = await together(
+            self._tenant.call("orchestration", "GET", f"{_path(stack)}/{part}") for part in parts
+        )
+        return StackDefinition(
+            template=template.json(), parameters=environment.json().get("parameters") or {}, files=files.json() or {}
+        )
+
+    async def change(self, stack: Stack, change: StackChange) -> Stack:
+        """See StackPort."""
+        body: dict[str, Any] = {
+            "files": dict(change.files),
+            "parameters": dict(change.parameters),
+            "tags": ",".join(change.tags),
+            "disable_rollback": True,
+            "timeout_mins": max(1, math.ceil(change.timeout_s / 60)),
+        }
+        if change.template is not None:
+            body["template"] = change.template
+        response = await self._tenant.call(
+            "orchestration",
+            "PUT" if change.is_whole else "PATCH",
+            _path(stack),
+            body=body,
+            fine=frozenset({400, 403, 413}),
+        )
+        if not response.ok:
+            if response.status_code == 400:
+                raise StackUpdateRefused(said(response))
+            raise _refusal(response)
+        self._watch.begin(stack)
+        return replace(stack, state=StackState.MAKING, tags=change.tags)
+
+    async def mark_unhealthy(self, resource: HeatResource, reason: str) -> None:
+        """See StackPort."""
+        response = await self._tenant.call(
+            "orchestration",
+            "PATCH",
+            f"/stacks/{resource.stack_name}/{resource.stack_id}/resources/{resource.name}",
+            body={"mark_unhealthy": True, "resource_status_reason": reason},
+            fine=frozenset({404, 409}),
+        )
+        if response.status_code == 409:
+            raise ResourceBusy(f"{resource.name}: {said(response)}")
+
+    async def stop_change(self, stack: Stack) -> None:
+        """See StackPort."""
+        await self._tenant.call(
+            "orchestration",
+            "POST",
+            f"{_path(stack)}/actions",
+            body={"cancel_without_rollback": None},
+            fine=frozenset({400, 404}),
+        )
 
     async def delete(self, stack: Stack) -> None:
         """See StackPort."""
@@ -166,6 +233,10 @@ class HeatStacks:
         )
         wanted = frozenset(ids)
         return [d for page in pages for d in page.json()[collection] if d["id"] in wanted]
+
+
+def _path(stack: Stack) -> str:
+    return f"/stacks/{stack.name}/{stack.id}"
 
 
 _DETAILED: Final = (SERVER, PORT, FLOATING_IP)

@@ -21,7 +21,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import MASK
 
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
-from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
+from kubevnfm_infra_openstack.domain.ports import HeatInput, HeatPatch, UserDataInput
 
 log = structlog.get_logger()
 
@@ -60,6 +60,31 @@ class UserDataProcess:
 
     async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
         """See UserDataPort."""
+        answer = await self._call("instantiate", user_data, folder, hot, given)
+        result = answer["result"]
+        if answer["style"] == "v1":
+            return HeatInput(result, hot.top_text, hot.file_texts)
+        return HeatInput(
+            result["parameters"], result.get("template", hot.top_text), result.get("files", hot.file_texts)
+        )
+
+    async def change(
+        self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
+    ) -> HeatPatch | None:
+        """See UserDataPort."""
+        result = (await self._call(method, user_data, folder, hot, given))["result"]
+        if result is None:
+            return None
+        return HeatPatch(
+            parameters=result.get("parameters", {}),
+            template=result.get("template"),
+            files=result.get("files", {}),
+            is_whole=result.get("existing") is False,
+        )
+
+    async def _call(
+        self, method: str, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput
+    ) -> Mapping[str, Any]:
         file = inside(user_data.path.removeprefix("./"))
         if file is None or not (folder / file).is_file():
             raise Unprocessable(
@@ -68,6 +93,7 @@ class UserDataProcess:
         document = {
             "file": file,
             "class": user_data.class_name,
+            "method": method,
             "api_version": given.api_version,
             "base_hot": hot.user_data_form(),
             "vnfd": given.service_template,
@@ -78,13 +104,7 @@ class UserDataProcess:
             "grant": given.grant,
         }
         async with self._places:
-            answer = await self._run(json.dumps(document).encode(), folder, file, given.secrets)
-        result = answer["result"]
-        if answer["style"] == "v1":
-            return HeatInput(result, hot.top_text, hot.file_texts)
-        return HeatInput(
-            result["parameters"], result.get("template", hot.top_text), result.get("files", hot.file_texts)
-        )
+            return await self._run(json.dumps(document).encode(), folder, file, given.secrets)
 
     async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> Mapping[str, Any]:
         with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:

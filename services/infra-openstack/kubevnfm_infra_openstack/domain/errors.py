@@ -7,6 +7,7 @@ from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut
 
 CREATION = "Stack creation failed"
 DELETION = "Stack deletion failed"
+UPDATE = "Stack update failed"
 
 
 class VimUnavailable(OutsideUnavailable):
@@ -93,6 +94,57 @@ class StackTimedOut(TimedOut):
         """``remains``: what the stack holds all the same."""
         super().__init__(reason)
         self.remains = remains
+
+
+class StackUpdateRefused(StackRefused):
+    """Heat does not take the change; the text is Heat's own reason."""
+
+    title = UPDATE
+
+
+class StackUpdateFailed(StackFailed):
+    """Heat could not change a resource; the text names it and holds its own reason."""
+
+    title = UPDATE
+
+
+class StackUpdateTimedOut(StackTimedOut):
+    """Heat's deadline for the update passed."""
+
+    title = UPDATE
+
+
+class StackMissing(NotFound):
+    """The VNF's stack is gone, or being deleted."""
+
+    code = "stack-missing"
+    title = UPDATE
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"stack {name} does not exist, or is being deleted")
+        self.name = name
+
+
+class ResourceBusy(OutsideUnavailable):
+    """Heat works on a resource that is to be marked; later it may be marked."""
+
+    code = "resource-busy"
+    title = UPDATE
+
+
+class VduNotScalable(Unprocessable):
+    """The package's Heat template offers no way to change how many instances a VDU has."""
+
+    code = "vdu-not-scalable"
+    title = UPDATE
+
+
+class ServerNotOperable(VnfmError):
+    """Nova does not start or stop a server; the text says in which state it is."""
+
+    code = "server-not-operable"
+    title = "Starting or stopping servers failed"
+    status = 422
 
 
 class StackNotDeleted(VnfmError):

@@ -38,7 +38,14 @@ def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource
     return sorted(by_themselves, key=depth, reverse=True)
 
 
-def failure_of(stack: Stack, resources: Sequence[HeatResource], *, remains: StackResources | None = None) -> VnfmError:
+def failure_of(
+    stack: Stack,
+    resources: Sequence[HeatResource],
+    *,
+    remains: StackResources | None = None,
+    failed: type[StackFailed] = StackFailed,
+    timed_out: type[StackTimedOut] = StackTimedOut,
+) -> VnfmError:
     """Return the error that tells why the stack is broken, and what it holds all the same."""
     causes = [f"{r.name} ({r.type}): {r.reason}" for r in failed_resources(resources) if r.reason]
     more = f" (and {len(causes) - _SHOWN} more)" if len(causes) > _SHOWN else ""
@@ -46,5 +53,5 @@ def failure_of(stack: Stack, resources: Sequence[HeatResource], *, remains: Stac
     if _TIMED_OUT.search(stack.reason):
         waiting = [r.name for r in resources if r.status.endswith("_IN_PROGRESS")]
         unfinished = f"; unfinished: {', '.join(waiting[:_SHOWN])}" if waiting else ""
-        return StackTimedOut(f"stack {stack.name}: {stack.reason}{unfinished or '; ' + detail}", remains=remains)
-    return StackFailed(f"stack {stack.name}: {detail}", remains=remains)
+        return timed_out(f"stack {stack.name}: {stack.reason}{unfinished or '; ' + detail}", remains=remains)
+    return failed(f"stack {stack.name}: {detail}", remains=remains)

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from kubevnfm_csar import BaseHot, Flavour, SoftwareImage
 from kubevnfm_csar.documents import parse_yaml
-from kubevnfm_events.infra import CreateResources
+from kubevnfm_events.infra import CreateResources, StackCommand
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 
@@ -42,17 +42,22 @@ class StackOrders:
     user_data: UserDataPort
     ring: KeyRing
 
-    async def order(self, command: CreateResources, cloud: Cloud, *, tags: tuple[str, ...]) -> StackOrder:
+    async def order(
+        self, command: CreateResources | StackCommand, cloud: Cloud, *, tags: tuple[str, ...], is_new: bool = True
+    ) -> StackOrder:
         """Return what Heat is to be given. Images of the package are in Glance when this returns.
+
+        ``is_new``: False for a stack that takes the place of another, whose quota is compared by who knows that one.
 
         Raises QuotaExceeded, UserDataFailed, UserDataTimedOut and what the ports raise, before any stack is made.
         """
         flavour = await self.packages.flavour(command.package, command.flavour_id)
         request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
-        images = await self._ensure_images(command, cloud, flavour.vnfd, granted_images(grant))
+        images = await self.made_images(command, cloud, flavour.vnfd, granted_images(grant))
         given = Granted(request, grant, in_clear(command.grant_request, self.ring), images)
         heat = await self._heat_input(command, flavour, given, cloud)
-        await self._check_quota(cloud, flavour, heat)
+        if is_new:
+            await self._check_quota(cloud, flavour, heat)
         return StackOrder(
             name=command.stack_name,
             template=heat.template,
@@ -69,7 +74,7 @@ class StackOrders:
         return tuple(sorted((await cloud.images.tagged(tag)).values()))
 
     async def _heat_input(
-        self, command: CreateResources, flavour: PackageFlavour, given: Granted, cloud: Cloud
+        self, command: CreateResources | StackCommand, flavour: PackageFlavour, given: Granted, cloud: Cloud
     ) -> HeatInput:
         hot = flavour.hot
         if hot is None and command.user_data is None:
@@ -88,9 +93,10 @@ class StackOrders:
         demand = quota.demand_of(template, nested, heat.parameters, await cloud.capacity.flavors())
         quota.check(demand, await cloud.capacity.free(tuple(demand)))
 
-    async def _ensure_images(
-        self, command: CreateResources, cloud: Cloud, vnfd: Flavour, granted: Mapping[str, str]
+    async def made_images(
+        self, command: CreateResources | StackCommand, cloud: Cloud, vnfd: Flavour, granted: Mapping[str, str]
     ) -> Mapping[str, str]:
+        """Return the Glance ids, by VDU or storage, of the package's images; those that are missing are uploaded."""
         made: dict[str, str] = {}
         for image in package_images(vnfd):
             if image.image_id in granted:
@@ -101,7 +107,7 @@ class StackOrders:
         return made
 
     async def _ensure_image(
-        self, command: CreateResources, cloud: Cloud, vnfd: Flavour, image: SoftwareImage
+        self, command: CreateResources | StackCommand, cloud: Cloud, vnfd: Flavour, image: SoftwareImage
     ) -> str | None:
         """Return the image's id; None when the package does not hold its file: then it is in Glance under its name."""
         for path in image_paths(image, vnfd):

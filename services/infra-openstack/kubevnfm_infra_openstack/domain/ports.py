@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,15 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import UserData
 
 from kubevnfm_infra_openstack.domain.quota import Flavor
-from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackContents, StackOrder, StackState
+from kubevnfm_infra_openstack.domain.stack import (
+    HeatResource,
+    Stack,
+    StackChange,
+    StackContents,
+    StackDefinition,
+    StackOrder,
+    StackState,
+)
 
 
 class StackPort(Protocol):
@@ -24,6 +32,22 @@ class StackPort(Protocol):
 
     async def create(self, order: StackOrder) -> Stack:
         """Start making a stack. Raises StackRefused, or StackNameTaken when somebody was faster."""
+        ...
+
+    async def definition(self, stack: Stack) -> StackDefinition:
+        """Return what the stack was given."""
+        ...
+
+    async def change(self, stack: Stack, change: StackChange) -> Stack:
+        """Start changing it; return it as it is then. Raises StackUpdateRefused."""
+        ...
+
+    async def mark_unhealthy(self, resource: HeatResource, reason: str) -> None:
+        """Have the next change make the resource anew. Raises ResourceBusy; one that is gone is fine."""
+        ...
+
+    async def stop_change(self, stack: Stack) -> None:
+        """Have Heat begin nothing more of what it does to the stack; one that is settled already is fine."""
         ...
 
     async def delete(self, stack: Stack) -> None:
@@ -85,6 +109,22 @@ class CapacityPort(Protocol):
         ...
 
 
+class ServerPort(Protocol):
+    """Nova servers of one tenant."""
+
+    async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return Nova's status (``ACTIVE``, ``SHUTOFF`` ...) by id, of those that exist."""
+        ...
+
+    async def start(self, id: str) -> None:
+        """Begin to start it; one that is in between states is left alone. Raises ServerNotOperable."""
+        ...
+
+    async def stop(self, id: str) -> None:
+        """Begin to stop it; one that is in between states is left alone. Raises ServerNotOperable."""
+        ...
+
+
 @dataclass(frozen=True)
 class Cloud:
     """One tenant of one VIM."""
@@ -92,6 +132,7 @@ class Cloud:
     stacks: StackPort
     images: ImagePort
     capacity: CapacityPort
+    servers: ServerPort
 
 
 class Clouds(Protocol):
@@ -159,6 +200,19 @@ class HeatInput:
     """Text of the nested templates by file name."""
 
 
+@dataclass(frozen=True)
+class HeatPatch:
+    """What a user data class answers for an operation on a stack that exists."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """A merge patch (RFC 7396) over the stack's."""
+    template: str | None = None
+    """HOT text, a merge patch over the stack's."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    is_whole: bool = False
+    """The class answers everything; nothing of before stays (``existing: False``)."""
+
+
 class UserDataPort(Protocol):
     """Runs foreign code apart from the service."""
 
@@ -166,5 +220,14 @@ class UserDataPort(Protocol):
         """Call the class's ``instantiate``; templates that it does not answer are the package's.
 
         Raises UserDataFailed, UserDataTimedOut, and Unprocessable when the package has no such file.
+        """
+        ...
+
+    async def change(
+        self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
+    ) -> HeatPatch | None:
+        """Call the class's method of that name; None when it has none, as v1 classes have not.
+
+        Raises as ``instantiate``.
         """
         ...

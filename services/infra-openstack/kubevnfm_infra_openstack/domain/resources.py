@@ -8,8 +8,9 @@ How a VDU is recognised: the server's own resource name, then the names above it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kubevnfm_events.infra import NetworkFacts, PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
@@ -77,6 +78,21 @@ def stack_resources(
         ),
         images=tuple(images),
     )
+
+
+def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collection[str]) -> Sequence[HeatResource]:
+    """Return the members of groups that hold those servers: what leaves a group first once it is marked unhealthy."""
+    tree = _tree(stack, resources)
+    found: dict[tuple[str, str], HeatResource] = {}
+    for resource in resources:
+        if resource.type != SERVER or resource.physical_id not in server_ids:
+            continue
+        path = [resource, *tree.above(resource)]
+        for member, holder in pairwise(path):
+            if holder.type == AUTO_SCALING_GROUP:
+                found[member.stack_id, member.name] = member
+                break
+    return list(found.values())
 
 
 def existing(contents: StackContents) -> StackContents:

@@ -77,6 +77,30 @@ class StackOrder:
     timeout_s: float
 
 
+@dataclass(frozen=True)
+class StackDefinition:
+    """What a stack was given, as Heat tells it."""
+
+    template: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    """As they were given; what the template has defaults for may be missing."""
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class StackChange:
+    """What Heat is given to change a stack."""
+
+    tags: tuple[str, ...]
+    timeout_s: float
+    template: str | Mapping[str, Any] | None = None
+    """None: it stays."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    is_whole: bool = False
+    """Nothing that is not given here stays (PUT); else files and parameters are laid over those that are there."""
+
+
 class Next(Enum):
     """What to do with the stack that carries the instance's tag, or with its absence, when one is to be created."""
 
@@ -119,6 +143,35 @@ def next_for_creation(found: Stack | None, *, made_by: str) -> Next:
     if found.state is StackState.BROKEN:
         return Next.FAIL if made_by in found.tags else Next.REPLACE
     return _NEXT[found.state]
+
+
+class NextForChange(Enum):
+    """What to do with the stack that is to be changed."""
+
+    CHANGE = auto()
+    """Nobody has changed it for this attempt yet."""
+    WAIT = auto()
+    """It is being changed, by an earlier delivery of this command."""
+    WAIT_FOR_OTHER = auto()
+    """Heat works on it for an earlier attempt, or for somebody at the command line: wait until it has done with it."""
+    READ = auto()
+    """It was changed: read what it holds."""
+    FAIL = auto()
+    """This very attempt failed: that is the outcome."""
+    MISSING = auto()
+    """It is gone, or going."""
+
+
+def next_for_change(found: Stack | None, *, made_by: str) -> NextForChange:
+    """Decide; ``made_by`` is the attempt's tag, which Heat takes over in the moment in which it begins the change."""
+    if found is None or found.state in (StackState.GOING, StackState.STUCK, StackState.GONE):
+        return NextForChange.MISSING
+    is_ours = made_by in found.tags
+    if found.state is StackState.MAKING:
+        return NextForChange.WAIT if is_ours else NextForChange.WAIT_FOR_OTHER
+    if not is_ours:
+        return NextForChange.CHANGE
+    return NextForChange.READ if found.state is StackState.READY else NextForChange.FAIL
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ or load balancer cannot be told in SOL001: such VNFs bring a Base HOT.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 from kubevnfm_csar import Cp, Flavour, Vdu
@@ -33,9 +34,15 @@ _GIB: Final = 1024 * _MIB
 _Resources = dict[str, dict[str, Any]]
 
 
-def template_of(vnfd: Flavour, given: Granted, flavors: Mapping[str, quota.Flavor]) -> Mapping[str, Any]:
+def template_of(
+    vnfd: Flavour,
+    given: Granted,
+    flavors: Mapping[str, quota.Flavor],
+    indexes: Mapping[str, Sequence[int]] | None = None,
+) -> Mapping[str, Any]:
     """Return the template, complete: it has no parameters. ``flavors`` are Nova's, by id and by name.
 
+    ``indexes``: which instances each VDU has, of a stack that is changed; else as many as its level says, from 0.
     Raises Unprocessable when a VDU names no flavor and none is large enough, or a connection point has no network.
     """
     resources: _Resources = {}
@@ -45,10 +52,38 @@ def template_of(vnfd: Flavour, given: Granted, flavors: Mapping[str, quota.Flavo
             resources[name] = {"type": NETWORK}
             resources[f"{name}_subnet"] = _subnet(name, link.cidr, link.ip_version, dhcp=link.dhcp_enabled)
     for vdu in vnfd.vdus.values():
-        count = capacity_of(vdu.vdu_id, vnfd, given) or 0
-        for index in range(count):
-            _add_server(resources, vdu, f"-{index}" if count > 1 else "", vnfd, given, flavors)
+        amount = capacity_of(vdu.vdu_id, vnfd, given) or 0
+        wanted = range(amount) if indexes is None else indexes.get(vdu.vdu_id, ())
+        # a VDU that may ever have a second instance is numbered from the first on: names decide what Heat keeps
+        is_numbered = vnfd.max_count(vdu.vdu_id) > 1 or amount > 1
+        for index in wanted:
+            _add_server(resources, vdu, f"-{index}" if is_numbered else "", vnfd, given, flavors)
     return {"heat_template_version": _VERSION, "resources": resources}
+
+
+def indexes_after(
+    template: Mapping[str, Any], vnfd: Flavour, counts: Mapping[str, int], leaving: Collection[str] = ()
+) -> dict[str, list[int]]:
+    """Return which instances each VDU has at ``counts``: those that are there, less those that leave, and new ones.
+
+    ``leaving``: resource names of servers. Where more are there than are wanted, the highest numbers go.
+    """
+    there: dict[str, list[int]] = {vdu_id: [] for vdu_id in vnfd.vdus}
+    for name, resource in (template.get("resources") or {}).items():
+        if resource.get("type") != SERVER or name in leaving:
+            continue
+        vdu_id, _, number = name.rpartition("-")
+        if name in there:
+            there[name].append(0)
+        elif vdu_id in there and number.isdigit():
+            there[vdu_id].append(int(number))
+    found: dict[str, list[int]] = {}
+    for vdu_id, indexes in there.items():
+        wanted = counts.get(vdu_id, len(indexes))
+        kept = sorted(indexes)[:wanted]
+        free = (number for number in count() if number not in kept)
+        found[vdu_id] = kept + [next(free) for _ in range(wanted - len(kept))]
+    return found
 
 
 def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: bool | None) -> dict[str, Any]:

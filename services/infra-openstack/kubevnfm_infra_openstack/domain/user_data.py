@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubevnfm_events.infra import CreateResources
+from kubevnfm_events.infra import CreateResources, StackCommand
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets
 
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_flavors, granted_images
@@ -35,7 +35,7 @@ def clear_texts(documents: Iterable[Mapping[str, Any]], ring: KeyRing) -> frozen
 
 
 def user_data_input(
-    command: CreateResources,
+    command: CreateResources | StackCommand,
     flavour: PackageFlavour,
     given: Granted,
     instance: Mapping[str, Any],

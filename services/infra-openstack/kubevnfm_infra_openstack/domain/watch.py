@@ -48,6 +48,10 @@ class StackWatch:
         """Return the pause before a stack of this age is asked for again."""
         return min(self._longest_s, max(self._shortest_s, age_s * _AGE_SHARE))
 
+    def begin(self, stack: Stack) -> None:
+        """Note that Heat begins something new with the stack: it is young again."""
+        self._born[stack.id] = asyncio.get_running_loop().time()
+
     async def settle(self, stack: Stack, *, until: frozenset[StackState], within_s: float) -> Stack | None:
         """Return the stack once it is in one of the states, None once it is gone, or as it was last seen.
 

@@ -1,4 +1,4 @@
-"""Loads a user data class from the package and calls its ``instantiate``, in the way that its base class wants."""
+"""Loads a user data class from the package and calls a method of it, in the way that its base class wants."""
 
 import importlib.util
 import os
@@ -10,13 +10,21 @@ class Refused(Exception):
 
 
 def run(given, package):
-    """Return ``{"style", "result"}``; ``package`` is the folder that user data sees the package in."""
+    """Return ``{"style", "result"}``; ``package`` is the folder that user data sees the package in.
+
+    The result is None when the class has no such method: ``instantiate`` alone is a must.
+    """
     klass = _load(given["file"], given["class"], package)
     style = _style(klass) or given["api_version"]
-    method = getattr(klass, "instantiate", None)
+    name = given["method"]
+    method = getattr(klass, name, None)
     if not callable(method):
-        raise Refused("%s has no instantiate" % given["class"])
-    return {"style": style, "result": (_call_v1 if style == "v1" else _call_v2)(method, given, package)}
+        if name == "instantiate":
+            raise Refused("%s has no instantiate" % given["class"])
+        return {"style": style, "result": None}
+    if style == "v1":
+        return {"style": style, "result": _call_v1(method, given) if name == "instantiate" else None}
+    return {"style": style, "result": _call_v2(name, method, given, package)}
 
 
 def _load(file, name, package):
@@ -50,7 +58,7 @@ def _style(klass):
     return None
 
 
-def _call_v1(method, given, package):
+def _call_v1(method, given):
     from tacker_request import RequestView, grant_info
 
     request = RequestView.of_instantiate(given["request"])
@@ -60,11 +68,14 @@ def _call_v1(method, given, package):
     return result
 
 
-def _call_v2(method, given, package):
+_FIELDS = (("template", str), ("parameters", dict), ("files", dict), ("existing", bool))
+
+
+def _call_v2(name, method, given, package):
     result = method(given["request"], given["instance"], given["grant_request"], given["grant"], package)
-    if not isinstance(result, dict) or not isinstance(result.get("parameters"), dict):
-        raise Refused("instantiate returned %s; a dict with parameters (a dict) expected" % type(result).__name__)
-    for name, kind in (("template", str), ("files", dict)):
-        if name in result and not isinstance(result[name], kind):
-            raise Refused("instantiate returned %s of type %s" % (name, type(result[name]).__name__))
-    return {name: result[name] for name in ("template", "parameters", "files") if name in result}
+    if not isinstance(result, dict) or (name == "instantiate" and not isinstance(result.get("parameters"), dict)):
+        raise Refused("%s returned %s; a dict with parameters (a dict) expected" % (name, type(result).__name__))
+    for field, kind in _FIELDS:
+        if field in result and not isinstance(result[field], kind):
+            raise Refused("%s returned %s of type %s" % (name, field, type(result[field]).__name__))
+    return {field: result[field] for field, _ in _FIELDS if field in result}

@@ -1,0 +1,47 @@
+"""NovaServers: starts and stops servers (Compute API v2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubevnfm_infra_openstack.adapters.tenants import Tenant, said
+from kubevnfm_infra_openstack.adapters.together import together
+from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
+
+_IN_BETWEEN: Final = "task_state"
+"""Nova's 409 for a server that something is being done to: it names the task."""
+
+
+class NovaServers:
+    """The servers of one tenant."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
+
+    async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """See ServerPort."""
+        answers = await together(
+            self._tenant.call("compute", "GET", f"/servers/{one}", fine=frozenset({404})) for one in ids
+        )
+        servers = [answer.json()["server"] for answer in answers if answer.ok]
+        return {server["id"]: server["status"] for server in servers}
+
+    async def start(self, id: str) -> None:
+        """See ServerPort."""
+        await self._act(id, "os-start")
+
+    async def stop(self, id: str) -> None:
+        """See ServerPort."""
+        await self._act(id, "os-stop")
+
+    async def _act(self, id: str, action: str) -> None:
+        response = await self._tenant.call(
+            "compute", "POST", f"/servers/{id}/action", body={action: None}, fine=frozenset({404, 409})
+        )
+        if response.ok:
+            return
+        reason = said(response)
+        if response.status_code == 409 and _IN_BETWEEN in reason:
+            return
+        raise ServerNotOperable(f"server {id}: {action}: {reason}")

@@ -1,0 +1,177 @@
+"""Commands that change a stack that exists: each is worked out over what the stack is, and given to Heat once an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import structlog
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_csar import Flavour
+from kubevnfm_events.infra import (
+    ChangeConnections,
+    ChangeTemplate,
+    CreateResources,
+    HealResources,
+    ResourcesChanged,
+    RestoreResources,
+    ScaleResources,
+    StackCommand,
+    StackResources,
+)
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+
+from kubevnfm_infra_openstack.domain.before import StacksBefore
+from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
+from kubevnfm_infra_openstack.domain.errors import StackMissing, StackUpdateFailed, StackUpdateTimedOut
+from kubevnfm_infra_openstack.domain.failure import failure_of
+from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
+from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
+from kubevnfm_infra_openstack.domain.stack import (
+    MADE,
+    NextForChange,
+    Stack,
+    StackContents,
+    StackState,
+    attempt_tag,
+    next_for_change,
+)
+
+log = structlog.get_logger()
+
+_AGAIN_S = 1.0
+_REASON = "replaced by the VNF manager"
+
+C = TypeVar("C", bound=StackCommand)
+WorkOut = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted | None]]
+"""None: there is nothing to change."""
+
+
+@dataclass(frozen=True)
+class StackChangeHandlers:
+    """Scales, heals, connects and restores the stacks of VNFs."""
+
+    clouds: Clouds
+    vims: VimDirectory
+    changes: StackChanges
+    before: StacksBefore
+    wait_s: float = 20.0
+
+    async def scale_resources(self, command: ScaleResources, context: StepContext) -> Outcome:
+        """Bring the VDUs' instances to the counts."""
+        return await self._change(command, context, self._kept(context, self.changes.scaled))
+
+    async def heal_resources(self, command: HealResources, context: StepContext) -> Outcome:
+        """Have Heat make servers and volumes anew."""
+        return await self._change(command, context, self._kept(context, self.changes.healed))
+
+    async def change_connections(self, command: ChangeConnections, context: StepContext) -> Outcome:
+        """Put connection points on other links."""
+        return await self._change(command, context, self._kept(context, self.changes.connected))
+
+    async def change_template(self, command: ChangeTemplate, context: StepContext) -> Outcome:
+        """Give the stack another flavour's, or package's, template."""
+        return await self._change(command, context, self._kept(context, self.changes.replaced))
+
+    async def restore_resources(self, command: RestoreResources, context: StepContext) -> Outcome:
+        """Bring the stack back to what the operation found."""
+        return await self._change(command, context, partial(self._restored, context))
+
+    async def abort(self, command: StackCommand | CreateResources, context: StepContext) -> None:
+        """Have Heat stop what it does for a cancelled attempt."""
+        cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
+        if stack is None or stack.state is not StackState.MAKING or made_by not in stack.tags:
+            return
+        await cloud.stacks.stop_change(stack)
+        log.info("stack_change_stopped", stack_id=stack.id)
+        await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+
+    def _kept(self, context: StepContext, work_out: WorkOut[C]) -> WorkOut[C]:
+        """Return the same, after which it is known what the stack was before."""
+
+        async def worked_out(command: C, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted | None:
+            await self.before.keep(command.vnf_instance_id, context.operation_id, live.definition)
+            return await work_out(command, cloud, live, tags)
+
+        return worked_out
+
+    async def _restored(
+        self, context: StepContext, command: RestoreResources, _: Cloud, live: LiveStack, tags: tuple[str, ...]
+    ) -> Wanted | None:
+        before = await self.before.of(command.vnf_instance_id, context.operation_id)
+        return None if before is None else self.changes.restored(command, before, live, tags)
+
+    async def _change(self, command: C, context: StepContext, work_out: WorkOut[C]) -> Outcome:
+        """Look first; give Heat the change unless this attempt has; wait; read what the stack holds."""
+        cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+        vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
+        made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
+        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        wanted = next_for_change(stack, made_by=made_by)
+        if stack is not None and wanted is NextForChange.WAIT_FOR_OTHER:
+            stack = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+            wanted = next_for_change(stack, made_by=made_by)
+        if stack is None or wanted is NextForChange.MISSING:
+            raise StackMissing(command.stack_name)
+        if wanted is NextForChange.WAIT_FOR_OTHER:
+            return NotYet(_AGAIN_S)
+        if wanted is NextForChange.CHANGE:
+            begun = await self._begin(command, cloud, stack, vnfd, (command.tag, made_by), work_out)
+            if isinstance(begun, StackResources):
+                return Done(ResourcesChanged(resources=begun))
+            stack = begun
+        if stack.state is StackState.MAKING:
+            settled = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+            if settled is None:
+                raise StackMissing(command.stack_name)
+            if settled.state is StackState.MAKING or made_by not in settled.tags:
+                return NotYet(_AGAIN_S)  # Heat has not begun, or not ended: the next call goes on
+            stack = settled
+        if stack.state is not StackState.READY:
+            raise await self._failure(cloud, stack, vnfd, command.tag)
+        facts = await self._facts(cloud, stack, vnfd, command.tag)
+        log.info("stack_changed", stack_id=stack.id, servers=len(facts.servers))
+        return Done(ResourcesChanged(resources=facts))
+
+    async def _begin(
+        self,
+        command: C,
+        cloud: Cloud,
+        stack: Stack,
+        vnfd: Flavour,
+        tags: tuple[str, ...],
+        work_out: WorkOut[C],
+    ) -> Stack | StackResources:
+        """Give Heat the change; return the stack as it is then, or what it holds when there is nothing to change."""
+        contents = await cloud.stacks.contents(stack)
+        facts = await self._told(cloud, stack, contents, vnfd, command.tag)
+        live = LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
+        wanted = await work_out(command, cloud, live, tags)
+        if wanted is None:
+            return facts
+        for resource in wanted.unhealthy:
+            await cloud.stacks.mark_unhealthy(resource, _REASON)
+        begun = await cloud.stacks.change(stack, wanted.change)
+        log.info("stack_change_started", stack_id=stack.id, replaced=len(wanted.unhealthy))
+        return begun
+
+    async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> VnfmError:
+        contents = await cloud.stacks.contents(stack)
+        remains = await self._told(cloud, stack, existing(contents), vnfd, tag)
+        return failure_of(
+            stack, contents.resources, remains=remains, failed=StackUpdateFailed, timed_out=StackUpdateTimedOut
+        )
+
+    async def _facts(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> StackResources:
+        return await self._told(cloud, stack, await cloud.stacks.contents(stack), vnfd, tag)
+
+    async def _told(
+        self, cloud: Cloud, stack: Stack, contents: StackContents, vnfd: Flavour, tag: str
+    ) -> StackResources:
+        images = await self.changes.orders.images(cloud, vnfd, tag)
+        return stack_resources(stack, contents, {v: vdu.name or v for v, vdu in vnfd.vdus.items()}, images)

@@ -1,0 +1,239 @@
+"""Works out how Heat is to change a VNF's stack: for each operation what its command wants, over what the stack is now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_events.infra import (
+    ChangeConnections,
+    ChangeTemplate,
+    HealResources,
+    RestoreResources,
+    ScaleResources,
+    StackCommand,
+    StackResources,
+)
+from kubevnfm_kit.errors import Unprocessable
+
+from kubevnfm_infra_openstack.domain import quota
+from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree
+from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
+from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME
+from kubevnfm_infra_openstack.domain.merge import merge_patch
+from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
+from kubevnfm_infra_openstack.domain.resources import members
+from kubevnfm_infra_openstack.domain.scaling import Resized, Templates, present_value, resized
+from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
+from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of
+from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
+
+_LINKS: Final = "extVirtualLinks"
+NO_IMAGES: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class LiveStack:
+    """A stack as it is before it is changed."""
+
+    stack: Stack
+    definition: StackDefinition
+    contents: StackContents
+    facts: StackResources
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Servers by VDU."""
+        return Counter(server.vdu_id for server in self.facts.servers)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a command wants of Heat."""
+
+    change: StackChange
+    unhealthy: Sequence[HeatResource] = ()
+    """What is marked first, so that Heat makes it anew, or lets it go first."""
+
+
+@dataclass(frozen=True)
+class StackChanges:
+    """Makes stack changes: of the package's user data where it has the operation's method, else by built-in rules."""
+
+    orders: StackOrders
+
+    async def scaled(self, command: ScaleResources, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
+        """Return what brings the VDUs to their counts. Raises VduNotScalable, QuotaExceeded, user data failures."""
+        flavour, given = await self._given(command)
+        patch = await self._asked("scale", command, flavour, given)
+        if patch is not None:
+            change = await self._patched(command, live, patch, tags)
+        elif flavour.hot is None:
+            names = [s.name for s in live.facts.servers if s.server_id in command.leaving]
+            change = await self._made_of_topology(command, cloud, live, flavour, given, tags, names)
+        else:
+            found = await self._resized(flavour, live.definition, command.counts, live.counts)
+            change = _changed(command, tags, found)
+        await self._check_quota(cloud, live.definition, change)
+        return Wanted(change, members(live.stack, live.contents.resources, command.leaving))
+
+    async def healed(self, command: HealResources, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
+        """Return what makes Heat replace the servers and volumes; those that it holds no more were replaced already."""
+        flavour, given = await self._given(command)
+        patch = await self._asked("heal", command, flavour, given)
+        change = StackChange(tags, command.timeout_s)
+        if patch is not None:
+            change = await self._patched(command, live, patch, tags)
+        by_type = {SERVER: command.servers, VOLUME: command.volumes}
+        broken = [r for r in live.contents.resources if r.physical_id and r.physical_id in by_type.get(r.type, ())]
+        return Wanted(change, broken)
+
+    async def connected(
+        self, command: ChangeConnections, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
+    ) -> Wanted:
+        """Return what puts the connection points on their links. Raises Unprocessable for one that the template fixes."""
+        flavour, given = await self._given(command)
+        patch = await self._asked("change_ext_conn", command, flavour, given)
+        if patch is not None:
+            return Wanted(await self._patched(command, live, patch, tags))
+        if flavour.hot is None:
+            return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
+        nfv = nfv_tree(live.definition.template, flavour.vnfd, self._connected(command, given))
+        points: dict[str, Any] = {
+            name: values for name, values in nfv.get("CP", {}).items() if values.get("network", "") is not None
+        }
+        for link in given.request.get(_LINKS) or ():
+            for cp in link.get("extCps") or ():
+                if "network" not in points.get(cp["cpdId"], {}):
+                    raise Unprocessable(_LINKS, f"the package's Heat template takes no network for {cp['cpdId']}")
+        parameters = {"nfv": merge_patch(present_value(live.definition, "nfv"), {"CP": points})}
+        return Wanted(StackChange(tags, command.timeout_s, parameters=parameters))
+
+    async def replaced(self, command: ChangeTemplate, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
+        """Return the stack's new template with its parameters. Raises what `StackOrders.order` raises."""
+        flavour, given = await self._given(command)
+        if command.grant_request.get("operation") == "CHANGE_VNFPKG":
+            images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
+            given = Granted(given.request, given.grant, given.grant_request, images)
+            patch = await self._asked("change_vnfpkg", command, flavour, given)
+            if patch is not None:
+                return Wanted(await self._patched(command, live, patch, tags))
+            if flavour.hot is None:
+                return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
+        order = await self.orders.order(command, cloud, tags=tags, is_new=False)
+        body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
+        definition = StackDefinition(body, order.parameters, order.files)
+        template: str | Mapping[str, Any] = order.template
+        parameters = dict(order.parameters)
+        if command.counts and flavour.hot is not None:
+            found = await self._resized(flavour, definition, command.counts, command.counts)
+            template, parameters = found.template or template, {**parameters, **found.parameters}
+        change = StackChange(tags, command.timeout_s, template, order.files, parameters, is_whole=True)
+        await self._check_quota(cloud, live.definition, change)
+        return Wanted(change)
+
+    def restored(
+        self, command: RestoreResources, before: StackDefinition, live: LiveStack, tags: tuple[str, ...]
+    ) -> Wanted:
+        """Return what brings the stack back; servers that came meanwhile leave their groups first."""
+        change = StackChange(tags, command.timeout_s, before.template, before.files, before.parameters, is_whole=True)
+        came = [server.server_id for server in live.facts.servers if server.server_id not in command.staying]
+        return Wanted(change, members(live.stack, live.contents.resources, came))
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    async def _given(self, command: StackCommand) -> tuple[PackageFlavour, Granted]:
+        flavour = await self.orders.packages.flavour(command.package, command.flavour_id)
+        ring = self.orders.ring
+        request, grant = in_clear(command.request, ring), in_clear(command.grant, ring)
+        return flavour, Granted(request, grant, in_clear(command.grant_request, ring))
+
+    def _connected(self, command: StackCommand, given: Granted, images: Mapping[str, str] = NO_IMAGES) -> Granted:
+        """Return what was given with the links that the command wants in place of those of its request."""
+        links = in_clear(command.connections, self.orders.ring)
+        return Granted({**given.request, **links}, given.grant, given.grant_request, images)
+
+    async def _asked(
+        self, method: str, command: StackCommand, flavour: PackageFlavour, given: Granted
+    ) -> HeatPatch | None:
+        """Return what the package's user data answers; None when there is none, or it leaves the operation to us."""
+        if command.user_data is None or flavour.hot is None:
+            return None
+        ring = self.orders.ring
+        secrets = clear_texts((command.request, command.instance, command.grant), ring)
+        to_class = user_data_input(command, flavour, given, in_clear(command.instance, ring), secrets)
+        return await self.orders.user_data.change(command.user_data, method, flavour.folder, flavour.hot, to_class)
+
+    async def _patched(
+        self, command: StackCommand, live: LiveStack, patch: HeatPatch, tags: tuple[str, ...]
+    ) -> StackChange:
+        """Return the change that a class's answer makes of the stack; its template and parameters are merge patches."""
+        if patch.is_whole:
+            template: Any = patch.template or live.definition.template
+            return StackChange(
+                tags, command.timeout_s, template, patch.files or live.definition.files, patch.parameters, is_whole=True
+            )
+        merged = None
+        if patch.template is not None:
+            merged = merge_patch(live.definition.template, await _parsed(patch.template, "template of the user data"))
+        parameters = {
+            name: merge_patch(present_value(live.definition, name), value) for name, value in patch.parameters.items()
+        }
+        return StackChange(tags, command.timeout_s, merged, patch.files, parameters)
+
+    async def _resized(
+        self,
+        flavour: PackageFlavour,
+        definition: StackDefinition,
+        counts: Mapping[str, int],
+        present: Mapping[str, int],
+    ) -> Resized:
+        return resized(definition, await _nested(definition.files), flavour.vnfd, counts, present)
+
+    async def _made_of_topology(
+        self,
+        command: StackCommand,
+        cloud: Cloud,
+        live: LiveStack,
+        flavour: PackageFlavour,
+        given: Granted,
+        tags: tuple[str, ...],
+        leaving: Sequence[str] = (),
+    ) -> StackChange:
+        """Return the stack's template made anew of its VNFD; instances keep their names, and so their machines."""
+        indexes = indexes_after(live.definition.template, flavour.vnfd, command.counts, leaving)
+        images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
+        wanted = self._connected(command, given, images)
+        template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes)
+        return StackChange(tags, command.timeout_s, template, is_whole=True)
+
+    async def _check_quota(self, cloud: Cloud, before: StackDefinition, change: StackChange) -> None:
+        """Compare what the change uses more with what is free; as far as that can be told."""
+        flavors = await cloud.capacity.flavors()
+        template = change.template if change.template is not None else before.template
+        body = await _parsed(template, "template") if isinstance(template, str) else template
+        files = change.files if change.is_whole else {**before.files, **change.files}
+        parameters = change.parameters if change.is_whole else {**before.parameters, **change.parameters}
+        known = {name: present_value(before, name) for name in before.parameters}
+        had = quota.demand_of(before.template, await _nested(before.files), known, flavors)
+        wants = quota.demand_of(body, await _nested(files), {**known, **parameters}, flavors)
+        more = {name: amount - had.get(name, 0) for name, amount in wants.items() if amount > had.get(name, 0)}
+        if more:
+            quota.check(more, await cloud.capacity.free(tuple(more)))
+
+
+def _changed(command: StackCommand, tags: tuple[str, ...], found: Resized) -> StackChange:
+    return StackChange(tags, command.timeout_s, found.template, parameters=found.parameters)
+
+
+async def _parsed(text: str, name: str) -> Mapping[str, Any]:
+    return await asyncio.to_thread(parse_yaml, text, name=name)
+
+
+async def _nested(files: Mapping[str, str]) -> Templates:
+    return {name: await _parsed(text, name) for name, text in files.items() if name.endswith((".yaml", ".yml"))}

@@ -1,0 +1,65 @@
+"""Starting and stopping servers: Nova is asked for each what it is, and only those that differ are told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events.infra import OperateServers, ServersOperated
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+
+from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
+from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.domain.ports import Clouds, ServerPort
+
+log = structlog.get_logger()
+
+_WANTED: Final = {"STARTED": "ACTIVE", "STOPPED": "SHUTOFF"}
+_BEFORE: Final = {"STARTED": "SHUTOFF", "STOPPED": "ACTIVE"}
+_LOOKS_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses between looks at servers that change; after them the command is put back and comes again."""
+_AGAIN_S: Final = 2.0
+
+
+@dataclass(frozen=True)
+class ServerHandlers:
+    """Starts and stops the servers of VNFs."""
+
+    clouds: Clouds
+    vims: VimDirectory
+    grace: GracePeriods
+
+    async def operate_servers(self, command: OperateServers, context: StepContext) -> Outcome:
+        """Bring every server to the state. Raises ServerNotOperable for one that is gone, or in another state."""
+        wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
+        if wait_s > 0:
+            return NotYet(wait_s)
+        servers = self.clouds.cloud(await self.vims.connection(command.vim)).servers
+        begun: set[str] = set()
+        for pause_s in _LOOKS_S:
+            await asyncio.sleep(pause_s)
+            left = await self._left(servers, command)
+            if not left:
+                if command.graceful_wait_s > 0:
+                    await self.grace.end(context)
+                log.info("servers_operated", state=command.state, servers=len(command.servers))
+                return Done(ServersOperated(servers=command.servers, state=command.state))
+            act = servers.start if command.state == "STARTED" else servers.stop
+            for server_id in left:
+                if server_id not in begun:
+                    await act(server_id)
+            begun.update(left)
+        return NotYet(_AGAIN_S)
+
+    async def _left(self, servers: ServerPort, command: OperateServers) -> list[str]:
+        """Return the servers that are not in the state yet."""
+        statuses = await servers.statuses(command.servers)
+        for server_id in command.servers:
+            status = statuses.get(server_id, "gone")
+            if status not in {_WANTED[command.state], _BEFORE[command.state]}:
+                raise ServerNotOperable(f"server {server_id}: {status}, {_BEFORE[command.state]} expected")
+        return [one for one in command.servers if statuses[one] != _WANTED[command.state]]

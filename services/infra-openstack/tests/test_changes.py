@@ -1,0 +1,302 @@
+"""Changes of stacks against OpenStack's protocols, as the lab speaks them: what is left, what is new, what repeats do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import (
+    ChangeConnections,
+    ChangeTemplate,
+    HealResources,
+    OperateServers,
+    ResourcesChanged,
+    ResourcesCreated,
+    RestoreResources,
+    ScaleResources,
+    ServerFacts,
+    ServersOperated,
+    StackCommand,
+    StackResources,
+    UserData,
+)
+from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
+from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
+from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
+from kubevnfm_infra_openstack.domain.before import StacksBefore
+from kubevnfm_infra_openstack.domain.changes import StackChanges
+from kubevnfm_infra_openstack.domain.errors import (
+    QuotaExceeded,
+    ServerNotOperable,
+    StackMissing,
+    StackUpdateFailed,
+    VduNotScalable,
+)
+from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
+from kubevnfm_infra_openstack.server_handlers import ServerHandlers
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_lab.lab import Lab, LabSettings
+from kubevnfm_lab.openstack.settings import CloudSettings
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker import Done, NotYet, StepContext
+from stack_world import C, FolderPackages, GivenVims, a_change, a_context, a_create, links, openstack_vim
+
+RING = KeyRing.from_text(KeyRing.new_key())
+
+
+class Site:
+    """The handlers over a lab, with a stack of one master, two workers and a volume."""
+
+    def __init__(self, lab: Lab, clouds: OpenStackClouds, store: SqliteStore) -> None:
+        self.lab, self.packages = lab, FolderPackages()
+        flavours = CachedFlavours(self.packages)
+        orders, grace = StackOrders(flavours, UserDataProcess(Limits()), RING), GracePeriods(store, SystemClock())
+        self.creating = InfraOpenstackHandlers(
+            clouds=clouds, vims=GivenVims(), packages=flavours, orders=orders, grace=grace
+        )
+        self.handlers = StackChangeHandlers(
+            clouds=clouds, vims=GivenVims(), changes=StackChanges(orders), before=StacksBefore(store, RING)
+        )
+        self.servers = ServerHandlers(clouds=clouds, vims=GivenVims(), grace=grace)
+
+    async def create(self, **changes: Any) -> StackResources:
+        outcome = await self.creating.create_resources(
+            a_create(openstack_vim(self.lab.auth_url), **changes), a_context()
+        )
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, ResourcesCreated)
+        return outcome.event.resources
+
+    def command(self, kind: type[C], **changes: Any) -> C:
+        return a_change(kind, openstack_vim(self.lab.auth_url), **changes)
+
+    async def do(self, command: StackCommand, context: StepContext) -> StackResources:
+        """Carry a command out; return what the stack holds then."""
+        handle: Any = {
+            ScaleResources: self.handlers.scale_resources,
+            HealResources: self.handlers.heal_resources,
+            ChangeConnections: self.handlers.change_connections,
+            ChangeTemplate: self.handlers.change_template,
+            RestoreResources: self.handlers.restore_resources,
+        }[type(command)]
+        outcome = await handle(command, context)
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, ResourcesChanged)
+        return outcome.event.resources
+
+    async def scale(self, workers: int, operation: str = "op-2", **changes: Any) -> StackResources:
+        command = self.command(ScaleResources, counts={"masterNode": 1, "workerNode": workers}, **changes)
+        return await self.do(command, a_context(operation_id=operation, step_id="scale"))
+
+    def updates(self) -> int:
+        """How often Heat was asked to change a stack."""
+        calls = self.lab.ledger.calls()
+        return sum(call["count"] for call in calls if (call["part"], call["verb"]) == ("heat", "stack_update"))
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with (
+        Lab.start(LabSettings(cloud=CloudSettings(create_retries=0))) as lab,
+        OpenStackClouds(RING, threads=16, call_timeout_s=5) as clouds,
+        SqliteStore.open(tmp_path / "store.db") as store,
+    ):
+        yield Site(lab, clouds, store)
+
+
+def ids(resources: StackResources, vdu: str = "workerNode") -> set[str]:
+    return {server.server_id for server in resources.servers if server.vdu_id == vdu}
+
+
+def addresses(servers: list[ServerFacts]) -> set[str]:
+    return {address for server in servers for port in server.ports for address in port.addresses}
+
+
+async def test_scale_out_adds_servers_and_leaves_the_others_alone(site: Site) -> None:
+    before = await site.create()
+    after = await site.scale(4)
+    assert len(ids(after)) == 4
+    assert ids(before) < ids(after)
+    assert ids(before, "masterNode") == ids(after, "masterNode")
+
+
+async def test_scale_in_takes_exactly_the_servers_that_are_to_leave(site: Site) -> None:
+    before = await site.create()
+    now = await site.scale(4)
+    newest = sorted(ids(now) - ids(before))[0]
+    after = await site.scale(3, "op-3", leaving=(newest,))
+    assert ids(after) == ids(now) - {newest}
+    assert len(site.lab.cloud.nova.servers) == 4
+
+
+async def test_a_repeated_scale_is_given_to_heat_once_an_attempt(site: Site) -> None:
+    await site.create()
+    first = await site.scale(3)
+    assert await site.scale(3) == first
+    assert site.updates() == 1
+
+
+async def test_a_scale_beyond_the_quota_is_told_before_anything_is_made(site: Site) -> None:
+    await site.create()
+    site.lab.cloud.quotas.change({"instances": 4})
+    with pytest.raises(QuotaExceeded, match="servers"):
+        await site.scale(5)
+    assert site.updates() == 0
+
+
+async def test_a_vdu_without_a_group_cannot_be_scaled(site: Site) -> None:
+    await site.create()
+    command = site.command(ScaleResources, counts={"masterNode": 2, "workerNode": 2})
+    with pytest.raises(VduNotScalable, match="masterNode"):
+        await site.do(command, a_context(operation_id="op-2"))
+    assert site.updates() == 0
+
+
+async def test_a_rolled_back_scale_out_leaves_what_was_there_before(site: Site) -> None:
+    before = await site.create()
+    await site.scale(4)
+    command = site.command(RestoreResources, staying=tuple(ids(before) | ids(before, "masterNode")))
+    after = await site.do(command, a_context(operation_id="op-2", step_id="scale", attempt=2))
+    assert after == before
+
+
+async def test_restoring_what_was_never_changed_does_nothing(site: Site) -> None:
+    before = await site.create()
+    command = site.command(RestoreResources, staying=tuple(ids(before)))
+    assert await site.do(command, a_context(operation_id="op-2")) == before
+    assert site.updates() == 0
+
+
+async def test_heal_makes_the_named_server_anew_at_its_old_address(site: Site) -> None:
+    before = await site.create()
+    broken = next(server for server in before.servers if server.vdu_id == "workerNode")
+    command = site.command(HealResources, servers=(broken.server_id,))
+    after = await site.do(command, a_context(operation_id="op-2", step_id="heal"))
+    new = [server for server in after.servers if server.server_id not in ids(before) | ids(before, "masterNode")]
+    assert len(new) == 1
+    assert broken.server_id not in ids(after)
+    assert ids(before) - {broken.server_id} < ids(after)
+    assert addresses(new) == addresses([broken])
+    assert {volume.resource_id for volume in after.volumes} == {volume.resource_id for volume in before.volumes}
+    again = await site.do(command, a_context(operation_id="op-2", step_id="heal", attempt=2))
+    assert again == after, "a server that was replaced is not replaced again"
+
+
+async def test_heal_replaces_a_volume_too_when_it_is_named(site: Site) -> None:
+    before = await site.create()
+    (master,) = ids(before, "masterNode")
+    (volume,) = before.volumes
+    command = site.command(HealResources, servers=(master,), volumes=(volume.resource_id,))
+    after = await site.do(command, a_context(operation_id="op-2", step_id="heal"))
+    assert ids(after, "masterNode") != {master}
+    assert [one.resource_id for one in after.volumes] != [volume.resource_id]
+
+
+async def test_a_heal_after_a_scale_keeps_the_number_of_servers(site: Site) -> None:
+    await site.create()
+    scaled = await site.scale(4)
+    command = site.command(HealResources, servers=(sorted(ids(scaled))[0],))
+    after = await site.do(command, a_context(operation_id="op-3", step_id="heal"))
+    assert len(ids(after)) == 4
+    assert len(ids(after) & ids(scaled)) == 3
+
+
+async def test_connection_points_move_to_another_network_and_back(site: Site) -> None:
+    before = await site.create()
+    wanted = {"extVirtualLinks": links("net1")}
+    command = site.command(ChangeConnections, request=wanted, connections=wanted)
+    after = await site.do(command, a_context(operation_id="op-2", step_id="connect"))
+    assert not addresses(list(after.servers)) & addresses(list(before.servers))
+    networks = {port.network_id for server in (*before.servers, *after.servers) for port in server.ports}
+    assert len(networks) == 2
+    restore = site.command(RestoreResources, staying=tuple(s.server_id for s in before.servers))
+    back = await site.do(restore, a_context(operation_id="op-2", step_id="connect", attempt=2))
+    assert {p.network_id for s in back.servers for p in s.ports} == {
+        p.network_id for s in before.servers for p in s.ports
+    }
+
+
+async def test_a_connection_point_that_the_template_does_not_know_is_named(site: Site) -> None:
+    await site.create()
+    wanted = {"extVirtualLinks": [{"id": "l", "resourceId": "net1", "extCps": [{"cpdId": "nowhere", "cpConfig": {}}]}]}
+    with pytest.raises(Unprocessable, match="nowhere"):
+        await site.do(
+            site.command(ChangeConnections, request=wanted, connections=wanted), a_context(operation_id="op-2")
+        )
+
+
+async def test_another_template_takes_the_place_of_the_first(site: Site) -> None:
+    before = await site.create()
+    command = site.command(
+        ChangeTemplate, request={**a_create().request, "instantiationLevelId": "large"}, instantiation_level_id="large"
+    )
+    after = await site.do(command, a_context(operation_id="op-2", step_id="change"))
+    assert len(ids(after)) == 4
+    assert ids(before) < ids(after)
+
+
+async def test_a_change_that_heat_cannot_make_tells_why_and_what_there_is(site: Site) -> None:
+    before = await site.create()
+    site.lab.faults.add(part="nova", verb="server_boot", node="*", times=1, message="no disk")
+    with pytest.raises(StackUpdateFailed, match="no disk") as caught:
+        await site.scale(3)
+    assert caught.value.remains is not None
+    assert ids(before) <= ids(caught.value.remains)
+    command = site.command(ScaleResources, counts={"masterNode": 1, "workerNode": 3})
+    after = await site.do(command, a_context(operation_id="op-2", step_id="scale", attempt=2))
+    assert len(ids(after)) == 3
+
+
+async def test_a_stack_that_is_gone_is_told(site: Site) -> None:
+    with pytest.raises(StackMissing, match="vnf-inst-1"):
+        await site.scale(3)
+
+
+async def test_user_data_of_the_package_is_asked_for_the_operation(site: Site) -> None:
+    user_data = UserData(path="UserData/scaling_v2.py", class_name="ScalingUserData")
+    await site.create(user_data=user_data, grant_request={"addResources": []})
+    after = await site.scale(
+        3,
+        user_data=user_data,
+        request={"type": "SCALE_OUT", "aspectId": "worker_instance"},
+        grant_request={"operation": "SCALE"},
+    )
+    assert len(ids(after)) == 5, "the class, and not the counts, has decided"
+
+
+async def test_servers_are_stopped_and_started_once(site: Site) -> None:
+    before = await site.create()
+    servers = tuple(ids(before))
+    for state, status in (("STOPPED", "SHUTOFF"), ("STARTED", "ACTIVE")):
+        command = OperateServers(
+            vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=servers, state=state
+        )
+        for _ in range(2):
+            outcome = await site.servers.operate_servers(command, a_context(operation_id=f"op-{state}"))
+            assert outcome == Done(ServersOperated(servers=servers, state=state))
+        assert {site.lab.cloud.nova.servers[one].status for one in servers} == {status}
+
+
+async def test_a_graceful_stop_waits_and_holds_no_worker(site: Site) -> None:
+    before = await site.create()
+    command = OperateServers(
+        vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=tuple(ids(before)), state="STOPPED",
+        graceful_wait_s=3600,
+    )  # fmt: skip
+    assert isinstance(await site.servers.operate_servers(command, a_context()), NotYet)
+    assert {site.lab.cloud.nova.servers[one].status for one in ids(before)} == {"ACTIVE"}
+
+
+async def test_a_server_that_is_gone_cannot_be_started(site: Site) -> None:
+    command = OperateServers(
+        vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=("nowhere",), state="STARTED"
+    )
+    with pytest.raises(ServerNotOperable, match="nowhere: gone"):
+        await site.servers.operate_servers(command, a_context())
