@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote_plus
 
 import aiohttp
 
@@ -35,7 +37,8 @@ class IntrospectedTokens:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._session, self._url, self._audience, self._now = session, url, audience, now
-        self._auth = aiohttp.BasicAuth(client_id, client_secret)
+        client = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"  # RFC 6749 2.3.1
+        self._headers = {"Authorization": f"Basic {b64encode(client.encode()).decode()}"}
         self._roles_claim, self._role_by_name = roles_claim, role_by_name
         self._memory = VerdictMemory(keep_s=keep_s, now=now)
 
@@ -48,7 +51,7 @@ class IntrospectedTokens:
 
     async def _ask(self, token: str) -> Verdict:
         form = {"token": token, "token_type_hint": "access_token"}
-        answer = await call(self._session, "POST", self._url, data=form, auth=self._auth)
+        answer = await call(self._session, "POST", self._url, data=form, headers=self._headers)
         if answer.status != 200 or not isinstance(answer.body, dict):
             raise IdentityUnavailable(f"the token issuer's introspection answered {answer.status}")
         claims = answer.body

@@ -1,0 +1,215 @@
+"""Identity servers for tests: an issuer of tokens (JWKS, introspection), and Keystone; over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from kubevnfm_kit.http import serving
+
+AUDIENCE = "kubevnfm"
+CLIENT = ("gateway", "gateway-s3cret")
+
+
+class SigningKey:
+    """A key pair of an issuer."""
+
+    def __init__(self, kid: str, *, algorithm: str = "RS256") -> None:
+        self.kid, self.algorithm = kid, algorithm
+        self.private: Any = (
+            rsa.generate_private_key(public_exponent=65537, key_size=2048)
+            if algorithm.startswith(("RS", "PS"))
+            else ec.generate_private_key(ec.SECP256R1())
+        )
+
+    def jwk(self) -> dict[str, Any]:
+        form = RSAAlgorithm if self.algorithm.startswith(("RS", "PS")) else ECAlgorithm
+        return {**json.loads(form.to_jwk(self.private.public_key())), "kid": self.kid, "use": "sig"}
+
+
+@dataclass
+class Issuer:
+    """An OAuth 2.0 server that issues tokens and publishes its keys."""
+
+    keys: list[SigningKey] = field(default_factory=lambda: [SigningKey("k1")])
+    url: str = ""
+    is_down: bool = False
+    asked: list[str] = field(default_factory=list)
+    """Paths of the requests so far."""
+    opaque: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What introspection says of a token."""
+    more_keys: list[Any] = field(default_factory=list)
+    """Whatever else stands in the set."""
+
+    def token(
+        self, scope: str = "operator", *, key: SigningKey | None = None, header: Any = None, **changes: Any
+    ) -> str:
+        """Return a JWT for a client; ``changes`` are claims, None leaves one out."""
+        signing = key or self.keys[0]
+        now = int(time.time())
+        claims = {
+            "iss": self.url,
+            "aud": AUDIENCE,
+            "sub": "nfvo-1",
+            "client_id": "nfvo-1",
+            "iat": now,
+            "exp": now + 600,
+        }
+        claims = {name: value for name, value in {**claims, "scope": scope, **changes}.items() if value is not None}
+        return jwt.encode(
+            claims, signing.private, algorithm=signing.algorithm, headers={"kid": signing.kid, **(header or {})}
+        )
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._counted])
+        app.add_routes(
+            [
+                web.get("/.well-known/openid-configuration", self._configuration),
+                web.get("/jwks", self._jwks),
+                web.post("/introspect", self._introspect),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _counted(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        self.asked.append(request.path)
+        if self.is_down:
+            return web.Response(status=503)
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    async def _configuration(self, _: web.Request) -> web.Response:
+        return web.json_response({"issuer": self.url, "jwks_uri": f"{self.url}/jwks"})
+
+    async def _jwks(self, _: web.Request) -> web.Response:
+        return web.json_response({"keys": [*self.more_keys, *(key.jwk() for key in self.keys)]})
+
+    async def _introspect(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Basic {b64encode(':'.join(CLIENT).encode()).decode()}":
+            return web.Response(status=401)
+        form = await request.post()
+        return web.json_response(self.opaque.get(str(form["token"]), {"active": False}))
+
+
+@asynccontextmanager
+async def an_issuer() -> AsyncIterator[Issuer]:
+    """Yield an issuer, answering."""
+    issuer = Issuer()
+    async with serving(issuer.app(), host="127.0.0.1", port=0) as port:
+        issuer.url = f"http://127.0.0.1:{port}"
+        yield issuer
+
+
+@dataclass
+class KeystoneAccount:
+    """A user of the stub, in one project."""
+
+    password: str
+    roles: tuple[str, ...]
+    project: str = "nfv"
+
+
+class Keystone:
+    """Identity API v3: log in by password, validate a token; tokens can be revoked."""
+
+    def __init__(self, accounts: Mapping[str, KeystoneAccount]) -> None:
+        self.accounts = dict(accounts)
+        self.tokens: dict[str, tuple[str, float]] = {}
+        """User and end of life by token."""
+        self.validations = 0
+        self.log_ins: list[str] = []
+        self.is_down = False
+        self.url = ""
+        self.gateway_url = "http://127.0.0.1:9"
+        """What the catalog says of type nfv-orchestration."""
+        self._numbers = count(1)
+
+    def token(self, user: str, *, lives_s: float = 3600.0) -> str:
+        """Return a new token of a user."""
+        token = f"gAAAA-{user}-{next(self._numbers)}"
+        self.tokens[token] = (user, time.time() + lives_s)
+        return token
+
+    def revoke(self, token: str) -> None:
+        del self.tokens[token]
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/v3", self._version),
+                web.get("/v3/", self._version),
+                web.post("/v3/auth/tokens", self._log_in),
+                web.get("/v3/auth/tokens", self._validate),
+            ]
+        )
+        return app
+
+    async def _version(self, _: web.Request) -> web.Response:
+        link = {"rel": "self", "href": f"{self.url}/"}
+        return web.json_response({"version": {"id": "v3.14", "status": "stable", "links": [link], "media-types": []}})
+
+    async def _log_in(self, request: web.Request) -> web.Response:
+        user = (await request.json())["auth"]["identity"]["password"]["user"]
+        account = self.accounts.get(user["name"])
+        self.log_ins.append(user["name"])
+        if self.is_down:
+            return web.Response(status=503)
+        if account is None or account.password != user["password"]:
+            return web.json_response({"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, status=401)
+        token = self.token(user["name"])
+        return web.json_response(self._body(token), status=201, headers={"X-Subject-Token": token})
+
+    async def _validate(self, request: web.Request) -> web.Response:
+        self.validations += 1
+        if self.is_down:
+            return web.Response(status=503)
+        known = self.tokens.get(request.headers.get("X-Auth-Token", ""))
+        if known is None or "service" not in self.accounts[known[0]].roles:
+            return web.json_response({"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, status=401)
+        subject = request.headers.get("X-Subject-Token", "")
+        if subject not in self.tokens or self.tokens[subject][1] <= time.time():
+            return web.json_response({"error": {"code": 404, "message": "no", "title": "Not Found"}}, status=404)
+        return web.json_response(self._body(subject), headers={"X-Subject-Token": subject})
+
+    def _body(self, token: str) -> dict[str, Any]:
+        name, ends = self.tokens[token]
+        account = self.accounts[name]
+        domain = {"id": "default", "name": "Default"}
+        endpoint = {
+            "id": "e", "interface": "public", "region": "RegionOne", "region_id": "RegionOne", "url": self.gateway_url,
+        }  # fmt: skip
+        return {
+            "token": {
+                "methods": ["password"],
+                "user": {"id": f"id-{name}", "name": name, "domain": domain},
+                "project": {"id": f"id-{account.project}", "name": account.project, "domain": domain},
+                "roles": [{"id": role, "name": role} for role in account.roles],
+                "expires_at": datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "issued_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "catalog": [
+                    {"id": "c", "type": "nfv-orchestration", "name": "tacker", "endpoints": [endpoint]},
+                ],
+            }
+        }
+
+
+@asynccontextmanager
+async def a_keystone(**accounts: KeystoneAccount) -> AsyncIterator[Keystone]:
+    """Yield Keystone with these users, answering; ``gateway`` is the one who may validate tokens."""
+    keystone = Keystone({"gateway": KeystoneAccount("gateway-s3cret", ("service",), "service"), **accounts})
+    async with serving(keystone.app(), host="127.0.0.1", port=0) as port:
+        keystone.url = f"http://127.0.0.1:{port}/v3"
+        yield keystone
