@@ -8,16 +8,26 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import aiohttp
 import structlog
 from kubevnfm_bus import InProcessBus
-from kubevnfm_clients import HttpCredentials, HttpNodeLogs, HttpPackages, HttpVimDirectory, HttpVims, HttpVimUsers
+from kubevnfm_clients import (
+    HttpCredentials,
+    HttpInstances,
+    HttpNodeLogs,
+    HttpPackages,
+    HttpVimDirectory,
+    HttpVims,
+    HttpVimUsers,
+    internal_session,
+)
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
+from kubevnfm_kit.settings import ListenerTls
+from kubevnfm_lcm_api.access.settings import AccessSettings
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
 from kubevnfm_lcm_api.wiring import lcm_api
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
@@ -48,15 +58,15 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     token = keys.internal_token(settings.data_dir)
     shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is handed in")}
     gateway_port = settings.port or free_port()
-    gateway_url = (
-        f"http://127.0.0.1:{gateway_port}" if settings.host == "0.0.0.0" else f"http://{settings.host}:{gateway_port}"
-    )
+    scheme = "http" if settings.server_tls is None else "https"
+    gateway_url = f"{scheme}://{_reached_at(settings.host)}:{gateway_port}"
+    doors = {name: getattr(settings, name) for part in (ListenerTls, AccessSettings) for name in part.model_fields}
     vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
     vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
     async with (
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
         InProcessBus(ring) as bus,
-        aiohttp.ClientSession() as session,
+        internal_session(settings.internal_tls) as session,
         AsyncExitStack() as starting,
     ):
         # What the last run left in the outboxes is told as soon as a service starts; an event must not be told before
@@ -75,6 +85,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 bus=bus,
                 store=store,
                 key_ring=ring,
+                instances=HttpInstances(gateway_url, token, session),
             ),
             vim_registry(
                 VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **shared),
@@ -118,6 +129,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                     page_size=settings.page_size,
                     test_callbacks=settings.test_callbacks,
                     lease_s=settings.lease_s,
+                    **doors,
                     **shared,
                 ),
                 bus=bus,
@@ -130,6 +142,15 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url)
+
+
+def _reached_at(host: str) -> str:
+    """Return where a listener on this host is reached from here: every address includes loopback."""
+    if host in {"", "0.0.0.0"}:
+        return "127.0.0.1"
+    if host == "::":
+        return "[::1]"
+    return f"[{host}]" if ":" in host else host
 
 
 def free_port() -> int:

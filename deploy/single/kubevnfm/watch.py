@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any
 
@@ -70,23 +69,23 @@ async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout
     listening = asyncio.create_task(listen())
     try:
         async with asyncio.timeout(timeout_s):
-            await _unless_ended(is_open.wait(), listening)
+            await _unless_ended(is_open, listening)
             operation_id = str(await start())
             view = await client.operation(operation_id)
             if view["state"] not in TERMINAL:
-                await _unless_ended(rests.wait(), listening)
+                await _unless_ended(rests, listening)
             return await client.operation(operation_id)
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
 
 
-async def _unless_ended(wanted: Coroutine[Any, Any, Any], listening: asyncio.Task[None]) -> None:
-    """Await ``wanted``; what ends the stream before that is raised, or it would be waited for in vain."""
-    waiting = asyncio.create_task(wanted)
+async def _unless_ended(wanted: asyncio.Event, listening: asyncio.Task[None]) -> None:
+    """Wait until ``wanted`` is set; what ends the stream before that is raised, or it would be waited for in vain."""
+    waiting = asyncio.create_task(wanted.wait())
     try:
         await asyncio.wait({waiting, listening}, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
+        if not wanted.is_set():
             listening.result()
             raise ConnectionError("the gateway ended the event stream; the operation may go on")
     finally:
