@@ -371,8 +371,9 @@ async def test_two_machines_of_one_address_are_refused(lab: MgmtLab) -> None:
 async def test_a_pod_network_over_the_nodes_own_is_refused(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     login = {"username": "ubuntu", "password": "ubuntu"}
-    for cidr in ("127.0.0.0/8", "10.0.0.0/8"):  # over the nodes; over the services
-        with pytest.raises(Unprocessable, match="overlaps"):
+    over = {"127.0.0.0/8": f"the network of the machine at {nodes[0].nic_address}", "10.0.0.0/8": "cluster_cidr"}
+    for cidr, what in over.items():
+        with pytest.raises(Unprocessable, match=f"{cidr} overlaps .*{what}"):
             await lab.run(lab.command(nodes, changes={"master_node": {**login, "pod_cidr": cidr}}))
 
 

@@ -44,7 +44,8 @@ def check_networks(parameters: ClusterParameters, nodes: Sequence[ManagedNode]) 
         for node in nodes:
             taken = _addresses_of(node)
             if taken is not None and network.overlaps(taken):
-                raise Unprocessable(f"{_MASTER}.{name}", f"{network} overlaps {taken}, where {node.vnfc_id} is")
+                there = f"{taken}, the network of the machine at {node.nic_address}"
+                raise Unprocessable(f"{_MASTER}.{name}", f"{network} overlaps {there}")
 
 
 def _addresses_of(node: ManagedNode) -> IPv4Network | None:
