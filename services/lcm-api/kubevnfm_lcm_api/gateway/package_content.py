@@ -63,11 +63,11 @@ async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
 
 
 class ClientCredentials(SolRequest):
-    """How to get a token for the address (SOL005 9.5.2.4)."""
+    """How to get a token for the address (SOL005 9.5.2.4); by its name, all of it counts as secret."""
 
-    client_id: str
+    client_id: Secret
     client_password: Secret
-    token_endpoint: str
+    token_endpoint: Secret
 
 
 class UploadFromUriRequest(SolRequest):
@@ -97,7 +97,7 @@ class UploadFromUriRequest(SolRequest):
             found["paramsOauth2ClientCredentials"] = {
                 "clientId": params.client_id,
                 "clientPassword": params.client_password,
-                "tokenEndpoint": Secret(params.token_endpoint),
+                "tokenEndpoint": params.token_endpoint,
             }
         elif self.user_name is not None:
             found.update(userName=self.user_name, password=self.password or Secret(""))
