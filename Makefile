@@ -6,6 +6,8 @@ UV_VERSION := 0.13.8
 BIN := .venv/bin
 UV := .tools/bin/uv
 export UV_PYTHON_DOWNLOADS := never
+# Who inspects traffic on its way out has an authority of its own in the system's store.
+export UV_SYSTEM_CERTS := true
 MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
