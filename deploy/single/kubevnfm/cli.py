@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
 import sys
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import aiohttp
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.run import run_until_signal
+from kubevnfm_lcm_api.access.passwords import PasswordHash
 
 from kubevnfm import demo
-from kubevnfm.client import GatewayClient, Refused
+from kubevnfm.client import ClientSettings, GatewayClient, Refused
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm.watch import follow, say
@@ -34,14 +36,23 @@ def _parser() -> argparse.ArgumentParser:
     watched.add_argument("instance", help="VNF instance id")
     watched.add_argument("operation", help="VNF LCM operation occurrence id")
     watched.add_argument("--url", default="http://127.0.0.1:9890", help="the gateway (default: %(default)s)")
+    commands.add_parser("hash-password", help="read a password, print what stands for it in the users file")
     return parser
+
+
+def _password() -> str:
+    """Return what is typed, unseen, or the first line of what is piped in."""
+    given = getpass.getpass("Password: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if not given:
+        raise ValueError("a password expected")
+    return given
 
 
 async def _watch(url: str, instance: str, operation: str) -> int:
     async def begun() -> str:
         return operation
 
-    async with GatewayClient(url) as client:
+    async with GatewayClient(url, ClientSettings.read_or_exit()) as client:
         view = await follow(client, instance, begun)
     say(f"{view['operation']} {view['state']}")
     return 0 if view["state"] == "COMPLETED" else 1
@@ -60,9 +71,12 @@ def main() -> None:
             configure_logging("kubevnfm", level="WARNING", form="console")
             asyncio.run(demo.run(arguments.samples, arguments.node_seconds))
             code = 0
+        elif arguments.command == "hash-password":
+            sys.stdout.write(f"{PasswordHash.of(_password())}\n")
+            code = 0
         else:
             code = asyncio.run(_watch(arguments.url, arguments.instance, arguments.operation))
-    except (demo.DemoFailed, Refused, VnfmError, OSError, TimeoutError, aiohttp.ClientError) as error:
+    except (demo.DemoFailed, Refused, VnfmError, OSError, ValueError, TimeoutError, aiohttp.ClientError) as error:
         sys.stderr.write(f"kubevnfm: {str(error) or type(error).__name__}\n")
         code = 1
     sys.exit(code)

@@ -4,15 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
+from kubevnfm_kit.settings import ServiceSettings
+from kubevnfm_kit.tls import ClientTls
+from pydantic import SecretStr
+from pydantic_settings import SettingsConfigDict
 
 TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK", "FAILED_TEMP"})
 """Where an operation rests until somebody acts."""
+
+
+class ClientSettings(ServiceSettings):
+    """How a user of the gateway shows who they are: environment variables ``KUBEVNFM_CLIENT_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CLIENT_")
+
+    user: str | None = None
+    """With ``password``: HTTP Basic."""
+    password: SecretStr = SecretStr("")
+    token: SecretStr | None = None
+    """A bearer token."""
+    auth_token: SecretStr | None = None
+    """A Keystone token."""
+    ca: Path | None = None
+    """PEM file of the CAs that the gateway's certificate must come from; None: the machine's own."""
+    certificate: Path | None = None
+    """PEM file of a certificate to show; with ``key``."""
+    key: Path | None = None
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that say who calls."""
+        sent = {}
+        if self.user is not None:
+            pair = f"{self.user}:{self.password.get_secret_value()}"
+            sent["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        if self.token is not None:
+            sent["Authorization"] = f"Bearer {self.token.get_secret_value()}"
+        if self.auth_token is not None:
+            sent["X-Auth-Token"] = self.auth_token.get_secret_value()
+        return sent
 
 
 class Refused(Exception):
@@ -26,12 +62,20 @@ class Refused(Exception):
 class GatewayClient:
     """Calls of SOL003 v2, package management, VIMs and our own views. An async context manager."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, access: ClientSettings | None = None) -> None:
         self.url = url.rstrip("/")
+        self._access = access or ClientSettings()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(self.url, timeout=aiohttp.ClientTimeout(total=None, sock_connect=10))
+        access = self._access
+        context = await asyncio.to_thread(ClientTls(access.ca, access.certificate, access.key).context)
+        self._session = aiohttp.ClientSession(
+            self.url,
+            headers=access.headers(),
+            connector=aiohttp.TCPConnector(ssl=context),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+        )
         return self
 
     async def __aexit__(

@@ -1,20 +1,23 @@
 """Typed clients of the services' internal HTTP APIs."""
 
 from kubevnfm_clients.http import InternalApi, ServiceUnavailable
+from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.packages import HttpPackages
-from kubevnfm_clients.ports import CredentialsStore, NodeLogs, Packages, VimDirectory, Vims, VimUsers
+from kubevnfm_clients.ports import CredentialsStore, Instances, NodeLogs, Packages, VimDirectory, Vims, VimUsers
 from kubevnfm_clients.session import internal_session
 from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 
 __all__ = [
     "CredentialsStore",
     "HttpCredentials",
+    "HttpInstances",
     "HttpNodeLogs",
     "HttpPackages",
     "HttpVimDirectory",
     "HttpVimUsers",
     "HttpVims",
+    "Instances",
     "InternalApi",
     "NodeLogs",
     "Packages",

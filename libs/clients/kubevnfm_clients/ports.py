@@ -41,6 +41,14 @@ class VimDirectory(Protocol):
         ...
 
 
+class Instances(Protocol):
+    """Asked of lcm-api: ``GET /internal/v1/instances/{id}``."""
+
+    async def exists(self, vnf_instance_id: str) -> bool:
+        """Tell whether there is such a VNF instance. Raises OutsideUnavailable."""
+        ...
+
+
 class VimUsers(Protocol):
     """Asked of lcm-api: ``GET /internal/v1/vims/{id}/users``."""
 

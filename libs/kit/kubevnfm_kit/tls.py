@@ -56,6 +56,8 @@ class ClientTls:
     """PEM of the CAs that servers' certificates must come from; None: the machine's own."""
     certificate: Path | None = None
     key: Path | None = None
+    is_pinned: bool = False
+    """Whether ``ca`` holds the servers' own certificates, which are then taken whatever names they have."""
 
     def files(self) -> tuple[Path, ...]:
         """Return the files that it is made of."""
@@ -72,6 +74,9 @@ class ClientTls:
         """Return a new context. Reads files. Raises OSError and ssl.SSLError."""
         context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.is_pinned:
+            context.check_hostname = False
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         self.load(context)
         return context
 

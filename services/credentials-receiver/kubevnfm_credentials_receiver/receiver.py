@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients import callback as signing
+from kubevnfm_clients.ports import Instances
 from kubevnfm_events import Envelope, Event
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_kit.clock import Clock, rfc3339
@@ -19,7 +20,6 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
 from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken
-from kubevnfm_credentials_receiver.domain.ports import Instances
 from kubevnfm_credentials_receiver.domain.record import Record, Request, record_id, record_of
 
 log = structlog.get_logger()

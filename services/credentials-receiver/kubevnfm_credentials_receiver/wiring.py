@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kubevnfm_bus.port import MessageBus
-from kubevnfm_clients import internal_session
+from kubevnfm_clients.ports import Instances
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.http import add_health, serving
 from kubevnfm_secrets import KeyRing
@@ -17,8 +17,6 @@ from kubevnfm_worker import Outbox, OutboxRelay
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.http import CallbackApi
-from kubevnfm_credentials_receiver.adapters.instances import LcmInstances
-from kubevnfm_credentials_receiver.domain.ports import Instances
 from kubevnfm_credentials_receiver.domain.proof import master_keys
 from kubevnfm_credentials_receiver.nonces import Nonces
 from kubevnfm_credentials_receiver.receiver import COLLECTION, Receiver
@@ -42,22 +40,18 @@ async def credentials_receiver(
     bus: MessageBus,
     store: DocumentStore,
     key_ring: KeyRing,
-    instances: Instances | None = None,
+    instances: Instances,
     clock: Clock | None = None,
 ) -> AsyncIterator[CredentialsReceiver]:
-    """Yield the service, serving; leaving the block closes it. ``instances``: who knows them; lcm-api unless given."""
+    """Yield the service, serving; leaving the block closes it."""
     clock = clock or SystemClock()
     nonces = Nonces(store, clock)
     await nonces.prepare()
-    async with (
-        internal_session(settings.internal_tls) as session,
-        OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
-    ):
+    async with OutboxRelay(store, bus, collections=[COLLECTION]) as relay:
         receiver = Receiver(
             store=store,
             outbox=Outbox(store, relay, key_ring),
-            instances=instances
-            or LcmInstances(settings.lcm_api_url, settings.internal_token.get_secret_value(), session),
+            instances=instances,
             key_ring=key_ring,
             clock=clock,
         )

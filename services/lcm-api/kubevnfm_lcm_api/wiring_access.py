@@ -25,7 +25,7 @@ from kubevnfm_lcm_api.gateway.access import Proxies
 
 @asynccontextmanager
 async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[Gate]:
-    """Yield the gate. Raises OSError and ValueError when the users file cannot be used."""
+    """Yield the gate. Raises InvalidInput when the users file cannot be used."""
     limit = (
         RateLimit(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst)
         if settings.rate_limit_per_s

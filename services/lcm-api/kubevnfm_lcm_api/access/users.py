@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api.access.caller import Role
 from kubevnfm_lcm_api.access.passwords import PasswordHash
@@ -43,7 +44,7 @@ class UsersFile:
             try:
                 self._users = read_users(self._path)
                 log.info("users_replaced", file=str(self._path), users=len(self._users))
-            except (OSError, ValueError) as error:
+            except InvalidInput as error:
                 log.warning("users_unusable", file=str(self._path), reason=str(error))
         return self._users
 
@@ -56,32 +57,38 @@ class UsersFile:
 
 
 def read_users(path: Path) -> dict[str, User]:
-    """Return the users of a file. Raises OSError, and ValueError naming the place, never a value."""
+    """Return the users of a file. Raises InvalidInput naming the place, never a value."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(f"{path}: {type(error).__name__}") from error
     except tomllib.TOMLDecodeError:
-        raise ValueError(f"{path}: no TOML") from None  # its message may repeat a password
+        raise _unusable(f"{path}: no TOML") from None  # its message may repeat a password
     table = document.get("users")
     if set(document) - {"users"} or not isinstance(table, dict):
-        raise ValueError(f"{path}: tables [users.<name>] expected")
+        raise _unusable(f"{path}: tables [users.<name>] expected")
     return {name: _user(path, name, entry) for name, entry in table.items()}
+
+
+def _unusable(reason: str) -> InvalidInput:
+    return InvalidInput("auth_users_file", reason)
 
 
 def _user(path: Path, name: str, entry: Any) -> User:
     place = f"{path}: users.{name}"
     if not isinstance(entry, dict) or set(entry) - {"roles", "password", "certificate"}:
-        raise ValueError(f"{place}: roles, password and certificate are what a user has")
+        raise _unusable(f"{place}: roles, password and certificate are what a user has")
     roles, password, certificate = entry.get("roles"), entry.get("password"), entry.get("certificate")
     if not name or ":" in name:
-        raise ValueError(f"{place}: a name without a colon expected")
+        raise _unusable(f"{place}: a name without a colon expected")
     if not isinstance(roles, list) or not set(roles) <= set(Role):
-        raise ValueError(f"{place}: roles: a list of {', '.join(Role)} expected")
+        raise _unusable(f"{place}: roles: a list of {', '.join(Role)} expected")
     if certificate is not None and not isinstance(certificate, str):
-        raise ValueError(f"{place}: certificate: a name expected")
+        raise _unusable(f"{place}: certificate: a name expected")
     if password is None and certificate is None:
-        raise ValueError(f"{place}: a password or a certificate expected")
+        raise _unusable(f"{place}: a password or a certificate expected")
     try:
         hashed = None if password is None else PasswordHash.parse(str(password))
     except ValueError:
-        raise ValueError(f"{place}: password: what `kubevnfm hash-password` prints expected") from None
+        raise _unusable(f"{place}: password: what `kubevnfm hash-password` prints expected") from None
     return User(name, frozenset(Role(role) for role in roles), hashed, certificate)

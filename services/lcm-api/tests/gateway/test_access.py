@@ -17,6 +17,7 @@ from identity import AUDIENCE, CLIENT, KeystoneAccount, SigningKey, a_keystone, 
 from keystoneauth1 import session as keystone_sessions
 from keystoneauth1.identity import v3
 from keystoneauth1.loading import get_plugin_loader
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.access.passwords import PasswordHash
 from kubevnfm_lcm_api.settings import Settings
@@ -207,7 +208,7 @@ async def test_users_change_without_a_restart(tmp_path: Path) -> None:
 async def test_a_users_file_that_cannot_be_used_stops_the_start_and_is_not_repeated(tmp_path: Path, text: str) -> None:
     users = tmp_path / "users.toml"
     users.write_text(text)
-    with pytest.raises(ValueError, match=r"users\.toml") as caught:
+    with pytest.raises(InvalidInput, match=r"users\.toml") as caught:
         async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users):
             pass
     assert "s3cret" not in str(caught.value)

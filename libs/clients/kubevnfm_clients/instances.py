@@ -5,12 +5,13 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import aiohttp
-from kubevnfm_clients.http import InternalApi
 from kubevnfm_kit.errors import NotFound
 
+from kubevnfm_clients.http import InternalApi
 
-class LcmInstances:
-    """`domain.ports.Instances` over lcm-api's internal HTTP API."""
+
+class HttpInstances:
+    """`ports.Instances` over HTTP."""
 
     def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._api = InternalApi("lcm-api", base_url, token, session)
