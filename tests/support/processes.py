@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -100,13 +101,13 @@ class Process:
         self._running = None
 
 
-def await_answer(url: str, process: Process, *, timeout_s: float = 60.0) -> None:
+def await_answer(url: str, process: Process, *, timeout_s: float = 60.0, context: ssl.SSLContext | None = None) -> None:
     """Return when GET gives 200. Raises AssertionError when the process ends, or the time does."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         process.check()
         try:
-            with urllib.request.urlopen(url, timeout=5) as response:
+            with urllib.request.urlopen(url, timeout=5, context=context) as response:
                 if response.status == 200:
                     return
         except (urllib.error.URLError, TimeoutError, ConnectionError):

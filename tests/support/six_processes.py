@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import socket
+import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,8 +51,11 @@ class SixProcesses:
         lease_s: float = 15.0,
         keys: Mapping[str, str] | None = None,
         more: Mapping[str, Mapping[str, str]] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """``keys``: what `new_keys` returned before; ``more``: further settings by service, named without prefix."""
+        """``keys``: what `new_keys` returned before; ``more``: further settings by service, named without prefix; ``tls``: how
+        they are called when these make all of them listen with TLS."""
+        self._tls = tls
         self.folder = folder
         self.logs = folder / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -62,10 +66,10 @@ class SixProcesses:
         shared = {
             "AMQP_URL": amqp_url,
             "MONGO_URL": mongo_url,
-            "LCM_API_URL": self._url("lcm-api"),
-            "VIM_REGISTRY_URL": self._url("vim-registry"),
-            "MGMT_EXECUTOR_URL": self._url("mgmt-executor"),
-            "CREDENTIALS_RECEIVER_URL": self._url("credentials-receiver"),
+            "LCM_API_URL": self.url_of("lcm-api"),
+            "VIM_REGISTRY_URL": self.url_of("vim-registry"),
+            "MGMT_EXECUTOR_URL": self.url_of("mgmt-executor"),
+            "CREDENTIALS_RECEIVER_URL": self.url_of("credentials-receiver"),
             "LEASE_S": str(lease_s),
             **keys,
         }
@@ -76,7 +80,7 @@ class SixProcesses:
     @property
     def url(self) -> str:
         """The gateway."""
-        return self._url("lcm-api")
+        return self.url_of("lcm-api")
 
     @property
     def pids(self) -> dict[str, int]:
@@ -97,7 +101,7 @@ class SixProcesses:
 
     def await_ready(self, service: str) -> None:
         """Return when the service says that it is ready. Raises AssertionError with its log when it ends."""
-        await_answer(f"{self._url(service)}/health/ready", self._processes[service])
+        await_answer(f"{self.url_of(service)}/health/ready", self._processes[service], context=self._tls)
 
     def kill(self, service: str) -> None:
         """End one process as a power cut would (SIGKILL)."""
@@ -108,8 +112,9 @@ class SixProcesses:
         for process in self._processes.values():
             process.stop()
 
-    def _url(self, service: str) -> str:
-        return f"http://127.0.0.1:{self.port_by_service[service]}"
+    def url_of(self, service: str) -> str:
+        """Return where a service listens."""
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port_by_service[service]}"
 
     def _process(self, service: str, shared: Mapping[str, str], ssh_port: int, more: Mapping[str, str]) -> Process:
         data_dir = self.folder / "data" / service
