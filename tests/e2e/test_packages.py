@@ -134,12 +134,13 @@ async def test_a_second_package_with_the_same_descriptor_is_refused_with_the_fir
 
 async def test_what_is_no_zip_is_refused(user: User) -> None:
     """API-112, API-007."""
-    package = await user.upload(b"this is no archive")
-    assert package["onboardingState"] == "ERROR"
-    csv = await user.call(
-        "PUT", f"{BASE}/{package['id']}/package_content", data=b"a,b", headers={"Content-Type": "text/csv"}
-    )
-    csv.must(415)
+    package = (await user.call("POST", BASE, {})).must(201).json
+    content = f"{BASE}/{package['id']}/package_content"
+    told = await user.call("PUT", content, data=b"this is no archive", headers={"Content-Type": "application/zip"})
+    assert "zip archive" in told.must(400).detail
+    (await user.call("PUT", content, data=b"a,b", headers={"Content-Type": "text/csv"})).must(415)
+    shown = (await user.call("GET", f"{BASE}/{package['id']}")).must(200).json
+    assert shown["onboardingState"] == "CREATED"
     (await user.call("DELETE", f"{BASE}/{package['id']}")).must(204)
 
 
