@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from kubevnfm_secrets import SecretParams
-from pydantic import Field
+from pydantic import AliasChoices, Field, model_validator
 
 from kubevnfm_sol.base import SolRequest, SolType
 from kubevnfm_sol.problem import ProblemDetails
-from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceChanges
+from kubevnfm_sol.resources import ExtVirtualLinkInfo, InstantiatedVnfInfo, ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
 
 
@@ -117,6 +117,126 @@ class TerminateVnfRequest(SolRequest):
     additional_params: SecretParams = Field(default_factory=dict)
 
 
+class ScaleVnfRequest(SolRequest):
+    """Clause 5.5.2.5."""
+
+    type: Literal["SCALE_OUT", "SCALE_IN"]
+    aspect_id: str = Field(min_length=1, max_length=255)
+    number_of_steps: int = Field(default=1, ge=1)
+    """A text of digits is taken too: Tacker's own samples send one."""
+    additional_params: SecretParams = Field(default_factory=dict)
+
+
+class ScaleTarget(SolRequest):
+    """ScaleInfo as a request has it (clause 4.4.1.9); the OpenAPI file misnames the level ``scaleToLevel``."""
+
+    aspect_id: str = Field(min_length=1, max_length=255)
+    scale_level: int = Field(ge=0, validation_alias=AliasChoices("scaleLevel", "scaleToLevel", "scale_level"))
+
+
+class ScaleVnfToLevelRequest(SolRequest):
+    """Clause 5.5.2.6: one of the two says where to."""
+
+    instantiation_level_id: str | None = Field(default=None, max_length=255)
+    scale_info: tuple[ScaleTarget, ...] | None = None
+    additional_params: SecretParams = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.instantiation_level_id is None) == (not self.scale_info):
+            raise ValueError("exactly one of instantiationLevelId and scaleInfo expected")
+        return self
+
+
+class HealVnfRequest(SolRequest):
+    """Clause 5.5.2.9, with SOL002's ``vnfcInstanceId``."""
+
+    cause: str | None = Field(default=None, max_length=255)
+    vnfc_instance_id: tuple[str, ...] | None = None
+    heal_script: str | None = Field(default=None, max_length=255)
+    additional_params: SecretParams = Field(default_factory=dict)
+
+
+class OperateVnfRequest(SolRequest):
+    """Clause 5.5.2.10, with SOL002's ``vnfcInstanceId``."""
+
+    change_state_to: Literal["STARTED", "STOPPED"]
+    stop_type: Literal["FORCEFUL", "GRACEFUL"] | None = None
+    """Without one a stop is FORCEFUL."""
+    graceful_stop_timeout: int | None = Field(default=None, ge=0, le=86_400)
+    vnfc_instance_id: tuple[str, ...] | None = None
+    additional_params: SecretParams = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _stops_only(self) -> Self:
+        stops = (self.stop_type, self.graceful_stop_timeout)
+        if self.change_state_to == "STARTED" and stops != (None, None):
+            raise ValueError("stopType and gracefulStopTimeout are of stops only: absent with STARTED")
+        return self
+
+
+class ChangeExtVnfConnectivityRequest(SolRequest):
+    """Clause 5.5.2.11."""
+
+    ext_virtual_links: tuple[ExtVirtualLinkData, ...] = Field(min_length=1)
+    vim_connection_info: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    additional_params: SecretParams = Field(default_factory=dict)
+
+
+class ChangeVnfFlavourRequest(SolRequest):
+    """Clause 5.5.2.7."""
+
+    new_flavour_id: str = Field(min_length=1, max_length=255)
+    instantiation_level_id: str | None = Field(default=None, max_length=255)
+    ext_virtual_links: tuple[ExtVirtualLinkData, ...] = ()
+    ext_managed_virtual_links: tuple[ExtManagedVirtualLinkData, ...] = ()
+    vim_connection_info: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    additional_params: SecretParams = Field(default_factory=dict)
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+
+
+class ChangeCurrentVnfPkgRequest(SolRequest):
+    """Clause 5.5.2.11a."""
+
+    vnfd_id: str = Field(min_length=1, max_length=255)
+    ext_virtual_links: tuple[ExtVirtualLinkData, ...] = ()
+    ext_managed_virtual_links: tuple[ExtManagedVirtualLinkData, ...] = ()
+    vim_connection_info: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    additional_params: SecretParams = Field(default_factory=dict)
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+
+
+class CancelMode(SolRequest):
+    """Clause 5.5.2.14."""
+
+    cancel_mode: Literal["GRACEFUL", "FORCEFUL"]
+
+
+class VnfcInfoModification(SolRequest):
+    """Clause 5.5.3.24 (SOL002)."""
+
+    id: str
+    vnfc_configurable_properties: SecretParams
+
+
+class VnfInfoModificationRequest(SolType):
+    """Clause 5.5.2.12: a JSON Merge Patch, so what is absent stays and what is null goes."""
+
+    vnf_instance_name: str | None = Field(default=None, max_length=255)
+    vnf_instance_description: str | None = Field(default=None, max_length=1024)
+    vnfd_id: str | None = Field(default=None, min_length=1, max_length=255)
+    vnf_pkg_id: str | None = Field(default=None, min_length=1, max_length=255)
+    """v1 only."""
+    vnf_configurable_properties: SecretParams | None = None
+    metadata: SecretParams | None = None
+    extensions: SecretParams | None = None
+    vim_connection_info: SecretParams | None = None
+    """A merge patch of the map; each entry as it results is a VimConnectionInfo."""
+    vnfc_info_modifications: tuple[VnfcInfoModification, ...] | None = None
+
+
 class VnfInstance(SolType):
     """Clause 5.5.2.2, without ``_links``, which depend on who asks."""
 
@@ -154,4 +274,8 @@ class VnfLcmOpOcc(SolType):
     cancel_mode: Literal["GRACEFUL", "FORCEFUL"] | None = None
     error: ProblemDetails | None = None
     resource_changes: ResourceChanges | None = None
-    changed_info: dict[str, Any] | None = None
+    changed_info: SecretParams | None = None
+    """VnfInfoModifications; vimConnectionInfo may hold secrets."""
+    changed_ext_connectivity: tuple[ExtVirtualLinkInfo, ...] | None = None
+    modifications_triggered_by_vnf_pkg_change: SecretParams | None = None
+    """CHANGE_VNFPKG alone; v2 only."""

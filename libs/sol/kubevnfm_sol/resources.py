@@ -138,6 +138,7 @@ class VnfcInfo(SolType):
     vdu_id: str
     vnfc_resource_info_id: str | None = None
     vnfc_state: Literal["STARTED", "STOPPED"] = "STARTED"
+    vnfc_configurable_properties: SecretParams | None = None
 
 
 class InstantiatedVnfInfo(SolType):
@@ -199,14 +200,32 @@ class AffectedVirtualStorage(SolType):
     storage_resource: ResourceHandle
 
 
+class AffectedExtLinkPort(SolType):
+    """Clause 5.5.3.14a; v2 only."""
+
+    id: str
+    change_type: ChangeType
+    ext_cp_instance_id: str
+    resource_handle: ResourceHandle
+
+
 class ResourceChanges(SolType):
     """``resourceChanges`` of VnfLcmOpOcc (clause 5.5.2.13): cumulative, filled as steps end."""
 
     affected_vnfcs: tuple[AffectedVnfc, ...] = ()
     affected_virtual_links: tuple[AffectedVirtualLink, ...] = ()
+    affected_ext_link_ports: tuple[AffectedExtLinkPort, ...] = ()
+    """v2 only."""
     affected_virtual_storages: tuple[AffectedVirtualStorage, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was affected."""
-        return not (self.affected_vnfcs or self.affected_virtual_links or self.affected_virtual_storages)
+        return not any(
+            (
+                self.affected_vnfcs,
+                self.affected_virtual_links,
+                self.affected_ext_link_ports,
+                self.affected_virtual_storages,
+            )
+        )

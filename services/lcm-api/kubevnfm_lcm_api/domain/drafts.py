@@ -41,6 +41,8 @@ class InstantiateDraft(Draft):
     """Name of the external CP's descriptor by the internal CP (resource name) behind it."""
     ext_virtual_links: tuple[dict[str, Any], ...] = ()
     """ExtVirtualLinkData of the request, v2 form."""
+    tasks: tuple[str, ...] = ()
+    """What can be asked of the instance later, by the VNFD, besides terminate."""
     remains_of: str | None = None
     """A FAILED instantiate whose resources must go first."""
 
@@ -62,6 +64,10 @@ class InstantiateDraft(Draft):
             vim_ids=(self.vim.vim_id,) if self.vim.vim_id is not None else (),
             vim_key=self.vim_key,
             parameters=self.parameters,
+            instantiation_level_id=self.instantiation_level_id,
+            api_version=self.api_version,
+            external_cps=self.external_cps,
+            tasks=self.tasks,
             **internals,
         )
         return instance.model_copy(update={"vnf": vnf, "internals": kept})
@@ -132,6 +138,12 @@ class InstantiateVmDraft(InstantiateDraft):
             stack_name=self.stack_name,
             resources=self.resources,
             phases=self.phases,
+            user_data=self.user_data,
+            request=self.request,
+            connections={
+                "extVirtualLinks": list(self.ext_virtual_links),
+                "extManagedVirtualLinks": list(self.request.get("extManagedVirtualLinks") or ()),
+            },
             cluster_vim_id=self.cluster_vim.vim_id if self.cluster_vim else None,
             cluster_vim_key=self.cluster_vim_name if self.cluster_vim else None,
             more_connections=more,

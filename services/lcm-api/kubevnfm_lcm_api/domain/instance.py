@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources
+from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import VnfInstance
@@ -51,6 +51,19 @@ class InstanceInternals(SolType):
     release: Release | None = None
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request: the defaults of later operations."""
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    """The API that the instantiate request came by."""
+    user_data: UserData | None = None
+    """The package's user data class that the instantiate request named: the default of later operations."""
+    request: SecretParams = Field(default_factory=dict)
+    """The instantiate request, in the shape of its API version."""
+    connections: SecretParams = Field(default_factory=dict)
+    """``extVirtualLinks`` and ``extManagedVirtualLinks`` as they are now, in v2 form."""
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    """Name of the external CP's descriptor by the internal CP behind it."""
+    tasks: tuple[str, ...] = ()
+    """What can be asked of the instance while it is INSTANTIATED, by the VNFD, besides terminate."""
     cluster_vim_id: str | None = None
     """The VIM that the instance's own cluster was registered as."""
     cluster_vim_key: str | None = None

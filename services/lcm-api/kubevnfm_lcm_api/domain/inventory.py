@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubevnfm_events.infra import PodFacts, PortFacts, ServerFacts, StackResources
+from kubevnfm_events.infra import PodFacts, PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.resources import (
+    AffectedExtLinkPort,
     AffectedVirtualLink,
     AffectedVirtualStorage,
     AffectedVnfc,
@@ -61,6 +62,15 @@ def _cp_id(server: ServerFacts, port: PortFacts) -> str:
     return f"{port.name}-{derived_id(server.vnfc_id, port.resource_id)}"
 
 
+def _index(server: ServerFacts) -> int | None:
+    """Return the number of a clone, ``<vdu>-<index>``, by which Tacker's user data classes tell instances apart."""
+    for name in (server.name, server.group or ""):
+        vdu_id, _, number = name.rpartition("-")
+        if vdu_id == server.vdu_id and number.isdigit():
+            return int(number)
+    return None
+
+
 def _vnfc(
     server: ServerFacts, vnfd_id: str, vim_key: str, volumes: Sequence[str], node_name: str | None
 ) -> VnfcResourceInfo:
@@ -72,6 +82,7 @@ def _vnfc(
         "image_id": server.image_id,
         "host": server.host,
         "node_name": node_name,
+        "vdu_idx": _index(server),
         "creation_time": server.created_at.isoformat() if server.created_at else None,
     }
     metadata.update({name: value for name, value in facts.items() if value is not None})
@@ -237,6 +248,74 @@ def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, c
             for volume in resources.volumes
         ),
     )
+
+
+def changes_between(before: StackResources, after: StackResources, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
+    """Return what an operation has removed, added and changed; a machine made anew is a new VNFC."""
+    old, new = ({server.vnfc_id: server for server in one.servers} for one in (before, after))
+    gone = before.model_copy(
+        update={
+            "servers": tuple(server for server in before.servers if server.vnfc_id not in new),
+            "networks": tuple(one for one in before.networks if one not in after.networks),
+            "volumes": _without(before, after),
+        }
+    )
+    come = after.model_copy(
+        update={
+            "servers": tuple(server for server in after.servers if server.vnfc_id not in old),
+            "networks": tuple(one for one in after.networks if one not in before.networks),
+            "volumes": _without(after, before),
+        }
+    )
+    changed = after.model_copy(
+        update={
+            "servers": tuple(s for s in after.servers if s.vnfc_id in old and _differs(old[s.vnfc_id], s)),
+            "networks": (),
+            "volumes": (),
+        }
+    )
+    kinds: tuple[tuple[StackResources, ChangeType], ...] = ((gone, "REMOVED"), (come, "ADDED"), (changed, "MODIFIED"))
+    parts = [changes_of_stack(part, vnfd_id=vnfd_id, vim_key=vim_key, change=change) for part, change in kinds]
+    return ResourceChanges(
+        affected_vnfcs=tuple(one for part in parts for one in part.affected_vnfcs),
+        affected_virtual_links=tuple(one for part in parts for one in part.affected_virtual_links),
+        affected_virtual_storages=tuple(one for part in parts for one in part.affected_virtual_storages),
+    )
+
+
+def _without(one: StackResources, other: StackResources) -> tuple[StorageFacts, ...]:
+    known = {volume.resource_id for volume in other.volumes}
+    return tuple(volume for volume in one.volumes if volume.resource_id not in known)
+
+
+def _differs(before: ServerFacts, after: ServerFacts) -> bool:
+    return (before.ports, before.flavor, before.image_id) != (after.ports, after.flavor, after.image_id)
+
+
+def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> tuple[AffectedExtLinkPort, ...]:
+    """Return the link ports of external links that came and went."""
+    old, new = _link_ports(before), _link_ports(after)
+    kinds: tuple[tuple[Mapping[str, ExtLinkPortInfo], Mapping[str, ExtLinkPortInfo], ChangeType], ...] = (
+        (old, new, "REMOVED"),
+        (new, old, "ADDED"),
+    )
+    return tuple(
+        AffectedExtLinkPort(
+            id=port.id,
+            change_type=change,
+            ext_cp_instance_id=port.cp_instance_id or "",
+            resource_handle=port.resource_handle,
+        )
+        for ports, others, change in kinds
+        for key, port in ports.items()
+        if key not in others
+    )
+
+
+def _link_ports(info: InstantiatedVnfInfo) -> Mapping[str, ExtLinkPortInfo]:
+    return {
+        f"{link.id}/{port.id}": port for link in info.ext_virtual_link_info or () for port in link.ext_link_ports or ()
+    }
 
 
 def info_of_release(

@@ -63,6 +63,8 @@ class OccurrenceRecord(BaseModel):
     facts: VnfFacts = VnfFacts()
     is_internal: bool = False
     """A clean-up of ours: in no list, without notifications."""
+    has_way_back: bool = True
+    """Whether it can be rolled back, as far as that depends on what was asked."""
     ending: Task | None = None
     """The task by which a person has decided the end: from then on no other task is possible, a crash or not."""
 
@@ -79,6 +81,7 @@ class OccurrenceRecord(BaseModel):
             "draft": self.draft,
             "facts": self.facts.model_dump(mode="json", by_alias=True),
             "isInternal": self.is_internal,
+            "hasWayBack": self.has_way_back,
             **({"ending": self.ending} if self.ending is not None else {}),
         }
         if self.next_deadline is not None:
@@ -97,6 +100,7 @@ class OccurrenceRecord(BaseModel):
             draft=internal["draft"],
             facts=VnfFacts.model_validate(internal["facts"]),
             is_internal=internal["isInternal"],
+            has_way_back=internal.get("hasWayBack", True),
             ending=internal.get("ending"),
         )
 

@@ -12,6 +12,14 @@ from typing import Any, Final
 
 from kubevnfm_secrets import KeyRing, sealing
 
+from kubevnfm_lcm_api.domain.change_drafts import (
+    ConnectVmDraft,
+    HealVmDraft,
+    ModifyDraft,
+    OperateVmDraft,
+    ReplaceVmDraft,
+    ScaleVmDraft,
+)
 from kubevnfm_lcm_api.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -20,6 +28,15 @@ from kubevnfm_lcm_api.domain.drafts import (
 )
 from kubevnfm_lcm_api.domain.occurrence import PlannedStep
 from kubevnfm_lcm_api.domain.steps.base import Draft, Step
+from kubevnfm_lcm_api.domain.steps.changes import (
+    ConnectVnf,
+    HealVnfcs,
+    OperateVnf,
+    RecreateVnf,
+    ReplaceTemplate,
+    RestoreScale,
+    ScaleVnf,
+)
 from kubevnfm_lcm_api.domain.steps.machines import (
     ForgetMachines,
     InstallOnMachines,
@@ -76,6 +93,38 @@ def terminate_cnf(_: TerminateCnfDraft) -> Sequence[AnyStep]:
     return [DeleteCnfObjects()]
 
 
+def scale_vm(_: ScaleVmDraft) -> Sequence[AnyStep]:
+    """Return the steps that scale a VNF of plain machines."""
+    return [ScaleVnf()]
+
+
+def heal_vm(draft: HealVmDraft) -> Sequence[AnyStep]:
+    """Return the steps that heal a VNF of plain machines: some of them in place, or the whole stack anew."""
+    if draft.is_recreated:
+        return [DeleteVnfResources(), RecreateVnf(), RestoreScale()]
+    return [HealVnfcs()]
+
+
+def operate_vm(_: OperateVmDraft) -> Sequence[AnyStep]:
+    """Return the steps that start or stop machines."""
+    return [OperateVnf()]
+
+
+def change_ext_conn_vm(_: ConnectVmDraft) -> Sequence[AnyStep]:
+    """Return the steps that change the external connectivity of a VNF of plain machines."""
+    return [ConnectVnf()]
+
+
+def change_template_vm(_: ReplaceVmDraft) -> Sequence[AnyStep]:
+    """Return the steps that change a VNF of plain machines to another flavour or package."""
+    return [ReplaceTemplate()]
+
+
+def modify_info(_: ModifyDraft) -> Sequence[AnyStep]:
+    """Nobody is asked: the instance's document changes at the end."""
+    return []
+
+
 @dataclass(frozen=True)
 class Plan:
     """One kind of operation: its draft and its sequence."""
@@ -89,6 +138,12 @@ PLANS: Final[Mapping[str, Plan]] = {
     InstantiateCnfDraft.plan: Plan(InstantiateCnfDraft, instantiate_cnf),
     TerminateVmDraft.plan: Plan(TerminateVmDraft, terminate_vm),
     TerminateCnfDraft.plan: Plan(TerminateCnfDraft, terminate_cnf),
+    ScaleVmDraft.plan: Plan(ScaleVmDraft, scale_vm),
+    HealVmDraft.plan: Plan(HealVmDraft, heal_vm),
+    OperateVmDraft.plan: Plan(OperateVmDraft, operate_vm),
+    ConnectVmDraft.plan: Plan(ConnectVmDraft, change_ext_conn_vm),
+    ReplaceVmDraft.plan: Plan(ReplaceVmDraft, change_template_vm),
+    ModifyDraft.plan: Plan(ModifyDraft, modify_info),
 }
 
 _SIDE_BY_SIDE: Final = {
@@ -111,6 +166,13 @@ STEPS: Final[Mapping[str, AnyStep]] = {
         DeregisterClusterVim(),
         ForgetMachines(),
         DeleteCnfObjects(),
+        ScaleVnf(),
+        HealVnfcs(),
+        RecreateVnf(),
+        RestoreScale(),
+        OperateVnf(),
+        ConnectVnf(),
+        ReplaceTemplate(),
     )
 }
 """Every step by its stored name."""

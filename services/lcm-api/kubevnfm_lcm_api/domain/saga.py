@@ -6,13 +6,16 @@ it, a restart changes nothing. The only thing taken from outside is the time, as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final, Literal
 
-from kubevnfm_events import Command, CommandFailed, Envelope, Event, Message
-from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, Problem, StepChanged
+from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
+from kubevnfm_events.infra import CancelK8sStep, CancelOpenstackStep
+from kubevnfm_events.lcm import AdvanceOperation, CancelLcmStep, OperationChanged, Problem, StepChanged
+from kubevnfm_events.mgmt import CancelMgmtStep
+from kubevnfm_events.vim import CancelVimStep
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id
@@ -22,9 +25,23 @@ from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord, PlannedStep, StepState
 from kubevnfm_lcm_api.domain.plans import STEPS, AnyStep, read_draft, write_draft
-from kubevnfm_lcm_api.domain.states import TERMINAL, RollbackUnsupported, Task, allowed_tasks, next_state
+from kubevnfm_lcm_api.domain.states import (
+    TERMINAL,
+    CancelPending,
+    RollbackUnsupported,
+    Task,
+    allowed_tasks,
+    next_state,
+)
 
 SOURCE = "/kubevnfm/lcm-api"
+CANCELLED = "cancelled"
+"""The code with which a service ends a command that was cancelled."""
+CancelModeName = Literal["GRACEFUL", "FORCEFUL"]
+STOP_SIGNS: Final[Mapping[str, type[CancelStep]]] = {
+    kind.service: kind for kind in (CancelOpenstackStep, CancelK8sStep, CancelMgmtStep, CancelVimStep, CancelLcmStep)
+}
+"""By the service that is to stop."""
 SILENCE_S = 120.0
 """How long after its deadline a step is given up by the engine: the service's own failure event comes long before."""
 
@@ -55,7 +72,12 @@ class Saga:
         return self._news(record, is_first=True)
 
     def grant(self, record: OccurrenceRecord, grant_id: str, now: datetime) -> Move:
-        """STARTING to PROCESSING, and the first steps are asked. Raises IllegalTransition."""
+        """STARTING to PROCESSING, and the first steps are asked; ROLLED_BACK when it was cancelled meanwhile.
+
+        Raises IllegalTransition.
+        """
+        if record.occ.is_cancel_pending:
+            return self._cancelled(record, [], now)
         granted = self._enter(record.with_occ(grant_id=grant_id), "granted", now)
         return self._advance(granted, [self._news(granted)], now)
 
@@ -71,7 +93,7 @@ class Saga:
             return self._failed(record, planned, _problem(reply.data, planned, record), now)
         step = STEPS[planned.name]
         if planned.state is StepState.UNDOING:
-            return self._undone(record, planned, step, now)
+            return self._undone(record, planned, step, reply.data, now)
         if not isinstance(reply.data, step.reply):
             return None
         draft = step.fold(read_draft(record.plan, record.draft), reply.data)
@@ -115,7 +137,8 @@ class Saga:
         Raises: IllegalTransition; RollbackUnsupported for operations without a way back.
         """
         entered = self._enter(record, "rollback", now)
-        if "rollback" not in allowed_tasks(record.occ.operation_state, record.occ.operation):
+        occ = record.occ
+        if "rollback" not in allowed_tasks(occ.operation_state, occ.operation, has_way_back=record.has_way_back):
             raise RollbackUnsupported(record.occ.operation)
         return self._undo_next(entered, [self._news(entered)], now)
 
@@ -163,6 +186,62 @@ class Saga:
         }
         return tasks[task](record, now)
 
+    def begin(self, record: OccurrenceRecord, now: datetime) -> Move | None:
+        """Go on with an operation that needs no grant and so began PROCESSING; None when it has begun."""
+        if record.occ.operation_state is not S.PROCESSING or any(
+            s.state is not StepState.WAITING for s in record.steps
+        ):
+            return None
+        return self._advance(record, [], now)
+
+    def cancel(self, record: OccurrenceRecord, mode: CancelModeName, now: datetime) -> Move:
+        """Note that the operation is cancelled, and stop it: GRACEFUL after what runs, FORCEFUL that too (api.md 4.4).
+
+        Raises: IllegalTransition; CancelPending unless it is FORCEFUL after GRACEFUL.
+        """
+        next_state(record.occ.operation_state, "cancelled")
+        if record.occ.is_cancel_pending and (record.occ.cancel_mode, mode) != ("GRACEFUL", "FORCEFUL"):
+            raise CancelPending(record.occ.cancel_mode)
+        record = record.with_occ(is_cancel_pending=True, cancel_mode=mode)
+        if record.occ.operation_state is S.STARTING:
+            wake_up: Envelope[Message] = Envelope(
+                data=AdvanceOperation(occurrence=record.document(self._ring)),
+                source=SOURCE,
+                id=derived_id("cancel", record.occ.id, mode),
+                time=now,
+                subject=record.occ.vnf_instance_id,
+                operationid=record.occ.id,
+            )
+            return Move(record, (wake_up,))
+        if not record.running:
+            return self._cancelled(record, [], now)
+        if mode == "GRACEFUL":
+            return Move(record)
+        return Move(record, tuple(self._stop_signs(record)))
+
+    def _stop_signs(self, record: OccurrenceRecord) -> Iterator[Envelope[Message]]:
+        """Yield for each running step the command that has its service end it."""
+        draft = read_draft(record.plan, record.draft)
+        for planned in record.running:
+            step = STEPS[planned.name]
+            command = step.undo(draft) if planned.state is StepState.UNDOING else step.ask(draft)
+            assert command is not None
+            started = datetime.fromisoformat(planned.started_at or record.occ.state_entered_time)
+            sent = self._command(record, planned, step, command, started)
+            sign = STOP_SIGNS[command.service](command=sent.document(self._ring))
+            yield Envelope(
+                data=sign,
+                source=SOURCE,
+                id=derived_id("cancel", sent.id),
+                subject=record.occ.vnf_instance_id,
+                operationid=record.occ.id,
+            )
+
+    def _cancelled(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
+        """Leave the state: nothing runs any more."""
+        stopped = self._enter(record, "cancelled", now).with_occ(error=_cancellation(record))
+        return Move(stopped, (*messages, self._news(stopped)))
+
     def refuse(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move:
         """STARTING to ROLLED_BACK: the grant was refused or no plan can be made."""
         refused = self._enter(record, "refused", now).with_occ(error=problem)
@@ -173,7 +252,7 @@ class Saga:
     def _advance(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
         """Ask every step that can be asked; complete when all are done; stop when one failed and none runs."""
         failed = next((step for step in record.steps if step.state is StepState.FAILED), None)
-        while failed is None:
+        while failed is None and not record.occ.is_cancel_pending:
             done = {step.name for step in record.steps if step.state is StepState.DONE}
             ready = next((s for s in record.steps if s.state is StepState.WAITING and done.issuperset(s.after)), None)
             if ready is None:
@@ -200,6 +279,8 @@ class Saga:
         if all(step.state is StepState.DONE for step in record.steps):
             completed = self._enter(record, "steps_done", now).with_occ(error=None)
             return Move(completed, (*messages, self._news(completed)))
+        if record.occ.is_cancel_pending and not record.running:
+            return self._cancelled(record, messages, now)
         return Move(record, tuple(messages))
 
     def _failed(self, record: OccurrenceRecord, planned: PlannedStep, problem: ProblemDetails, now: datetime) -> Move:
@@ -215,7 +296,10 @@ class Saga:
         """FAILED_TEMP once nothing runs any more; until then the others may end."""
         if record.running:
             return Move(record, tuple(messages))
-        problem = next(step.error for step in record.steps if step.state is StepState.FAILED)
+        problems = [step.error for step in record.steps if step.state is StepState.FAILED]
+        problem = next((one for one in problems if one is not None and one.type != CANCELLED), None)
+        if problem is None:
+            return self._cancelled(record, messages, now)
         stopped = self._enter(record, "step_failed", now).with_occ(error=problem)
         return Move(stopped, (*messages, self._news(stopped)))
 
@@ -232,6 +316,8 @@ class Saga:
                 undone = planned.model_copy(update={"state": StepState.UNDONE, "ended_at": rfc3339(now)})
                 record = record.with_steps([undone])
                 continue
+            if record.occ.is_cancel_pending:
+                return self._cancelled(record, messages, now)
             undoing = _asked(planned, StepState.UNDOING, now)
             record = record.with_steps([undoing])
             messages += [
@@ -242,9 +328,9 @@ class Saga:
         rolled_back = self._enter(record, "steps_undone", now)
         return Move(rolled_back, (*messages, self._news(rolled_back)))
 
-    def _undone(self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, now: datetime) -> Move:
+    def _undone(self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, reply: Any, now: datetime) -> Move:
         undone = planned.model_copy(update={"state": StepState.UNDONE, "ended_at": rfc3339(now), "error": None})
-        draft = step.forget(read_draft(record.plan, record.draft))
+        draft = step.undone(read_draft(record.plan, record.draft), reply)
         record = self._known(record, draft).with_steps([undone])
         return self._undo_next(record, [self._step_news(record, undone, "undone", now)], now)
 
@@ -255,7 +341,8 @@ class Saga:
         """
         changes = draft.changes()
         return record.model_copy(update={"draft": write_draft(draft, self._ring)}).with_occ(
-            resource_changes=None if changes.is_empty else changes
+            resource_changes=None if changes.is_empty else changes,
+            changed_ext_connectivity=draft.changed_connectivity() or None,
         )
 
     # --- messages -----------------------------------------------------------------------------------------------------
@@ -264,7 +351,12 @@ class Saga:
         """States are entered at different milliseconds: subscribers get them in the order of these times."""
         state = next_state(record.occ.operation_state, trigger)
         earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
-        return record.with_occ(operation_state=state, state_entered_time=rfc3339(max(now, earliest)))
+        return record.with_occ(
+            operation_state=state,
+            state_entered_time=rfc3339(max(now, earliest)),
+            is_cancel_pending=False,
+            cancel_mode=None,
+        )
 
     def _command(
         self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, command: Command, now: datetime
@@ -358,6 +450,20 @@ def _problem(failure: CommandFailed, planned: PlannedStep, record: OccurrenceRec
         status=failure.status,
         detail=f"{planned.name}: {detail}",
         instance=record.occ.id,
+    )
+
+
+def _cancellation(record: OccurrenceRecord) -> ProblemDetails:
+    """Return the error of an operation that somebody has stopped (api.md 4.4)."""
+    occ = record.occ
+    waiting = [step.name for step in record.steps if step.state is not StepState.DONE]
+    place = f" before {waiting[0]} was done" if waiting and occ.operation_state is S.PROCESSING else ""
+    return ProblemDetails(
+        type=CANCELLED,
+        title="Operation cancelled",
+        status=409,
+        detail=f"cancelled ({occ.cancel_mode or 'FORCEFUL'}) while {occ.operation_state}{place}",
+        instance=occ.id,
     )
 
 

@@ -15,13 +15,16 @@ Task = Literal["retry", "rollback", "fail"]
 TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
     (S.STARTING, "granted"): S.PROCESSING,
     (S.STARTING, "refused"): S.ROLLED_BACK,
+    (S.STARTING, "cancelled"): S.ROLLED_BACK,
     (S.PROCESSING, "steps_done"): S.COMPLETED,
     (S.PROCESSING, "step_failed"): S.FAILED_TEMP,
+    (S.PROCESSING, "cancelled"): S.FAILED_TEMP,
     (S.FAILED_TEMP, "retry"): S.PROCESSING,
     (S.FAILED_TEMP, "rollback"): S.ROLLING_BACK,
     (S.FAILED_TEMP, "fail"): S.FAILED,
     (S.ROLLING_BACK, "steps_undone"): S.ROLLED_BACK,
     (S.ROLLING_BACK, "step_failed"): S.FAILED_TEMP,
+    (S.ROLLING_BACK, "cancelled"): S.FAILED_TEMP,
 }
 
 TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.ROLLED_BACK})
@@ -31,8 +34,15 @@ CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
     OperationType.INSTANTIATE: True,
     OperationType.TERMINATE: False,
     OperationType.HEAL: False,
+    OperationType.SCALE: True,
+    OperationType.SCALE_TO_LEVEL: True,
+    OperationType.CHANGE_FLAVOUR: True,
+    OperationType.CHANGE_VNFPKG: True,
+    OperationType.CHANGE_EXT_CONN: True,
+    OperationType.OPERATE: True,
+    OperationType.MODIFY_INFO: True,
 }
-"""api.md 4.3; an operation that is not named here has no plan yet."""
+"""api.md 4.3. A scaling that takes machines away has no way back all the same: its draft says so."""
 
 
 class IllegalTransition(Conflict):
@@ -43,6 +53,15 @@ class IllegalTransition(Conflict):
     def __init__(self, state: S, trigger: str) -> None:
         super().__init__(f"{trigger} is not possible while the operation occurrence is {state}")
         self.state, self.trigger = state, trigger
+
+
+class CancelPending(Conflict):
+    """The operation is being cancelled already; FORCEFUL after GRACEFUL alone is taken (api.md 4.2)."""
+
+    code = "cancel-pending"
+
+    def __init__(self, mode: str | None) -> None:
+        super().__init__(f"the operation is being cancelled already ({mode})")
 
 
 class RollbackUnsupported(VnfmError):
@@ -64,9 +83,16 @@ def next_state(state: S, trigger: str) -> S:
         raise IllegalTransition(state, trigger) from None
 
 
-def allowed_tasks(state: S, operation: OperationType) -> frozenset[str]:
-    """Return which error handling tasks an occurrence takes now: of retry, rollback, fail (api.md 4.2)."""
-    tasks = {task for task in get_args(Task) if (state, task) in TRANSITIONS}
-    if not CAN_BE_ROLLED_BACK.get(operation, False):
+def allowed_tasks(
+    state: S, operation: OperationType, *, has_way_back: bool = True, cancel_mode: str | None = None
+) -> frozenset[str]:
+    """Return which tasks an occurrence takes now: of cancel, retry, rollback, fail (api.md 4.2).
+
+    ``has_way_back``: what its draft says; ``cancel_mode``: of a cancel that is pending.
+    """
+    tasks: set[str] = {task for task in get_args(Task) if (state, task) in TRANSITIONS}
+    if not (has_way_back and CAN_BE_ROLLED_BACK.get(operation, False)):
         tasks.discard("rollback")
+    if (state, "cancelled") in TRANSITIONS and cancel_mode != "FORCEFUL":
+        tasks.add("cancel")
     return frozenset(tasks)

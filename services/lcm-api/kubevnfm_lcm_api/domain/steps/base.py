@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from kubevnfm_events import Command, Event
-from kubevnfm_sol.resources import ResourceChanges
+from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.domain.instance import InstanceRecord
@@ -23,9 +23,18 @@ class Draft(BaseModel):
 
     vnf_instance_id: str
 
+    @property
+    def has_way_back(self) -> bool:
+        """Whether the operation can be rolled back, of those kinds that depend on what was asked (api.md 4.3)."""
+        return True
+
     def changes(self) -> ResourceChanges:
         """Return what the operation has added or removed so far, for ``resourceChanges``."""
         return ResourceChanges()
+
+    def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
+        """Return the external links that the operation has added or changed so far."""
+        return ()
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance as it is when the operation is COMPLETED."""
@@ -70,6 +79,10 @@ class Step(ABC, Generic[D, R]):
     def forget(self, draft: D) -> D:
         """Return the draft once the step was taken back: without what no longer exists."""
         return draft
+
+    def undone(self, draft: D, reply: Event) -> D:
+        """Return the draft with what the answer to the compensation told."""
+        return self.forget(draft)
 
     @abstractmethod
     def undo(self, draft: D) -> Command | None:
