@@ -189,9 +189,12 @@ class OutboxRelay:
                 raise result
 
     async def _sweep_forever(self) -> None:
+        # What a killed process left is often too young at the first look: it is not to wait for a whole round.
+        pause_s = min(self._settle_s, self._sweep_s)
         while True:
             try:
                 await self.sweep()
             except StoreUnavailable as error:
                 log.warning("outbox_sweep_postponed", reason=str(error))
-            await asyncio.sleep(self._sweep_s)
+            await asyncio.sleep(pause_s)
+            pause_s = self._sweep_s
