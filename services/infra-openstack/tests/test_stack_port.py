@@ -110,6 +110,18 @@ class TestHeat(StackPortSuite):
     async def stacks(self, cloud: Cloud) -> StackPort:
         return cloud.stacks
 
+    async def test_a_name_that_heat_still_holds_for_a_deleted_stack_is_waited_for(
+        self, stacks: StackPort, lab: Lab
+    ) -> None:
+        """Seen on Zed: for a second after DELETE_COMPLETE a new stack of the name is 409."""
+        lab.cloud.durations.stack_forget_s = 0.3
+        await made(stacks, an_order())
+        found = await stacks.find("vnf-1", tag="inst-1")
+        assert found is not None
+        await stacks.delete(found)
+        assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=10) is None
+        await made(stacks, an_order())
+
     async def test_many_stacks_are_watched_with_few_calls(self, stacks: StackPort, lab: Lab) -> None:
         lab.cloud.durations.port_create_s = 0.5
         template = {

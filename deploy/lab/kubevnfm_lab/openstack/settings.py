@@ -58,6 +58,8 @@ class Durations:
     volume_attach_s: float = 0.0
     signal_s: float = 0.0
     """How long Heat takes from answering a signal to beginning what it asks for; a second or two in real clouds."""
+    stack_forget_s: float = 0.0
+    """How long Heat lists a stack that is DELETE_COMPLETE and holds its name; about a second in real clouds."""
     stack_minute_s: float = 60.0
     """The length of one of a stack's ``timeout_mins``; a test makes it short."""
 

@@ -44,6 +44,8 @@ _SINGLE_SERVERS: Final = 3
 _PAGE: Final = 500
 _CLOCK_SLACK: Final = timedelta(minutes=5)
 _DEEPEST: Final = 6
+_LETTING_GO_S: Final = 10.0
+_LETTING_GO_PAUSE_S: Final = 0.2
 _SUBNETS_KEPT: Final = 5_000
 
 
@@ -69,8 +71,21 @@ class HeatStacks:
         return None
 
     async def create(self, order: StackOrder) -> Stack:
-        """See StackPort."""
-        response = await self._tenant.call(
+        """See StackPort. A name that Heat is letting go of is waited for."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + _LETTING_GO_S
+        response = await self._post(order)
+        while response.status_code == 409:
+            if loop.time() >= give_up_at or not await self._is_leaving(order.name):
+                raise StackNameTaken(order.name)
+            await asyncio.sleep(_LETTING_GO_PAUSE_S)
+            response = await self._post(order)
+        if not response.ok:
+            raise _refusal(response)
+        return Stack(id=response.json()["stack"]["id"], name=order.name, state=StackState.MAKING, tags=order.tags)
+
+    async def _post(self, order: StackOrder) -> requests.Response:
+        return await self._tenant.call(
             "orchestration",
             "POST",
             "/stacks",
@@ -85,11 +100,12 @@ class HeatStacks:
             },
             fine=frozenset({400, 403, 409, 413}),
         )
-        if response.status_code == 409:
-            raise StackNameTaken(order.name)
-        if not response.ok:
-            raise _refusal(response)
-        return Stack(id=response.json()["stack"]["id"], name=order.name, state=StackState.MAKING, tags=order.tags)
+
+    async def _is_leaving(self, name: str) -> bool:
+        """Whether nothing has the name but what is DELETE_COMPLETE: Heat holds it a second or so longer than the stack."""
+        response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
+        found = [_stack(document) for document in response.json()["stacks"]]
+        return all(stack.state is StackState.GONE for stack in found if stack.name == name)
 
     async def definition(self, stack: Stack) -> StackDefinition:
         """See StackPort."""

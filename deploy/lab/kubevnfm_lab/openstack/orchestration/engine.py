@@ -45,7 +45,7 @@ class Engine:
         """Live stacks, nested ones too, by id."""
         self.deleted: OrderedDict[str, Stack] = OrderedDict()
         self._by_name: dict[tuple[str, str], Stack] = {}
-        self._signals: set[asyncio.Task[None]] = set()
+        self._later: set[asyncio.Task[None]] = set()
         self._deleted_by_name: dict[tuple[str, str], Stack] = {}
 
     # -- finding
@@ -176,8 +176,8 @@ class Engine:
             raise ServiceError("heat", 400, "ResourceActionNotSupported", message)
         if self._services.durations.signal_s:
             task = asyncio.create_task(self._signal_later(resource), name=f"signal {resource.name}")
-            self._signals.add(task)
-            task.add_done_callback(self._signals.discard)
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
             task.add_done_callback(_log_bug)
         else:
             self._take_signal(resource)
@@ -198,7 +198,7 @@ class Engine:
     async def close(self) -> None:
         """End everything that runs."""
         tasks = [stack.task for stack in self.stacks.values() if stack.task is not None and not stack.task.done()]
-        tasks += self._signals
+        tasks += self._later
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -359,9 +359,17 @@ class Engine:
     async def _remove_all(self, stack: Stack) -> ActionFailed | None:
         failure = await self._traversal.remove(stack, stack.all_resources(), stack.generation)
         finish(stack, stack.generation, failure)
-        if failure is None:
+        if failure is None and self._services.durations.stack_forget_s and stack.parent is None:
+            task = asyncio.create_task(self._bury_later(stack), name=f"bury {stack.name}")
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+        elif failure is None:
             self._bury(stack)
         return failure
+
+    async def _bury_later(self, stack: Stack) -> None:
+        await asyncio.sleep(self._services.durations.stack_forget_s)
+        self._bury(stack)
 
     def _bury(self, stack: Stack) -> None:
         """Keep of a deleted stack what the API still shows, for the latest ones."""
