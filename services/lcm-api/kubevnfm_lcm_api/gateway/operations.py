@@ -11,8 +11,10 @@ from aiohttp import web
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_sol.lcm import OperationState
 
 from kubevnfm_lcm_api.domain import occurrence as occurrences
+from kubevnfm_lcm_api.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.saga import step_views
 from kubevnfm_lcm_api.gateway.bodies import check_query
@@ -44,6 +46,7 @@ async def show(request: web.Request) -> web.Response:
             "stateEnteredTime": occ.state_entered_time,
             **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
             "steps": step_views(record),
+            **await _clean_up(request, record),
             "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],
             "tasks": nodes.get("", []),
             "_links": {
@@ -123,6 +126,26 @@ async def _record(request: web.Request) -> OccurrenceRecord:
     if stored is None:
         raise NotFound(f"operation {occurrence_id} does not exist")
     return OccurrenceRecord.from_document(stored.body)
+
+
+async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> dict[str, Any]:
+    """Return where the removal of what a FAILED operation left stands; nothing while none was begun."""
+    clean_up_id = clean_up_of(failed.occ.id)
+    stored = await gateway(request).store.get(occurrences.COLLECTION, clean_up_id)
+    if stored is None:
+        return {}
+    record = OccurrenceRecord.from_document(stored.body)
+    # Until a compensation fails, its error is the one of the operation that it cleans up after.
+    error = record.occ.error if record.occ.operation_state is OperationState.FAILED_TEMP else None
+    return {
+        "cleanUp": {
+            "id": clean_up_id,
+            "state": record.occ.operation_state,
+            "stateEnteredTime": record.occ.state_entered_time,
+            **({"error": error.model_dump(by_alias=True, exclude_none=True)} if error is not None else {}),
+            "steps": step_views(record),
+        }
+    }
 
 
 def routes() -> list[web.RouteDef]:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from kubevnfm_lcm_api.domain.states import TERMINAL, TRANSITIONS, IllegalTransition, allowed_tasks, next_state
+from kubevnfm_lcm_api.domain.states import (
+    TERMINAL,
+    TRANSITIONS,
+    IllegalTransition,
+    allowed_tasks,
+    next_state,
+)
+from kubevnfm_lcm_api.domain.states_page import page
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.lcm import OperationType
 
@@ -28,4 +37,12 @@ def test_nothing_leaves_a_terminal_state(state: S) -> None:
 def test_tasks_by_state_and_operation() -> None:
     assert allowed_tasks(S.FAILED_TEMP, OperationType.INSTANTIATE) == {"retry", "rollback", "fail"}
     assert allowed_tasks(S.FAILED_TEMP, OperationType.TERMINATE) == {"retry", "fail"}
-    assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE) == frozenset()
+    assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE) == {"cancel"}
+    assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE, cancel_mode="GRACEFUL") == {"cancel"}
+    assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE, cancel_mode="FORCEFUL") == frozenset()
+    assert allowed_tasks(S.FAILED_TEMP, OperationType.SCALE, has_way_back=False) == {"retry", "fail"}
+
+
+def test_the_page_shows_today_s_table() -> None:
+    """Write it anew: python -m kubevnfm_lcm_api.domain.states_page > docs/operation-states.md."""
+    assert (Path(__file__).parents[4] / "docs/operation-states.md").read_text(encoding="utf-8") == page()

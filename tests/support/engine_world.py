@@ -1,0 +1,310 @@
+"""The engine of lcm-api on a store file and a bus, which can be killed between any two writes or sends and started again.
+
+A life ends as a killed process does: from one moment on nothing more is written or sent, whatever still runs is
+cancelled, and nothing is closed in order. What the next life finds is the store's file; the twins of the other services
+answer a command as often as it is told, as the services do from their inboxes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemoveRemains, StepChanged
+from kubevnfm_lcm_api.domain import instance as instances
+from kubevnfm_lcm_api.domain import occurrence as occurrences
+from kubevnfm_lcm_api.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.domain.states import Task
+from kubevnfm_lcm_api.engine import Engine
+from kubevnfm_lcm_api.instances import Instances
+from kubevnfm_lcm_api.wiring import REPLIES
+from kubevnfm_store.port import Outgoing
+from kubevnfm_store.query import Filter, Stored
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
+from lcm_builders import ANSWERS, RING
+
+SERVICES: Final = ("infra-openstack", "infra-k8s", "mgmt-executor", "vim-registry")
+NEWS: Final = ("lcm.operation.changed", "lcm.step.changed", "lcm.instance.deleted", "lcm.remains.removed")
+COLLECTIONS: Final = (instances.COLLECTION, occurrences.COLLECTION)
+
+
+@dataclass
+class Life:
+    """Counts the moments before each write and send, and ends at one of them: what is there then is what is found."""
+
+    ends_at: int | None = None
+    moments: int = 0
+    is_over: bool = False
+    was_killed: bool = False
+
+    def moment(self) -> None:
+        """Pass a moment; raises CancelledError in who is there when the life ends, and in everybody afterwards."""
+        self.go_on()
+        self.moments += 1
+        if self.moments == self.ends_at:
+            self.is_over = self.was_killed = True
+        self.go_on()
+
+    def go_on(self) -> None:
+        if self.is_over:
+            raise asyncio.CancelledError("killed")
+
+
+class MortalStore(SqliteStore):
+    """A store whose user can be killed before each write."""
+
+    life: Life
+
+    async def get(self, collection: str, id: str) -> Stored | None:
+        self.life.go_on()
+        return await super().get(collection, id)
+
+    async def insert(
+        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        self.life.moment()
+        return await super().insert(collection, id, body, outbox=outbox)
+
+    async def replace(
+        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
+    ) -> Stored:
+        self.life.moment()
+        return await super().replace(collection, id, body, if_revision=if_revision, outbox=outbox)
+
+    async def update(
+        self,
+        collection: str,
+        id: str,
+        fields: Mapping[str, Any],
+        *,
+        unset: Sequence[str] = (),
+        if_revision: int | None = None,
+        where: Filter | None = None,
+        outbox: Sequence[Outgoing] = (),
+    ) -> Stored:
+        self.life.moment()
+        return await super().update(
+            collection, id, fields, unset=unset, if_revision=if_revision, where=where, outbox=outbox
+        )
+
+    async def delete(
+        self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
+    ) -> bool:
+        self.life.moment()
+        return await super().delete(collection, id, if_revision=if_revision, outbox=outbox)
+
+    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+        self.life.moment()
+        await super().clear_outbox(collection, id, message_ids)
+
+
+class MortalBus(InProcessBus):
+    """A bus whose user can be killed before each send; it may deliver every message twice."""
+
+    def __init__(self, life: Life, *, times: int = 1) -> None:
+        super().__init__(RING, drain_s=0.0)
+        self._life, self._times = life, times
+
+    async def publish(self, envelope: Envelope[Message]) -> None:
+        self._life.moment()
+        await asyncio.gather(*(super(MortalBus, self).publish(envelope) for _ in range(self._times)))
+
+
+class SetClock:
+    """The time, as far on as it is told."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=self.ahead_s)
+
+
+@dataclass
+class Twins:
+    """The other services over all lives: every command is kept, and answered unless it is told to wait."""
+
+    fails: Callable[[Envelope[Message]], bool] = lambda _: False
+    waits: Callable[[Envelope[Message]], bool] = lambda _: False
+    commands: list[Envelope[Message]] = field(default_factory=list)
+    answers: dict[str, Envelope[Message]] = field(default_factory=dict)
+    """By the command's id: a service tells the outcome it has stored, however often it is asked."""
+
+    def answer(self, command: Envelope[Message]) -> Envelope[Message]:
+        if command.id not in self.answers:
+            event = ANSWERS[type(command.data).routing_key()]
+            if self.fails(command):
+                event = CommandFailed(
+                    command=command.type, code="stack-failed", title="Failed", detail="no host", status=422
+                )
+            self.answers[command.id] = command.follow_up(event, source="/kubevnfm/twin")
+        return self.answers[command.id]
+
+    def asked(self) -> list[tuple[str, str, int]]:
+        """Return each command once, by operation, step and attempt, in the order of the first telling."""
+        return [
+            (command.operationid, command.stepid, command.attempt)
+            for command in {each.id: each for each in self.commands}.values()
+        ]
+
+
+@dataclass
+class Living:
+    """A running engine and its user."""
+
+    life: Life
+    store: MortalStore
+    bus: MortalBus
+    engine: Engine
+    instances: Instances
+
+    async def record(self, operation_id: str) -> OccurrenceRecord | None:
+        stored = await self.store.get(occurrences.COLLECTION, operation_id)
+        return None if stored is None else OccurrenceRecord.from_document(stored.body)
+
+    async def instance(self, instance_id: str = "inst-1") -> InstanceRecord | None:
+        stored = await self.store.get(instances.COLLECTION, instance_id)
+        return None if stored is None else InstanceRecord.from_document(stored.body)
+
+    async def accept(self, record: OccurrenceRecord) -> None:
+        """Ask for the operation, unless an earlier life has taken it."""
+        stored = await self.store.get(instances.COLLECTION, record.occ.vnf_instance_id)
+        known = await self.record(record.occ.id)
+        assert stored is not None
+        if known is None and InstanceRecord.from_document(stored.body).internals.current_operation is None:
+            await self.engine.accept(stored, record, {})
+
+    async def ask(self, task: Task, operation_id: str) -> None:
+        """Ask for the task, unless an earlier life has taken it; the operation rests or has ended already."""
+        record = await self.record(operation_id)
+        assert record is not None
+        if record.occ.operation_state == "FAILED_TEMP" and record.ending is None:
+            await {"retry": self.engine.retry, "rollback": self.engine.rollback, "fail": self.engine.fail}[task](
+                operation_id
+            )
+
+    async def reaches(self, operation_id: str, *states: str) -> None:
+        """Return when the occurrence is in one of the states."""
+
+        async def is_there() -> bool:
+            record = await self.record(operation_id)
+            return record is not None and record.occ.operation_state in states
+
+        await self.until(is_there)
+
+    async def settles(self) -> None:
+        """Return when no message waits in a document or on the bus."""
+
+        async def is_settled() -> bool:
+            collections = (*COLLECTIONS, "inbox_lcm_api")
+            return not any([await self.store.pending_outbox(collection) for collection in collections])
+
+        await self.until(is_settled)
+
+    async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(20):
+            while not await condition():
+                await asyncio.sleep(0.002)
+                self.life.go_on()
+
+
+@dataclass
+class EngineWorld:
+    """What outlasts the lives."""
+
+    folder: Path
+    twins: Twins = field(default_factory=Twins)
+    clock: SetClock = field(default_factory=SetClock)
+    worker_clock: SetClock = field(default_factory=SetClock)
+    heard: dict[str, Envelope[Message]] = field(default_factory=dict)
+    """The news by id."""
+    wake_ups: dict[str, Envelope[Message]] = field(default_factory=dict)
+    """The engine's commands to itself by id."""
+    twice: bool = False
+    """Whether every message is delivered twice."""
+
+    def news(self) -> list[tuple[str, ...]]:
+        """Return what was told, sorted: states of operations, and steps."""
+        return sorted(_told(envelope) for envelope in self.heard.values())
+
+    async def put(self, record: InstanceRecord) -> None:
+        """Store an instance before the first life."""
+        async with SqliteStore.open(self.folder / "store.db") as store:
+            await store.insert(instances.COLLECTION, record.vnf.id, record.document(RING))
+
+    @asynccontextmanager
+    async def life(self, ends_at: int | None = None) -> AsyncIterator[Living]:
+        """Yield a running engine; when its life ends within the block, the block's CancelledError ends there."""
+        life = Life()  # starting up is no part of it
+        async with MortalStore.open(self.folder / "store.db") as store:
+            store.life = life
+            bus = MortalBus(life, times=2 if self.twice else 1)
+            relay = OutboxRelay(store, bus, collections=COLLECTIONS, settle_s=0.0, sweep_s=0.05, drain_s=0.0)
+            # A life begins so late that what an earlier one left is nobody's any more: leases are over, messages settled.
+            self.worker_clock.ahead_s += 60.0
+            worker = CommandWorker(
+                service="lcm-api", bus=bus, store=store, key_ring=RING, drain_s=0.0, clock=self.worker_clock
+            )
+            outbox = Outbox(store, relay, RING)
+            engine = Engine(store=store, outbox=outbox, ring=RING, clock=self.clock, clean_up_look_s=0.01)
+            # Deleting an instance asks nothing of the packages.
+            all_instances = Instances(
+                store=store, outbox=outbox, engine=engine, packages=cast("Any", None), ring=RING, clock=self.clock
+            )
+            living = Living(life, store, bus, engine, all_instances)
+            with suppress(asyncio.CancelledError) if ends_at is not None else nullcontext():
+                await self._start(living, relay, worker)
+                life.ends_at = None if ends_at is None else life.moments + ends_at
+                yield living
+            if ends_at is None and not life.is_over:
+                await living.settles()
+            life.is_over = True
+            for close in (relay.close, worker.close):
+                with suppress(asyncio.CancelledError):
+                    await close()
+            await bus.__aexit__(None, None, None)
+
+    async def _start(self, living: Living, relay: OutboxRelay, worker: CommandWorker) -> None:
+        async def hear(delivery: Delivery) -> Verdict:
+            self.heard.setdefault(delivery.envelope.id, delivery.envelope)
+            return Ack()
+
+        async def take(delivery: Delivery) -> Verdict:
+            self.twins.commands.append(delivery.envelope)
+            if not self.twins.waits(delivery.envelope):
+                await living.bus.publish(self.twins.answer(delivery.envelope))
+            return Ack()
+
+        async def advance(delivery: Delivery) -> Verdict:
+            self.wake_ups[delivery.envelope.id] = delivery.envelope
+            return await living.engine.advance_operation(delivery)
+
+        with living.bus.holding():
+            for service in SERVICES:
+                await living.bus.consume_commands(service, take)
+            worker.handle_direct(AdvanceOperation, advance)
+            worker.handle(RemoveRemains, living.engine.remove_remains)
+            await worker.start()
+            await living.bus.consume_events("lcm-api.replies", REPLIES, living.engine.resume_operation)
+            await living.bus.consume_events("tests.news", NEWS, hear)
+            relay.start()
+
+
+def _told(envelope: Envelope[Message]) -> tuple[str, ...]:
+    match envelope.data:
+        case OperationChanged(state=state):
+            return ("operation", envelope.operationid, state)
+        case StepChanged(step=step, state=state, attempt=attempt):
+            return ("step", envelope.operationid, step, state, str(attempt))
+        case other:
+            return (type(other).routing_key(), envelope.subject)
