@@ -291,6 +291,32 @@ def base_hot(flavour_id: str = "simple") -> dict[str, str | bytes]:
     }
 
 
+ONE_VNFD = """\
+tosca_definitions_version: tosca_simple_yaml_1_2
+imports: [etsi_nfv_sol001_common_types.yaml, etsi_nfv_sol001_vnfd_types.yaml]
+node_types:
+  acme.nodes.One:
+    derived_from: tosca.nodes.nfv.VNF
+topology_template:
+  substitution_mappings:
+    node_type: acme.nodes.One
+    properties: {flavour_id: simple}
+  node_templates:
+    VNF:
+      type: acme.nodes.One
+      properties:
+        descriptor_id: 0f0e2a66-91f4-4a6f-9d79-5a3d1c9a7a11
+        provider: Acme
+        product_name: One
+        software_version: '1'
+        descriptor_version: '1'
+        flavour_id: simple
+        flavour_description: one
+        vnfm_info: [kubevnfm]
+"""
+"""A VNFD of one file."""
+
+
 def v1_files() -> dict[str, str | bytes]:
     """A package as Tacker v1 users have it: a file per flavour, driver counted from the root."""
     files: dict[str, str | bytes] = {

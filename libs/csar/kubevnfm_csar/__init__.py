@@ -10,7 +10,9 @@ from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import FolderFiles, PackageFiles, inside, read_text
 from kubevnfm_csar.hot import BaseHot, Template, read_base_hot
 from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.manifest import split_signature
 from kubevnfm_csar.package import Artifact, Package, describe, read_package
+from kubevnfm_csar.signed import SignedArchive, signed_archive, uncovered
 from kubevnfm_csar.vnfd import (
     AffinityRule,
     Checksum,
@@ -50,6 +52,7 @@ __all__ = [
     "PackageRefused",
     "PhaseDriver",
     "ScalingAspect",
+    "SignedArchive",
     "SoftwareImage",
     "Storage",
     "Template",
@@ -68,4 +71,7 @@ __all__ = [
     "read_package",
     "read_text",
     "read_vnfd",
+    "signed_archive",
+    "split_signature",
+    "uncovered",
 ]

@@ -67,15 +67,20 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     Source: SOL004 (structure, digests); api.md 7.2.
     """
     limits = limits or Limits()
+    csar = Csar(path=path, limits=limits, entries=open_archive(path, limits))
+    csar = Csar(path=path, limits=limits, entries=csar.entries, index=read_index(csar))
+    check_digests(csar)
+    return csar
+
+
+def open_archive(path: Path, limits: Limits) -> dict[str, int]:
+    """Return the unpacked size of each file by its path, the structure checked and nothing else. Raises PackageRefused."""
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
     except _BROKEN as error:
         raise PackageRefused(f"not a zip archive: {error}") from error
-    csar = Csar(path=path, limits=limits, entries=_checked_entries(infos, limits, archive_bytes=path.stat().st_size))
-    csar = Csar(path=path, limits=limits, entries=csar.entries, index=read_index(csar))
-    check_digests(csar)
-    return csar
+    return _checked_entries(infos, limits, archive_bytes=path.stat().st_size)
 
 
 def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_bytes: int) -> dict[str, int]:
@@ -152,7 +157,7 @@ def check_digests(csar: Csar) -> None:
             if not listed.algorithm:
                 continue
             digest = hashlib.new(HASH_NAMES[listed.algorithm])
-            _copy(archive, listed.name, digest.update)
+            copy_entry(archive, listed.name, digest.update)
             if digest.hexdigest() != listed.hash:
                 raise PackageRefused(
                     f"its {listed.algorithm} digest is {digest.hexdigest()}, {csar.index.path} says {listed.hash}",
@@ -176,11 +181,14 @@ def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = No
             # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug worth seeing
             handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(handle, "wb") as out:
-                _copy(archive, name, out.write)
+                copy_entry(archive, name, out.write)
 
 
-def _copy(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object]) -> None:
-    """Feed a file's bytes to ``write``; zipfile itself checks the CRC and never yields more than the declared size."""
+def copy_entry(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object]) -> None:
+    """Feed a file's bytes to ``write``; zipfile itself checks the CRC and never yields more than the declared size.
+
+    Raises: PackageRefused when the data is broken.
+    """
     try:
         with archive.open(name) as stream:
             while chunk := stream.read(CHUNK):

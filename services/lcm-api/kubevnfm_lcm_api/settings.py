@@ -39,6 +39,11 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings):
     """Networks that packages may be fetched from besides public addresses, divided by commas: ``10.20.0.0/16``."""
     outbound_ca_file: Path | None = None
     """PEM of the CAs that those servers' certificates must come from; None: the system's."""
+    package_trust_anchors: Path | None = None
+    """PEM of the authorities, or signers, whose signatures of packages are trusted; None: it is only judged whether a
+    signature fits what it signs."""
+    require_signed_packages: bool = False
+    """Whether packages that are not signed by them are refused."""
     fetch_timeout_s: float = Field(default=3600.0, gt=0)
     """How long fetching one package may take."""
     page_size: int = Field(default=100, ge=1)

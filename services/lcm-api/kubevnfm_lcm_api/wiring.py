@@ -23,6 +23,7 @@ from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 from kubevnfm_lcm_api import packages, progress, subscriptions
 from kubevnfm_lcm_api.adapters.callbacks import HttpSubscriber
 from kubevnfm_lcm_api.adapters.package_files import DiskPackageFiles
+from kubevnfm_lcm_api.adapters.package_signatures import PackageSignatures
 from kubevnfm_lcm_api.adapters.package_sources import HttpPackageSources
 from kubevnfm_lcm_api.domain import instance, occurrence, subscription
 from kubevnfm_lcm_api.engine import Engine
@@ -92,6 +93,7 @@ async def lcm_api(
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     clock = SystemClock()
     rules = AddressRules.from_text(settings.allowed_networks)
+    signatures = PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)
     trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
     for collection, indexes in _INDEXES.items():
         await store.ensure_indexes(collection, indexes)
@@ -103,7 +105,7 @@ async def lcm_api(
         CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s) as worker,
     ):
         outbox = Outbox(store, relay, key_ring)
-        files = DiskPackageFiles(settings.data_dir)
+        files = DiskPackageFiles(settings.data_dir, signatures)
         engine = Engine(store=store, outbox=outbox, ring=key_ring, clock=clock)
         package_service = Packages(
             store=store,

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import lzma
 import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import AsyncIterator, Sequence
@@ -24,10 +25,12 @@ from kubevnfm_csar import (
     extract,
     open_csar,
     read_base_hot,
+    signed_archive,
 )
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.ids import new_id
 
+from kubevnfm_lcm_api.adapters.package_signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.domain.ports import OnboardedFiles, Upload
 
 _CONTENT: Final = "content.zip"
@@ -66,8 +69,8 @@ class NoArchive(InvalidInput):
 class DiskPackageFiles:
     """`domain.ports.PackageFiles` in a folder."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._root = data_dir / "packages"
+    def __init__(self, data_dir: Path, signatures: PackageSignatures) -> None:
+        self._root, self._signatures = data_dir / "packages", signatures
         self._hots: dict[tuple[str, str, float], BaseHot | None] = {}
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
@@ -95,7 +98,7 @@ class DiskPackageFiles:
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
         """See the port."""
-        return await asyncio.to_thread(_onboard, self._root / package_id)
+        return await asyncio.to_thread(_onboard, self._root / package_id, self._signatures)
 
     def content(self, package_id: str) -> Path:
         """See the port."""
@@ -158,18 +161,26 @@ def _write(file: BinaryIO, chunk: bytes, digest: hashlib._Hash) -> None:
     digest.update(chunk)
 
 
-def _onboard(folder: Path) -> OnboardedFiles:
+def _onboard(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
     target = folder / _FILES
     shutil.rmtree(target, ignore_errors=True)
     shutil.rmtree(folder / _SELECTIONS, ignore_errors=True)
     (folder / _ARCHIVE).unlink(missing_ok=True)
+    limits = Limits()
     try:
-        csar = open_csar(folder / _CONTENT, limits=Limits())
-        package = describe(csar)
-        extract(csar, target)
+        with tempfile.TemporaryDirectory(prefix="onboarding-", dir=folder) as scratch:
+            outer = signed_archive(folder / _CONTENT, limits=limits)
+            path, signing = (folder / _CONTENT, Signing())
+            if outer is not None:
+                path, signing = signatures.outer(outer, Path(scratch))
+            csar = open_csar(path, limits=limits)
+            package = describe(csar)
+            extract(csar, target)
+            if outer is None:
+                signing = signatures.inner(csar, package, target)
     except _BROKEN_ZIP as error:
         raise PackageRefused("a zip archive that can be read to its end expected") from error
-    return OnboardedFiles(package)
+    return OnboardedFiles(package, signing.option, signing.certificate)
 
 
 def _pack(folder: Path, path: Path) -> None:

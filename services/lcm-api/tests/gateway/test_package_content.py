@@ -8,40 +8,21 @@ import zipfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import pytest
+from certificates import Authority
+from cms import cms
+from cryptography.hazmat.primitives.serialization.pkcs7 import PKCS7Options
 from lcm_world import Answer, World, lcm_world
-from package_builder import META, v1_files, zip_of
+from package_builder import META, ONE_VNFD, v1_files, zip_of
 
 ZIP = {"Content-Type": "application/zip"}
 NAMES_IN_ALL = {"Scripts/install_k8s_cluster.sh", "Scripts/kubernetes_mgmt.py", "Files/kubernetes/nfs-pv1.yaml"}
 TEXT = "text/plain"
 ARCHIVE = "application/zip"
 
-VNFD = """\
-tosca_definitions_version: tosca_simple_yaml_1_2
-imports: [etsi_nfv_sol001_common_types.yaml, etsi_nfv_sol001_vnfd_types.yaml]
-node_types:
-  acme.nodes.One:
-    derived_from: tosca.nodes.nfv.VNF
-topology_template:
-  substitution_mappings:
-    node_type: acme.nodes.One
-    properties: {flavour_id: simple}
-  node_templates:
-    VNF:
-      type: acme.nodes.One
-      properties:
-        descriptor_id: 0f0e2a66-91f4-4a6f-9d79-5a3d1c9a7a11
-        provider: Acme
-        product_name: One
-        software_version: '1'
-        descriptor_version: '1'
-        flavour_id: simple
-        flavour_description: one
-        vnfm_info: [kubevnfm]
-"""
 MANIFEST = """\
 metadata:
   vnf_product_name: One
@@ -60,14 +41,25 @@ non_mano_artifact_sets:
   acme.licences:
     Source: docs/licence.txt
 """
+ODD = bytes(range(256)) * 300
+
+
+def _signed_odd() -> dict[str, str | bytes]:
+    with TemporaryDirectory() as folder:
+        signer = Authority(Path(folder)).issue("signer")
+        return {
+            "Scripts/odd.bin.sig.cms": cms(ODD, signer, PKCS7Options.NoCerts),
+            "Scripts/odd.cert": signer.certificate.read_bytes(),
+        }
+
+
 ONE: Mapping[str, str | bytes] = {
-    "one.yaml": VNFD,
+    "one.yaml": ONE_VNFD,
     "one.mf": MANIFEST,
     "one.cert": "certificate of the manifest",
     "Scripts/run.sh": "#!/bin/sh\n",
-    "Scripts/odd.bin": bytes(range(256)) * 300,
-    "Scripts/odd.bin.sig.cms": "signature of odd",
-    "Scripts/odd.cert": "certificate of odd",
+    "Scripts/odd.bin": ODD,
+    **_signed_odd(),
     "docs/readme.md": "read me",
     "docs/readme.md.gz": "not the same file",
     "docs/licence.txt": "licence",
@@ -180,10 +172,10 @@ async def test_a_vnfd_of_one_file_comes_as_text_or_as_archive(one: Onboarded) ->
     for accept in (TEXT, f"{TEXT},{ARCHIVE}", f"{ARCHIVE}, {TEXT}", "*/*", "text/*", None):
         answer = (await one.get("/vnfd", accept)).must(200)
         assert answer.headers["Content-Type"] == TEXT
-        assert answer.raw.decode() == VNFD
+        assert answer.raw.decode() == ONE_VNFD
     for accept in (ARCHIVE, "application/*", f"{TEXT};q=0, {ARCHIVE}"):
-        assert await one.archive("/vnfd", accept) == {"one.yaml": VNFD.encode()}
-    assert await one.archive("/vnfd?include_signatures") == {"one.yaml": VNFD.encode()}
+        assert await one.archive("/vnfd", accept) == {"one.yaml": ONE_VNFD.encode()}
+    assert await one.archive("/vnfd?include_signatures") == {"one.yaml": ONE_VNFD.encode()}
     (await one.get("/vnfd?include_signatures", TEXT)).problem(406)
     (await one.get("/vnfd", "text/html")).problem(406)
 
@@ -321,5 +313,5 @@ async def reopened(tmp_path: Path) -> AsyncIterator[Onboarded]:
 async def test_everything_is_there_after_a_restart(reopened: Onboarded) -> None:
     """API-116, API-117."""
     assert (await reopened.get("/package_content")).must(200).raw == reopened.content
-    assert (await reopened.get("/vnfd", TEXT)).must(200).raw.decode() == VNFD
+    assert (await reopened.get("/vnfd", TEXT)).must(200).raw.decode() == ONE_VNFD
     assert "docs/readme.md" in await reopened.archive("/artifacts")
