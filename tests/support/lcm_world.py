@@ -17,6 +17,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CommandFailed, Envelope, Event, Message
 from kubevnfm_events.lcm import OperationChanged
+from kubevnfm_kit.connections import DEFAULT_LIMITS
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import lcm_api
@@ -357,8 +358,8 @@ def settings(folder: Path, **changes: Any) -> Settings:
 
 
 @asynccontextmanager
-async def lcm_world(folder: Path, **changes: Any) -> AsyncIterator[World]:
-    """Yield a running lcm-api with its data in the folder; ``changes`` are settings."""
+async def lcm_world(folder: Path, *, limits: Any = DEFAULT_LIMITS, **changes: Any) -> AsyncIterator[World]:
+    """Yield a running lcm-api with its data in the folder; ``limits``: of its listener; ``changes`` are settings."""
     vims, starting = TwinVims(), ExitStack()
     async with FragileStore.open(folder / "store.db") as store, InProcessBus(RING, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
@@ -367,7 +368,9 @@ async def lcm_world(folder: Path, **changes: Any) -> AsyncIterator[World]:
             await twins.start()
             configured = settings(folder, **changes)
             async with (
-                lcm_api(configured, bus=bus, store=store, key_ring=RING, vims=vims, node_logs=TwinLogs()) as running,
+                lcm_api(
+                    configured, bus=bus, store=store, key_ring=RING, vims=vims, node_logs=TwinLogs(), limits=limits
+                ) as running,
                 aiohttp.ClientSession() as session,
             ):
                 world = World(f"http://127.0.0.1:{running.port}", bus, store, twins, vims, session, folder)

@@ -14,6 +14,7 @@ from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.lcm import AdvanceOperation, DeliverNotification, FetchPackage, OnboardPackage, RemoveRemains
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
@@ -38,7 +39,7 @@ from kubevnfm_lcm_api.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.subscriptions import Subscriptions
-from kubevnfm_lcm_api.wiring_access import opened_gate, proxies
+from kubevnfm_lcm_api.wiring_access import opened_gate, proxies, warn_of_clear_text
 
 SERVICE = "lcm-api"
 _DEADLINES_EVERY_S = 30.0
@@ -88,10 +89,18 @@ class LcmApi:
 
 @asynccontextmanager
 async def lcm_api(
-    settings: Settings, *, bus: MessageBus, store: DocumentStore, key_ring: KeyRing, vims: Vims, node_logs: NodeLogs
+    settings: Settings,
+    *,
+    bus: MessageBus,
+    store: DocumentStore,
+    key_ring: KeyRing,
+    vims: Vims,
+    node_logs: NodeLogs,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     clock = SystemClock()
+    warn_of_clear_text(settings)
     rules = AddressRules.from_text(settings.allowed_networks)
     signatures = PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)
     trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
@@ -196,7 +205,9 @@ async def lcm_api(
         ]
         try:
             app = make_app(services, ready, gate=gate, proxies=proxies(settings))
-            async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port:
+            async with serving(
+                app, host=settings.host, port=settings.port, tls=settings.server_tls, limits=limits
+            ) as port:
                 yield LcmApi(port)
         finally:
             for task in housekeeping:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
+import structlog
 from kubevnfm_clients import internal_session
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.tls import ClientTls
@@ -15,12 +16,15 @@ from kubevnfm_lcm_api.access.certificates import CertificateUsers
 from kubevnfm_lcm_api.access.credentials import Authenticator
 from kubevnfm_lcm_api.access.gate import Gate
 from kubevnfm_lcm_api.access.limiter import RateLimit
-from kubevnfm_lcm_api.access.settings import AccessSettings, Mode
+from kubevnfm_lcm_api.access.settings import AccessSettings, Mode, is_loopback
 from kubevnfm_lcm_api.access.users import UsersFile
 from kubevnfm_lcm_api.adapters.tokens_introspected import IntrospectedTokens
 from kubevnfm_lcm_api.adapters.tokens_jwt import IssuerKeys, JwtTokens
 from kubevnfm_lcm_api.adapters.tokens_keystone import KeystoneTokens, KeystoneUser
 from kubevnfm_lcm_api.gateway.access import Proxies
+from kubevnfm_lcm_api.settings import Settings
+
+log = structlog.get_logger()
 
 
 @asynccontextmanager
@@ -34,6 +38,13 @@ async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[G
     async with internal_session(ClientTls(settings.auth_ca)) as session:
         modes = [mode for mode in settings.auth_modes if mode != "none"]
         yield Gate([_authenticator(mode, settings, session, clock) for mode in modes], limit)
+
+
+def warn_of_clear_text(settings: Settings) -> None:
+    """Say once that credentials may cross a network where everybody can read them."""
+    is_safe = settings.server_tls or settings.trusted_proxies or is_loopback(settings.host)
+    if settings.auth_modes != ("none",) and not is_safe:
+        log.warning("credentials_in_clear", host=settings.host, modes=list(settings.auth_modes))
 
 
 def proxies(settings: AccessSettings) -> Proxies:

@@ -102,6 +102,9 @@ class AccessSettings(BaseModel):
         missing = [name for mode in self.auth_modes for name in _NEEDED[mode] if not getattr(self, name)]
         if missing:
             raise ValueError(f"auth_modes: {', '.join(dict.fromkeys(missing))} needed")
+        behind_proxy = self.auth_certificate_header and self.trusted_proxies
+        if "certificate" in self.auth_modes and not behind_proxy and not getattr(self, "tls_client_ca", None):
+            raise ValueError("auth_modes: tls_client_ca needed, or auth_certificate_header and trusted_proxies")
         if "bearer" in self.auth_modes:
             asks = bool(self.auth_bearer_introspection_url)
             if asks == bool(self.auth_bearer_issuer):

@@ -52,7 +52,7 @@ class IssuerKeys:
     async def key(self, kid: str | None) -> jwt.PyJWK | None:
         """Return the key, None when the issuer has none of that id. Raises IdentityUnavailable."""
         found = self._find(kid)
-        if found is not None and self._age() < _FRESH_S:
+        if found is not None and (self._age() < _FRESH_S or self._asking.locked()):  # one asks, nobody waits for it
             return found
         async with self._asking:
             found = self._find(kid)

@@ -29,7 +29,7 @@ def audited(proxies: Proxies) -> Any:
                 "audit",
                 subject=caller.subject if caller else None,
                 mode=caller.mode if caller else None,
-                roles=sorted(caller.roles) if caller else [],
+                roles=sorted(str(role) for role in caller.roles) if caller else [],
                 project=caller.project if caller else None,
                 address=proxies.address(request),
                 method=request.method,

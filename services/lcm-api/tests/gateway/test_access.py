@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from identity import AUDIENCE, CLIENT, KeystoneAccount, SigningKey, a_keystone, 
 from keystoneauth1 import session as keystone_sessions
 from keystoneauth1.identity import v3
 from keystoneauth1.loading import get_plugin_loader
+from kubevnfm_kit.connections import Limits
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.access.passwords import PasswordHash
@@ -113,6 +114,8 @@ def test_mode_none_listens_on_loopback(host: str) -> None:
             "client_id",
         ),
         ({"auth_roles": "admin=king"}, "auth_roles"),
+        ({"auth_modes": "certificate", "auth_users_file": "u"}, "tls_client_ca needed"),
+        ({"auth_modes": "certificate", "auth_users_file": "u", "auth_certificate_header": "C"}, "trusted_proxies"),
         ({"tls_key": "k"}, "both or none"),
         ({"tls_client_ca": "c"}, "needs tls_certificate"),
     ],
@@ -128,6 +131,7 @@ def test_settings_come_from_the_environment_divided_by_commas(monkeypatch: pytes
         "KEYS": KEY,
         "HOST": "0.0.0.0",
         "AUTH_MODES": "basic, certificate",
+        "AUTH_CERTIFICATE_HEADER": "Client-Cert",
         "AUTH_USERS_FILE": "/etc/users.toml",
         "AUTH_ROLES": "nfv-admin=admin, nfv=operator",
         "TRUSTED_PROXIES": "10.0.0.0/8,fd00::/8",
@@ -633,6 +637,32 @@ async def test_requests_that_are_too_large_are_problems_before_anybody_is_asked(
         headers = {**V2, "Content-Type": "application/json"}
         data = b'{"vnfdId": "' + b"x" * (8 * 1024 * 1024) + b'"}'
         (await world.call("POST", LIST, data=data, headers={**headers, **basic("nfvo")})).problem(413)
+
+
+async def dripping(begins: bytes = b"") -> AsyncIterator[bytes]:
+    """A body of which a byte comes now and then, and that never ends."""
+    yield begins
+    while True:
+        yield b" "
+        await asyncio.sleep(0.01)
+
+
+async def test_bodies_that_drip_are_408_and_leave_nothing(tmp_path: Path) -> None:
+    async with lcm_world(tmp_path, limits=Limits(body_window_s=0.3)) as world:
+        json_headers = {**V2, "Content-Type": "application/json"}
+        answer = await world.call("POST", LIST, data=dripping(), headers=json_headers)
+        assert answer.problem(408)["type"] == "request-timeout"
+        assert answer.headers["Version"] == "2.0.0"
+        package = (await world.call("POST", PACKAGES, {}, headers={})).must(201).json["id"]
+        content = f"{PACKAGES}/{package}/package_content"
+        sent = await world.call(
+            "PUT", content, data=dripping(b"PK\x03\x04"), headers={"Content-Type": "application/zip"}
+        )
+        sent.problem(408)
+        shown = (await world.call("GET", f"{PACKAGES}/{package}", headers={})).must(200).json
+        assert shown["onboardingState"] in {"CREATED", "ERROR"}
+        assert [path for path in (tmp_path / "data").rglob("*") if path.is_file() and path.stat().st_size] == []
+        (await world.call("DELETE", f"{PACKAGES}/{package}", headers={})).must(204)
 
 
 # --- the audit log ----------------------------------------------------------------------------------------------------
