@@ -10,6 +10,7 @@ from shutil import copytree
 from textwrap import dedent
 from typing import Any
 
+import pydantic
 import pytest
 import yaml
 from kubevnfm_events import PackageRef
@@ -324,6 +325,11 @@ async def test_no_process_is_started_or_signalled(run: Run, body: str) -> None:
 async def test_no_network(run: Run) -> None:
     with pytest.raises(UserDataFailed, match=f"user data must not use the network|{UNREADABLE}"):
         await run("import socket\nsocket.create_connection(('127.0.0.1', 22))")
+
+
+async def test_no_package_of_the_services_environment(run: Run) -> None:
+    with pytest.raises(UserDataFailed, match=r"user data must not|No such file"):
+        await run(f"return {{'found': open({pydantic.__file__!r}).read()}}")
 
 
 async def test_no_environment_of_the_service(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

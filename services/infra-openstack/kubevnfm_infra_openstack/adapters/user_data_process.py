@@ -137,7 +137,8 @@ class UserDataProcess:
     def _config(self, package: Path, room: str, spare: str) -> Mapping[str, Any]:
         modules = _modules_folder()
         shim = str(_SANDBOX / "tacker_shim")
-        library = dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+        base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not the environment's packages
+        library = dict.fromkeys(sysconfig.get_path(name, vars=base) for name in ("stdlib", "platstdlib"))
         views = [[path, path] for path in (*_LIBRARIES, *library, *_DEVICES)]
         views += [[str(modules / name), f"/modules/{name}"] for name in _MODULES]
         views += [[shim, "/shim"], [str(package), "/package"]]

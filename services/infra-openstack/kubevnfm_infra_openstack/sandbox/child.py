@@ -100,7 +100,7 @@ def _build_root(libc: Libc, room: str, views: list[list[str]]) -> None:
     for source, target in views:
         if os.path.exists(source):
             _view(libc, source, room + target)
-    os.makedirs(room + "/tmp", mode=0o777)
+    os.makedirs(room + "/tmp", exist_ok=True)  # there already where the environment lies below /tmp
     os.chmod(room + "/tmp", 0o777)
     os.makedirs(room + "/.old")
     os.chdir(room)
