@@ -107,8 +107,7 @@ class VimRegistry:
                 update={"vim_project": requests.vim_project({"vim_project": project}, vim.type)}
             )
         if "auth_cred" in changes:
-            given = hide(requests.mapping(changes, "auth_cred"))
-            credentials = requests.merged_credentials(vim.auth_cred, given)
+            credentials = requests.merged_credentials(vim.auth_cred, requests.given_credentials(changes))
             requests.check_credentials(credentials, vim.type)
             changed = changed.model_copy(update={"auth_cred": credentials})
         if {"auth_cred", "vim_project"} & set(changes):

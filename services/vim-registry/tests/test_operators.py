@@ -227,6 +227,18 @@ async def test_credentials_can_be_rotated_and_the_new_ones_are_verified_first(wo
     assert revealed(connection.access_info, RING)["password"] == world.openstack()["auth_cred"]["password"]
 
 
+async def test_changed_access_data_are_read_as_those_of_a_new_vim(world: World, cluster: LabCluster) -> None:
+    made = await world.vims.create(kubernetes(cluster))
+    with pytest.raises(InvalidInput, match="a text expected"):
+        await world.vims.update(made["id"], {"auth_cred": {"bearer_token": {"a": 1}}})
+
+    changed = await world.vims.update(made["id"], {"auth_cred": {"ssl_ca_cert": "None"}})
+
+    assert "ssl_ca_cert" not in changed["auth_cred"]
+    connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
+    assert connection.interface_info["skipTlsVerify"] is True
+
+
 async def test_type_url_and_unknown_attributes_cannot_be_changed(world: World) -> None:
     made = await world.vims.create(world.openstack())
     for changes in ({"type": "kubernetes"}, {"auth_url": "https://other/v3"}, {"colour": "blue"}, {"status": "ERROR"}):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, read_json
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, read_json
 from kubevnfm_lcm_api.gateway.context import gateway
 from kubevnfm_lcm_api.gateway.errors import Handler
 
@@ -30,6 +30,7 @@ def in_json(handler: Handler) -> Handler:
 
 async def create(request: web.Request) -> web.Response:
     """POST vims: 201 once the VIM has answered."""
+    check_query(request)
     return web.json_response({"vim": await gateway(request).vims.create(await _body(request))}, status=201)
 
 
@@ -46,17 +47,22 @@ async def list_all(request: web.Request) -> web.Response:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vims/{id}: 200."""
+    """GET vims/{id}: 200; ``fields`` cuts it."""
+    for name in request.query:
+        if name != "fields":
+            raise InvalidInput(name, "unknown query parameter")
     return web.json_response({"vim": _cut(request, await gateway(request).vims.get(_id(request)))})
 
 
 async def update(request: web.Request) -> web.Response:
     """PUT vims/{id}: 200 with the changed record."""
+    check_query(request)
     return web.json_response({"vim": await gateway(request).vims.update(_id(request), await _body(request))})
 
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE vims/{id}: 204."""
+    check_query(request)
     await gateway(request).vims.delete(_id(request))
     return web.Response(status=204)
 

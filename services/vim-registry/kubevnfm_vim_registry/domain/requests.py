@@ -88,15 +88,21 @@ def auth_url(vim: Mapping[str, Any], type: VimType) -> str:
 
 def auth_cred(vim: Mapping[str, Any], type: VimType) -> dict[str, Any]:
     """Return the access data with their secrets hidden. Raises InvalidInput naming what is missing."""
-    given = {name: value for name, value in mapping(vim, "auth_cred").items() if value is not None}
-    for name, value in given.items():
-        if not isinstance(value, str | bool):
-            raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
-    if str(given.get("ssl_ca_cert", "")) in {"", "None"}:  # Tacker's clients write None as a text
-        given.pop("ssl_ca_cert", None)
-    credentials: dict[str, Any] = hide(given)
+    credentials = merged_credentials({}, given_credentials(vim))
     check_credentials(credentials, type)
     return credentials
+
+
+def given_credentials(vim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request says of the access data, secrets hidden; None: there shall be none of that name."""
+    given: dict[str, Any] = {}
+    for name, value in mapping(vim, "auth_cred").items():
+        if value is not None and not isinstance(value, str | bool):
+            raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
+        # Tacker's clients write None as a text
+        given[name] = None if name == "ssl_ca_cert" and value in {"", "None"} else value
+    hidden: dict[str, Any] = hide(given)
+    return hidden
 
 
 def check_credentials(credentials: Mapping[str, Any], type: VimType) -> None:
@@ -128,8 +134,9 @@ def merged_credentials(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     """
     news = {name: value for name, value in given.items() if not _is_mask(value)}
     logins = {name for login in _KUBERNETES_LOGINS for name in login}
-    drops = logins if "bearer_token" in news else {"bearer_token"} if "password" in news else set()
-    return {name: value for name, value in old.items() if name not in drops} | news
+    drops = logins if news.get("bearer_token") else {"bearer_token"} if news.get("password") else set()
+    merged = {name: value for name, value in old.items() if name not in drops} | news
+    return {name: value for name, value in merged.items() if value is not None}
 
 
 def _is_mask(value: object) -> bool:
