@@ -9,9 +9,10 @@ from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_lcm_api.access.settings import AccessSettings
+from kubevnfm_lcm_api.outside import OutsideSettings
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
@@ -35,17 +36,6 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings):
     """Where uploaded packages lie."""
     package_limit_gib: float = Field(default=16.0, gt=0)
     """The largest package that is taken: VM images are of some GiB."""
-    allowed_networks: str = ""
-    """Networks that packages may be fetched from besides public addresses, divided by commas: ``10.20.0.0/16``."""
-    outbound_ca_file: Path | None = None
-    """PEM of the CAs that those servers' certificates must come from; None: the system's."""
-    package_trust_anchors: Path | None = None
-    """PEM of the authorities, or signers, whose signatures of packages are trusted; None: it is only judged whether a
-    signature fits what it signs."""
-    require_signed_packages: bool = False
-    """Whether packages that are not signed by them are refused."""
-    fetch_timeout_s: float = Field(default=3600.0, gt=0)
-    """How long fetching one package may take."""
     page_size: int = Field(default=100, ge=1)
     """Documents a list answers at once (SOL013 5.4)."""
     test_callbacks: bool = True

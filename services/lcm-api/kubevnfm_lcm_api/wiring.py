@@ -72,7 +72,12 @@ _INDEXES = {
         Index(["operationState"]),
         Index(["internal/deadline"]),
     ],
-    packages.COLLECTION: [Index(["createdAt"]), Index(["vnfdId"], unique=True), Index(["onboardingState"])],
+    packages.COLLECTION: [
+        Index(["createdAt"]),
+        Index(["vnfdId"], unique=True),
+        Index(["onboardingState"]),
+        Index(["usageState"]),
+    ],
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
     subscriptions.NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"])],
     progress.COLLECTION: [Index(["operationId"])],
