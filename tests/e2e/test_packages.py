@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
+from patience import until
 from user import PACKED, User
 
 BASE = "/vnfpkgm/v1/vnf_packages"
@@ -142,6 +144,48 @@ async def test_what_is_no_zip_is_refused(user: User) -> None:
     shown = (await user.call("GET", f"{BASE}/{package['id']}")).must(200).json
     assert shown["onboardingState"] == "CREATED"
     (await user.call("DELETE", f"{BASE}/{package['id']}")).must(204)
+
+
+async def test_a_package_is_read_back_in_parts_and_found_by_its_use(user: User) -> None:
+    """API-115, API-116, API-117, API-118."""
+    archive = _archive(_own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-444444444444"))
+    package = await user.upload(archive)
+    assert package["onboardingState"] == "ONBOARDED", package
+    one = f"{BASE}/{package['id']}"
+    part = (await user.call("GET", f"{one}/package_content", headers={"Range": "bytes=0-1"})).must(206)
+    assert (part.text, part.headers["Content-Range"]) == ("PK", f"bytes 0-1/{len(archive)}")
+    (await user.call("GET", f"{one}/package_content", headers={"Range": f"bytes={len(archive)}-"})).must(416)
+    meta = (await user.call("GET", f"{one}/artifacts/TOSCA-Metadata/TOSCA.meta")).must(200)
+    assert "Entry-Definitions" in meta.text
+    (await user.call("GET", f"{one}/artifacts/..%2Fcontent.zip")).must(400)
+    vnfd = await user.call("HEAD", f"{one}/vnfd", headers={"Accept": "application/zip"})
+    assert vnfd.must(200).headers["Content-Type"] == "application/zip"
+
+    async def found(usage: str) -> dict[str, Any] | None:
+        asked = f"(eq,usageState,{usage});(eq,vnfdId,{package['vnfdId']})"
+        return next(iter((await user.call("GET", f"{BASE}?filter={asked}")).must(200).json), None)
+
+    assert await found("NOT_IN_USE")
+    instance_id = await user.create(package["vnfdId"])
+    await until(lambda: found("IN_USE"))
+    (await user.lcm("DELETE", f"/vnf_instances/{instance_id}")).must(204)
+    await until(lambda: found("NOT_IN_USE"))
+    (await user.call("PATCH", one, {"operationalState": "DISABLED"})).must(200)
+    (await user.call("DELETE", one)).must(204)
+
+
+async def test_an_address_in_an_internal_network_is_refused_in_the_background(user: User) -> None:
+    """API-113."""
+    package_id = (await user.call("POST", BASE, {})).must(201).json["id"]
+    body = {"addressInformation": "http://127.0.0.1:1/a.zip", "userName": "a", "password": "b"}
+    (await user.call("POST", f"{BASE}/{package_id}/package_content/upload_from_uri", body)).must(202)
+
+    async def failure() -> dict[str, Any] | None:
+        shown = (await user.call("GET", f"{BASE}/{package_id}")).must(200).json
+        return shown.get("onboardingFailureDetails")  # type: ignore[no-any-return]  # JSON
+
+    assert "may not go to" in (await until(failure))["detail"]
+    (await user.call("DELETE", f"{BASE}/{package_id}")).must(204)
 
 
 async def test_an_instance_of_an_unknown_package_is_refused(user: User) -> None:
