@@ -76,7 +76,7 @@ class HttpPackageSources:
                 if response.status != 200:
                     raise SourceFailed(endpoint, f"the token endpoint answered {response.status}")
                 answer = await _json_of(response)
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise SourceFailed(endpoint, f"the token endpoint: {trouble(error)}") from error
         token = answer.get("access_token") if isinstance(answer, Mapping) else None
         if not isinstance(token, str) or not token.isprintable():

@@ -87,6 +87,8 @@ class UploadFromUriRequest(SolRequest):
             raise ValueError("userName cannot stand with paramsOauth2ClientCredentials")
         if (self.auth_type == "BASIC" or self.password is not None) and self.user_name is None:
             raise ValueError("userName is needed with a password")
+        if self.user_name is not None and ":" in self.user_name:
+            raise ValueError("userName: a colon cannot be sent (RFC 7617)")
         return self
 
     def source(self) -> dict[str, Any]:

@@ -184,6 +184,7 @@ async def test_what_cannot_be_fetched_is_told_and_a_new_upload_repairs_it(world:
     for address, said in (
         ("http://127.0.0.1:1/x", "did not answer"),
         ("http://no-such-host.invalid/x", "cannot be resolved"),
+        (f"http://{'a' * 70}.invalid/x", "did not answer"),
         (f"{url}/nothing", "404"),
         (f"{url}/broken", "broke off"),
         (f"{url}/packed", "content coding"),
@@ -267,6 +268,7 @@ async def test_a_redirect_into_an_internal_network_is_not_followed(world: World,
         {"addressInformation": "http://host:port/"},
         {"addressInformation": "http://reader:pw-marked-1@127.0.0.1/x"},
         {"addressInformation": "http://127.0.0.1/x", "password": "pw-marked-1"},
+        {"addressInformation": "http://127.0.0.1/x", "userName": "a:b", "password": "pw-marked-1"},
         {"addressInformation": "http://127.0.0.1/x", "authType": "BASIC"},
         {"addressInformation": "http://127.0.0.1/x", "authType": "OTHER"},
         {"addressInformation": "http://127.0.0.1/x", "authType": "OAUTH2_CLIENT_CREDENTIALS"},
@@ -316,6 +318,29 @@ async def test_while_it_is_fetched_nothing_else_can_be_done_with_it(
     for mark in MARKS:
         assert mark.encode() not in shown.raw + listed.raw + again.raw + stored
         assert mark not in out + err
+
+
+async def test_a_fetch_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    """API-113."""
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8", fetch_timeout_s=0.2) as world:
+        repository = Repository(world.zipped("vm"))
+        async with served(repository.answer) as url:
+            assert "too long" in reason(await fetched(world, addressInformation=f"{url}/hanging"))
+            repository.hangs.set()
+
+
+async def test_a_token_endpoint_that_cannot_be_reached_is_told(world: World, url: str) -> None:
+    """API-113."""
+    body = {"addressInformation": f"{url}/bearer"}
+    params = {"clientId": "client", "clientPassword": "pw-marked-3"}
+    for endpoint, said in (
+        ("http://127.0.0.1:1/token", "did not answer"),
+        (f"http://{'a' * 70}.invalid/token", "did not answer"),
+        ("http://169.254.169.254/token", "network that calls may not go to"),
+        (f"{url}/open", "no access token"),
+    ):
+        asked = {**params, "tokenEndpoint": endpoint}
+        assert said in reason(await fetched(world, **body, paramsOauth2ClientCredentials=asked)), endpoint
 
 
 async def test_a_fetch_that_a_restart_cut_off_begins_again(tmp_path: Path) -> None:
