@@ -1,4 +1,5 @@
 #!@BASH@
+# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
 # curl, wget: the host's own for files and loopback addresses; the lab answers for the world outside.
 name=${0##*/}
 [[ $name == curl ]] && own='@HOST_CURL@' || own='@HOST_WGET@'

@@ -1,4 +1,5 @@
 #!@BASH@
+# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
 # id: root is 0 and the others are 1000, whoever runs the lab.
 if [[ ${USER:-root} == root ]]; then number=0; else number=1000; fi
 case "$*" in

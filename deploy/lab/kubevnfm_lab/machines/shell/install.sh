@@ -1,4 +1,5 @@
 #!@BASH@
+# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
 # install: the host's own, less the owner and group, which only root could give.
 kept=()
 while (( $# )); do

@@ -1,4 +1,5 @@
 #!@BASH@
+# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
 # sudo: the same shell, told by its environment that it is another user. Asks for a password if sudoers says so.
 user=root; home=; keep=; ask=; from_stdin=; prompt='[sudo] password for %p: '; login=; shell=
 usage() { printf 'usage: sudo -h | -K | -k | -V\nusage: sudo [-ABkNnS] [-u user] [VAR=value] [-i|-s] [<command>]\n' >&2; exit 1; }
