@@ -50,9 +50,23 @@ class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm
 
 
 class NotificationsDelivered(Event, kind="lcm.notifications.delivered"):
-    """A subscription's queue is empty."""
+    """A subscriber that had not taken notifications takes them again."""
 
     subscription_id: str
+
+
+class NotificationDropped(Event, kind="lcm.notification.dropped"):
+    """A notification was not delivered and will not be: the subscriber refused it, or was away for too long."""
+
+    subscription_id: str
+    notification_id: str
+    notification_type: str
+    """VnfLcmOperationOccurrenceNotification ..."""
+    vnf_instance_id: str
+    vnf_lcm_op_occ_id: str = ""
+    operation_state: str = ""
+    queued_at: datetime
+    reason: str
 
 
 class Problem(Facts):
@@ -107,11 +121,19 @@ class OperationChanged(Event, kind="lcm.operation.changed"):
     is_automatic_invocation: bool = False
     is_first: bool = False
     """The first state of the occurrence: its notification has status START."""
+    previous_state_entered_time: datetime | None = None
+    """When the state before was entered: who must tell states in order waits for that one's event. None at the first."""
     error: Problem | None = None
     affected_vnfcs: tuple[dict[str, object], ...] = ()
     affected_virtual_links: tuple[dict[str, object], ...] = ()
     affected_virtual_storages: tuple[dict[str, object], ...] = ()
     changed_info: dict[str, object] | None = None
+    affected_ext_link_ports: tuple[dict[str, object], ...] = ()
+    """Of SOL003 v3 alone."""
+    changed_ext_connectivity: tuple[dict[str, object], ...] = ()
+    """ExtVirtualLinkInfo in SOL003 v3 form."""
+    modifications_triggered_by_vnf_pkg_change: dict[str, object] | None = None
+    """Of SOL003 v3 alone."""
 
 
 class StepChanged(Event, kind="lcm.step.changed"):

@@ -22,7 +22,8 @@ async def test_a_vm_is_instantiated_shown_terminated_and_deleted(user: User, lab
     assert view["state"] == "COMPLETED"
     shown = await user.instance(instance_id)
     assert shown["instantiationState"] == "INSTANTIATED"
-    assert set(shown["_links"]) == {"self", "terminate"}
+    tasks = {"terminate", "scale", "scaleToLevel", "heal", "operate", "changeExtConn", "changeCurrentVnfPkg"}
+    assert set(shown["_links"]) == {"self", *tasks}
     (server,) = [one for one in (await lab.inventory())["servers"] if instance_id in one["name"]]
     (vnfc,) = shown["instantiatedVnfInfo"]["vnfcResourceInfo"]
     assert vnfc["vduId"] == "VDU1"

@@ -29,10 +29,11 @@ from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.domain import instance as instances
 from kubevnfm_lcm_api.domain import occurrence as occurrences
+from kubevnfm_lcm_api.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.plans import read_draft
-from kubevnfm_lcm_api.domain.saga import SILENCE_S, SOURCE, Move, Saga
+from kubevnfm_lcm_api.domain.saga import SILENCE_S, SOURCE, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.domain.states import IllegalTransition, Task
 
 log = structlog.get_logger()
@@ -121,6 +122,20 @@ class Engine:
         """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
         return await self._ask(occurrence_id, "fail")
 
+    async def cancel(self, occurrence_id: str, mode: CancelModeName) -> None:
+        """Stop the operation. Raises NotFound, IllegalTransition, CancelPending."""
+
+        def cancel(record: OccurrenceRecord, now: datetime) -> Move | None:
+            if record.is_internal:
+                return None
+            if record.ending is not None:
+                raise IllegalTransition(record.occ.operation_state, "cancel")
+            return self._saga.cancel(record, mode, now)
+
+        record = await self._change(occurrence_id, cancel)
+        if record is None or record.is_internal:
+            raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
+
     # --- from the bus -------------------------------------------------------------------------------------------------
 
     async def advance_operation(self, delivery: Delivery) -> Verdict:
@@ -133,7 +148,7 @@ class Engine:
 
         def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.occ.operation_state is not OperationState.STARTING:
-                return self._saga.end(record, now)
+                return self._saga.end(record, now) or self._saga.begin(record, now)
             return self._saga.grant(record, derived_id("grant", occurrence_id), now)
 
         await self._change(occurrence_id, grant)
@@ -165,7 +180,7 @@ class Engine:
 
     async def _clean_up(self, failed: OccurrenceRecord) -> float | None:
         """Start or go on with the clean-up of a FAILED occurrence; return when to look again, None when all is gone."""
-        clean_up_id = derived_id("clean-up", failed.occ.id)
+        clean_up_id = clean_up_of(failed.occ.id)
         stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
         if stored is None:
             move = self._saga.clean_up(failed, clean_up_id, self._clock.now())

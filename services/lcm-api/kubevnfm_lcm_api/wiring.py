@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-import aiohttp
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
@@ -21,12 +20,11 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 
-from kubevnfm_lcm_api import packages, progress, subscriptions
-from kubevnfm_lcm_api.adapters.callbacks import HttpSubscriber
+from kubevnfm_lcm_api import notifications, packages, progress
 from kubevnfm_lcm_api.adapters.package_files import DiskPackageFiles
 from kubevnfm_lcm_api.adapters.package_signatures import PackageSignatures
 from kubevnfm_lcm_api.adapters.package_sources import HttpPackageSources
-from kubevnfm_lcm_api.domain import instance, occurrence, subscription
+from kubevnfm_lcm_api.domain import instance, occurrence
 from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.context import Gateway
@@ -36,10 +34,11 @@ from kubevnfm_lcm_api.packages import Packages
 from kubevnfm_lcm_api.progress import Progress
 from kubevnfm_lcm_api.requests.acceptance import Acceptance
 from kubevnfm_lcm_api.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.requests.tasks import Tasks
 from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.settings import Settings
-from kubevnfm_lcm_api.subscriptions import Subscriptions
 from kubevnfm_lcm_api.wiring_access import opened_gate, proxies, warn_of_clear_text
+from kubevnfm_lcm_api.wiring_events import INDEXES, told
 
 SERVICE = "lcm-api"
 _DEADLINES_EVERY_S = 30.0
@@ -57,7 +56,7 @@ _COLLECTIONS = (
     instance.COLLECTION,
     occurrence.COLLECTION,
     packages.COLLECTION,
-    subscriptions.NOTIFICATIONS,
+    notifications.NOTIFICATIONS,
 )
 _INDEXES = {
     instance.COLLECTION: [
@@ -78,8 +77,7 @@ _INDEXES = {
         Index(["onboardingState"]),
         Index(["usageState"]),
     ],
-    subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
-    subscriptions.NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"])],
+    **INDEXES,
     progress.COLLECTION: [Index(["operationId"])],
 }
 
@@ -112,11 +110,11 @@ async def lcm_api(
     for collection, indexes in _INDEXES.items():
         await store.ensure_indexes(collection, indexes)
     async with (
-        aiohttp.ClientSession() as session,
         opened_gate(settings, clock) as gate,
         outbound_session(rules, tls=trusted) as outbound,
         OutboxRelay(store, bus, collections=_COLLECTIONS) as relay,
         CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s) as worker,
+        AsyncExitStack() as ending,
     ):
         outbox = Outbox(store, relay, key_ring)
         files = DiskPackageFiles(settings.data_dir, signatures)
@@ -140,15 +138,8 @@ async def lcm_api(
             limit_bytes=package_limit_bytes,
         )
         await onboarding.recover()
-        subscription_service = Subscriptions(
-            store=store,
-            outbox=outbox,
-            subscriber=HttpSubscriber(session),
-            ring=key_ring,
-            clock=clock,
-            root=settings.public_url
-            or f"{'https' if settings.server_tls else 'http'}://{settings.host}:{settings.port}",
-            tests_callbacks=settings.test_callbacks,
+        events = await ending.enter_async_context(
+            told(settings, bus=bus, store=store, outbox=outbox, session=outbound, key_ring=key_ring, clock=clock)
         )
         all_instances = Instances(
             store=store, outbox=outbox, engine=engine, packages=package_service, ring=key_ring, clock=clock
@@ -157,7 +148,6 @@ async def lcm_api(
         kept = Progress(store)
         services = Gateway(
             store=store,
-            bus=bus,
             engine=engine,
             instances=all_instances,
             instantiate=Instantiate(
@@ -171,10 +161,12 @@ async def lcm_api(
             terminate=Terminate(
                 instances=all_instances, engine=engine, packages=package_service, acceptance=acceptance
             ),
+            tasks=Tasks.over(instances=all_instances, engine=engine, packages=package_service, acceptance=acceptance),
             packages=package_service,
             onboarding=onboarding,
             files=files,
-            subscriptions=subscription_service,
+            subscriptions=events.subscriptions,
+            events=events.feed,
             progress=kept,
             vims=vims,
             node_logs=node_logs,
@@ -193,19 +185,16 @@ async def lcm_api(
         worker.handle(RemoveRemains, engine.remove_remains)
         worker.handle(FetchPackage, onboarding.fetch_package)
         worker.handle(OnboardPackage, onboarding.onboard_package)
-        worker.handle(DeliverNotification, subscription_service.deliver_notification)
+        worker.handle_direct(DeliverNotification, events.notifications.deliver_notification)
         await worker.start()
         await bus.consume_events("lcm-api.replies", REPLIES, engine.resume_operation)
         await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], kept.keep)
-        await bus.consume_events(
-            "lcm-api.notifications", ["lcm.operation.changed", "lcm.instance.*"], subscription_service.announce
-        )
+        await events.start()
         await bus.consume_events(
             "lcm-api.usage", ["lcm.instance.*", "lcm.operation.changed"], package_service.follow_instances
         )
         housekeeping = [
             asyncio.create_task(engine.watch_deadlines(every_s=_DEADLINES_EVERY_S), name="deadlines"),
-            asyncio.create_task(subscription_service.forget_delivered(), name="delivered"),
             asyncio.create_task(onboarding.watch_uploads(), name="uploads"),
         ]
         try:

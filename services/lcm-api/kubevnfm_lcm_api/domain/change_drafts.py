@@ -273,8 +273,13 @@ class ReplaceVmDraft(ChangeVmDraft):
             tasks=self.tasks,
         )
 
-    def modifications(self) -> dict[str, Any]:
-        """Return what of the instance's information the change of package has changed, as SOL003 names it."""
+    def told_at_end(self) -> dict[str, Any]:
+        """Return what of the instance's information a change of package has changed, as SOL003 names it."""
+        if not self.is_new_package:
+            return {}
+        return {"modifications_triggered_by_vnf_pkg_change": self._modifications()}
+
+    def _modifications(self) -> dict[str, Any]:
         named = {
             "vnfd_id": "vnfdId",
             "vnf_provider": "vnfProvider",
@@ -341,17 +346,25 @@ class ModifyDraft(Draft):
 
     plan: ClassVar[str] = "modify_info"
 
-    vnf: dict[str, Any] = Field(default_factory=dict)
-    """Simple attributes of the instance as they shall be; None: none."""
+    vnf: dict[str, str] = Field(default_factory=dict)
+    """Simple attributes of the instance as they shall be."""
+    removed: tuple[str, ...] = ()
+    """Simple attributes that go."""
     free: dict[str, SecretParams] = Field(default_factory=dict)
     """KeyValuePairs of the instance as they shall be, by attribute."""
     vim_connections: dict[str, VimConnectionInfo] | None = None
     vnfc_properties: dict[str, SecretParams] = Field(default_factory=dict)
     """vnfcConfigurableProperties by vnfcInfo id, as they shall be."""
+    changed: SecretParams = Field(default_factory=dict)
+    """VnfInfoModifications: what was asked for, in v2 form."""
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return what was changed."""
+        return {"changed_info": self.changed}
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its information changed."""
-        changed = instance.with_vnf(**self.vnf, **self.free)
+        changed = instance.with_vnf(**self.vnf, **self.free, **dict.fromkeys(self.removed))
         if self.vim_connections is not None:
             changed = changed.with_vnf(vim_connection_info=self.vim_connections)
         info = changed.vnf.instantiated_vnf_info

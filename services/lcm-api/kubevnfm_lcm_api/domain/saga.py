@@ -19,7 +19,7 @@ from kubevnfm_events.vim import CancelVimStep
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.problem import ProblemDetails
 
@@ -277,7 +277,8 @@ class Saga:
         if failed is not None:
             return self._stop(record, messages, now)
         if all(step.state is StepState.DONE for step in record.steps):
-            completed = self._enter(record, "steps_done", now).with_occ(error=None)
+            told = read_draft(record.plan, record.draft).told_at_end()
+            completed = self._enter(record, "steps_done", now).with_occ(error=None, **told)
             return Move(completed, (*messages, self._news(completed)))
         if record.occ.is_cancel_pending and not record.running:
             return self._cancelled(record, messages, now)
@@ -350,8 +351,9 @@ class Saga:
     def _enter(self, record: OccurrenceRecord, trigger: str, now: datetime) -> OccurrenceRecord:
         """States are entered at different milliseconds: subscribers get them in the order of these times."""
         state = next_state(record.occ.operation_state, trigger)
-        earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
-        return record.with_occ(
+        before = record.occ.state_entered_time
+        earliest = datetime.fromisoformat(before) + timedelta(milliseconds=1)
+        return record.model_copy(update={"previous_state_entered_time": before}).with_occ(
             operation_state=state,
             state_entered_time=rfc3339(max(now, earliest)),
             is_cancel_pending=False,
@@ -419,11 +421,26 @@ class Saga:
             state_entered_time=moment,
             is_automatic_invocation=occ.is_automatic_invocation,
             is_first=is_first,
+            previous_state_entered_time=(
+                datetime.fromisoformat(record.previous_state_entered_time)
+                if record.previous_state_entered_time is not None and not is_first
+                else None
+            ),
             error=problem,
             affected_vnfcs=tuple(dump.get("affectedVnfcs", ())),
             affected_virtual_links=tuple(dump.get("affectedVirtualLinks", ())),
             affected_virtual_storages=tuple(dump.get("affectedVirtualStorages", ())),
-            changed_info=occ.changed_info,
+            affected_ext_link_ports=tuple(dump.get("affectedExtLinkPorts", ())),
+            changed_info=without_secrets(occ.changed_info) if occ.changed_info is not None else None,
+            changed_ext_connectivity=tuple(
+                link.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for link in occ.changed_ext_connectivity or ()
+            ),
+            modifications_triggered_by_vnf_pkg_change=(
+                without_secrets(occ.modifications_triggered_by_vnf_pkg_change)
+                if occ.modifications_triggered_by_vnf_pkg_change is not None
+                else None
+            ),
         )
         return self._event(record, data, moment)
 

@@ -9,6 +9,8 @@ from kubevnfm_kit.http import Ready, add_health
 
 from kubevnfm_lcm_api.access.gate import Gate
 from kubevnfm_lcm_api.gateway import (
+    deliveries,
+    events,
     instances,
     internal,
     occurrences,
@@ -16,6 +18,7 @@ from kubevnfm_lcm_api.gateway import (
     package_content,
     packages,
     subscriptions,
+    tasks,
     vims,
 )
 from kubevnfm_lcm_api.gateway.access import PROXIES, Proxies, admitted
@@ -23,6 +26,7 @@ from kubevnfm_lcm_api.gateway.audit import audited
 from kubevnfm_lcm_api.gateway.bodies import BODY_LIMIT, check_query
 from kubevnfm_lcm_api.gateway.context import GATEWAY, Gateway, api_root
 from kubevnfm_lcm_api.gateway.errors import errors_as_problems
+from kubevnfm_lcm_api.gateway.openapi import routes as documents
 from kubevnfm_lcm_api.gateway.versions import PACKAGES, V1, V2, Api, check_headers, version_in_answers
 
 
@@ -34,14 +38,25 @@ def make_app(services: Gateway, ready: Ready, *, gate: Gate, proxies: Proxies) -
     )
     app[GATEWAY] = services
     app[PROXIES] = proxies
+    app.on_shutdown.append(events.end_streams)
     app.add_routes([web.get("/", root), web.get("/vnflcm/api_versions", _versions("/vnflcm", V1, V2))])
     for api in (V1, V2, PACKAGES):
         app.add_routes([web.get(f"{api.prefix}/api_versions", _versions(api.prefix, api))])
     for version in ("v1", "v2"):
-        app.add_routes([*instances.routes(version), *occurrences.routes(version), *subscriptions.routes(version)])
+        app.add_routes(
+            [
+                *instances.routes(version),
+                *occurrences.routes(version),
+                *subscriptions.routes(version),
+                *tasks.routes(version),
+            ]
+        )
     app.add_routes(
         [*packages.routes(), *package_content.routes(), *vims.routes(), *operations.routes(), *internal.routes()]
     )
+    app.add_routes([*events.routes(), *deliveries.routes()])
+    app[documents.DOCUMENTS] = documents.Documents()
+    app.add_routes(documents.routes())
     add_health(app, ready)
     return app
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_kit.clock import Clock
 from kubevnfm_secrets import KeyRing
@@ -14,6 +13,7 @@ from kubevnfm_store.port import DocumentStore
 
 from kubevnfm_lcm_api.domain.ports import PackageFiles
 from kubevnfm_lcm_api.engine import Engine
+from kubevnfm_lcm_api.event_feed import EventFeed
 from kubevnfm_lcm_api.gateway.access import PROXIES
 from kubevnfm_lcm_api.gateway.render import ApiVersion
 from kubevnfm_lcm_api.instances import Instances
@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.onboarding import Onboarding
 from kubevnfm_lcm_api.packages import Packages
 from kubevnfm_lcm_api.progress import Progress
 from kubevnfm_lcm_api.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.requests.tasks import Tasks
 from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.subscriptions import Subscriptions
 
@@ -30,15 +31,16 @@ class Gateway:
     """The services of lcm-api, and what an operator has set for the gateway."""
 
     store: DocumentStore
-    bus: MessageBus
     engine: Engine
     instances: Instances
     instantiate: Instantiate
     terminate: Terminate
+    tasks: Tasks
     packages: Packages
     onboarding: Onboarding
     files: PackageFiles
     subscriptions: Subscriptions
+    events: EventFeed
     progress: Progress
     vims: Vims
     node_logs: NodeLogs

@@ -54,14 +54,19 @@ class Listed:
     """What of the documents is not even read."""
 
 
+_OF_INSTANCES: Final = tuple(
+    f"internal/{name}" for name in ("resources", "release", "parameters", "request", "connections")
+)
+"""The rest tells which tasks there are."""
 INSTANCES: Final = {
-    "v1": Listed("instances-v1", INSTANCE_V1, "createdAt"),
-    "v2": Listed("instances-v2", INSTANCE_V2, "createdAt"),
+    "v1": Listed("instances-v1", INSTANCE_V1, "createdAt", _EVERYTHING, _OF_INSTANCES),
+    "v2": Listed("instances-v2", INSTANCE_V2, "createdAt", _EVERYTHING, _OF_INSTANCES),
 }
+_OF_OCCURRENCES: Final = ("internal/draft", "internal/steps", "internal/facts")
 _PUBLIC_OCCURRENCES: Final = Compare("internal/isInternal", Op.EQ, [False])
 OCCURRENCES: Final = {
-    "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES),
-    "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES),
+    "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
+    "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
 }
 _OF_SUBSCRIPTIONS: Final = ("authentication", "keys", "turn")
 PACKAGES: Final = Listed("packages", PACKAGE, "createdAt")

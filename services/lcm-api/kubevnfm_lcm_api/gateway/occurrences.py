@@ -1,4 +1,4 @@
-"""``/vnflcm/{v1,v2}/vnf_lcm_op_occs`` and their tasks (SOL003 clauses 5.4.12 to 5.4.16)."""
+"""``/vnflcm/{v1,v2}/vnf_lcm_op_occs`` and their tasks (SOL003 clauses 5.4.12 to 5.4.17)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from aiohttp import web
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_sol.lcm import CancelMode
 
 from kubevnfm_lcm_api.domain import occurrence as occurrences
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.gateway.conditions import answer, entity_tag
 from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
 from kubevnfm_lcm_api.gateway.listing import OCCURRENCES, list_page
@@ -62,6 +63,14 @@ async def fail(request: web.Request) -> web.Response:
     return web.json_response(occurrence_view(document, api_version(request), api_root(request)))
 
 
+async def cancel(request: web.Request) -> web.Response:
+    """POST .../cancel: 202."""
+    check_query(request)
+    mode = parse(CancelMode, await read_json(request))
+    await gateway(request).engine.cancel(request.match_info["id"], mode.cancel_mode)
+    return accepted(_me(request))
+
+
 def _me(request: web.Request) -> str:
     return f"{base_url(api_version(request), api_root(request))}/vnf_lcm_op_occs/{request.match_info['id']}"
 
@@ -72,6 +81,7 @@ def routes(version: str) -> list[web.RouteDef]:
     return [
         web.get(base, list_all),
         web.get(f"{base}/{{id}}", show),
+        web.post(f"{base}/{{id}}/cancel", cancel),
         web.post(f"{base}/{{id}}/retry", retry),
         web.post(f"{base}/{{id}}/rollback", rollback),
         web.post(f"{base}/{{id}}/fail", fail),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal
 
 from kubevnfm_kit.errors import InvalidInput
@@ -15,6 +15,17 @@ from kubevnfm_lcm_api.domain.states import allowed_tasks
 ApiVersion = Literal["v1", "v2"]
 Json = dict[str, Any]
 
+_LINK_BY_TASK: Final = {
+    "terminate": "terminate",
+    "scale": "scale",
+    "scale_to_level": "scaleToLevel",
+    "change_flavour": "changeFlavour",
+    "heal": "heal",
+    "operate": "operate",
+    "change_ext_conn": "changeExtConn",
+    "change_vnfpkg": "changeCurrentVnfPkg",
+}
+_V2_ONLY_TASKS: Final = frozenset({"change_vnfpkg"})
 _OURS: Final = ("internal", "createdAt", "updatedAt")
 _V2_ONLY_INFO: Final = ("maxScaleLevels", "vipCpInfo", "metadata")
 
@@ -44,18 +55,21 @@ def instance_view(document: Mapping[str, Any], version: ApiVersion, root: str) -
         if not body.get(name):
             body.pop(name, None)
     me = f"{base_url(version, root)}/vnf_instances/{body['id']}"
-    body["_links"] = instance_links(body["instantiationState"], me)
+    tasks = document.get("internal", {}).get("tasks") or ()
+    body["_links"] = instance_links(body["instantiationState"], me, tasks, version)
     if version == "v1":
         return _instance_v1(body)
     del body["vnfPkgId"]
     return body
 
 
-def instance_links(state: str, me: str) -> Json:
-    """Return the links that the state allows and that are built (api.md 3.1.3)."""
+def instance_links(state: str, me: str, tasks: Collection[str], version: ApiVersion) -> Json:
+    """Return the links that the state allows and the VNFD supports (api.md 3.1.3)."""
     links: Json = {"self": {"href": me}}
-    tasks: tuple[str, ...] = ("terminate",) if state == "INSTANTIATED" else ("instantiate",)
-    links.update({task: {"href": f"{me}/{task}"} for task in tasks})
+    if state != "INSTANTIATED":
+        return {**links, "instantiate": {"href": f"{me}/instantiate"}}
+    offered = {"terminate", *tasks} - (_V2_ONLY_TASKS if version == "v1" else frozenset())
+    links.update({name: {"href": f"{me}/{task}"} for task, name in _LINK_BY_TASK.items() if task in offered})
     return links
 
 
@@ -88,17 +102,50 @@ def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str)
     body.setdefault("operationParams", {})
     base = base_url(version, root)
     me = f"{base}/vnf_lcm_op_occs/{body['id']}"
-    tasks = allowed_tasks(OperationState(body["operationState"]), OperationType(body["operation"]))
+    tasks = allowed_tasks(
+        OperationState(body["operationState"]),
+        OperationType(body["operation"]),
+        has_way_back=document.get("internal", {}).get("hasWayBack", True),
+        cancel_mode=body.get("cancelMode"),
+    )
     body["_links"] = {
         "self": {"href": me},
         "vnfInstance": {"href": f"{base}/vnf_instances/{body['vnfInstanceId']}"},
-        **{task: {"href": f"{me}/{task}"} for task in ("retry", "rollback", "fail") if task in tasks},
+        **{task: {"href": f"{me}/{task}"} for task in ("cancel", "retry", "rollback", "fail") if task in tasks},
     }
     if body["operationState"] in {"STARTING", "COMPLETED"}:
         body.pop("error", None)
-    if version == "v1":
-        for link in body.get("resourceChanges", {}).get("affectedVirtualLinks", ()):
-            link["virtualLinkDescId"] = link["vnfVirtualLinkDescId"]
+    return _occurrence_v1(body) if version == "v1" else body
+
+
+def _occurrence_v1(body: Json) -> Json:
+    """Return the v1 form (api.md chapter 10)."""
+    body.pop("modificationsTriggeredByVnfPkgChange", None)
+    changes = body.get("resourceChanges", {})
+    changes.pop("affectedExtLinkPorts", None)
+    for link in changes.get("affectedVirtualLinks", ()):
+        link["virtualLinkDescId"] = link["vnfVirtualLinkDescId"]
+    if "changedInfo" in body:
+        body["changedInfo"] = changed_info_v1(body["changedInfo"])
+    for link in body.get("changedExtConnectivity", ()):
+        link.pop("currentVnfExtCpData", None)
+    return body
+
+
+def changed_info_v1(info: Mapping[str, Any]) -> Json:
+    """Return VnfInfoModifications as v1 has it: vimConnectionInfo is a list."""
+    if "vimConnectionInfo" not in info:
+        return dict(info)
+    return {**info, "vimConnectionInfo": vim_list(info["vimConnectionInfo"])}
+
+
+def request_in_v2_form(document: Any, version: ApiVersion) -> Any:
+    """Return a request with its lists as maps and VIM types by their long names; what is no object as it is."""
+    if not isinstance(document, Mapping):
+        return document
+    body = INSTANTIATE_FORM[version](document)
+    if isinstance(body.get("vimConnectionInfo"), dict):
+        body["vimConnectionInfo"] = long_types(body["vimConnectionInfo"])
     return body
 
 

@@ -38,18 +38,19 @@ class Acceptance:
         original: Mapping[str, Any],
         version: ApiVersion,
         claims: Mapping[str, Any] = NO_CLAIMS,
+        state: OperationState = OperationState.STARTING,
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
         ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
-        body as its API version has it, ``claims`` further fields of the instance that are true from now on. Raises
-        Conflict when it was changed or claimed meanwhile.
+        body as its API version has it, ``claims`` further fields of the instance that are true from now on, ``state``
+        PROCESSING for an operation that needs no grant. Raises Conflict when it was changed or claimed meanwhile.
         """
         now = rfc3339(self._clock.now())
         occurrence = OccurrenceRecord(
             occ=VnfLcmOpOcc(
                 id=new_id(),
-                operation_state=OperationState.STARTING,
+                operation_state=state,
                 state_entered_time=now,
                 start_time=now,
                 vnf_instance_id=record.vnf.id,
@@ -61,6 +62,7 @@ class Acceptance:
             steps=planned(draft),
             draft=write_draft(draft, self._ring),
             facts=record.facts,
+            has_way_back=draft.has_way_back,
         )
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id

@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.instances import Instances
 from kubevnfm_lcm_api.packages import Packages, reference
 from kubevnfm_lcm_api.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.requests.cnf import cnf_draft
+from kubevnfm_lcm_api.requests.subject import supported_tasks
 from kubevnfm_lcm_api.requests.vim_choice import choose_vim
 from kubevnfm_lcm_api.requests.vm import VmDrafts
 
@@ -80,6 +81,7 @@ class Instantiate:
             "ext_virtual_links": tuple(
                 link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links
             ),
+            "tasks": supported_tasks(vnfd, flavour, is_cnf=connection.vim_type == KUBERNETES),
             "remains_of": record.internals.remains_of,
         }
         draft: InstantiateDraft

@@ -66,7 +66,7 @@ class VmDrafts:
             stack_name=stack_name(record.vnf.id),
             request=hide(original),
             instance=record.vnf.model_dump(by_alias=True, exclude_none=True),
-            user_data=_user_data(parameters, names),
+            user_data=named_user_data(parameters, names),
             phases=phases,
             cluster_vim_name=cluster_vim_name,
             max_nodes=sum(flavour.max_count(vdu_id) for vdu_id in flavour.vdus) or None,
@@ -95,7 +95,7 @@ def stack_name(instance_id: str) -> str:
     return f"vnf-{instance_id}"
 
 
-def _user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:
+def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:
     """Return the user data class that the request names (sequences.md 2.1). Raises InvalidInput, Unprocessable."""
     path, class_name = parameters.get("lcm-operation-user-data"), parameters.get("lcm-operation-user-data-class")
     if path is None and class_name is None:

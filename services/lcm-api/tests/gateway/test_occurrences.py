@@ -41,7 +41,8 @@ async def test_error_handling_is_taken_in_failed_temp_only_and_linked_then_only(
 
 @pytest.mark.parametrize("task", ["retry", "rollback", "fail", "cancel"])
 async def test_nothing_is_done_to_an_occurrence_that_does_not_exist(world: World, task: str) -> None:
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{UNKNOWN}/{task}")).problem(404)
+    body = {"cancelMode": "GRACEFUL"} if task == "cancel" else None
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{UNKNOWN}/{task}", body)).problem(404)
 
 
 async def test_a_completed_instantiate_shows_what_it_added(world: World) -> None:

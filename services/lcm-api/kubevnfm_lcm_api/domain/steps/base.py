@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from kubevnfm_events import Command, Event
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
@@ -35,6 +35,10 @@ class Draft(BaseModel):
     def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
         """Return the external links that the operation has added or changed so far."""
         return ()
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return further attributes of the occurrence that are true once the operation is COMPLETED."""
+        return {}
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance as it is when the operation is COMPLETED."""
