@@ -1,0 +1,1 @@
+"""The OpenAPI document of what the gateway serves, and its page."""

@@ -1,0 +1,214 @@
+"""Makes the OpenAPI 3.1 document: from the router, and from what the table says of each of its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+from kubevnfm_sol.problem import ProblemDetails
+from pydantic import BaseModel
+
+from kubevnfm_lcm_api.access.caller import is_open
+from kubevnfm_lcm_api.gateway.openapi import models
+from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED, Answer, Described, Parameter
+from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference
+from kubevnfm_lcm_api.gateway.versions import api_of
+
+Json = dict[str, Any]
+
+_PROBLEM: Final = "application/problem+json"
+_JSON: Final = "application/json"
+_ANY: Final = {
+    400: "Malformed: the request, a parameter, the body",
+    401: "Credentials are missing, or not known",
+    403: "Known, and not allowed to do this",
+    406: "Accept or Version cannot be met",
+    429: "Too many requests",
+    500: "Our fault",
+    503: "Something behind us is away",
+}
+_OF_A_RESOURCE: Final = "There is no such resource"
+_OF_A_BODY: Final = {413: "The body is too large", 415: "Not a media type of this resource"}
+_KNOWN: Final = "The caller has it already"
+_UNCHANGED: Final = "The resource is not as the caller has seen it"
+_TEXT: Final = {"type": "string"}
+_SECURITY: Final[Json] = {
+    "basic": {"type": "http", "scheme": "basic"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "keystone": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
+    "certificate": {"type": "mutualTLS"},
+    "internal": {"type": "http", "scheme": "bearer", "description": "The token that the services share"},
+}
+_WAYS_IN: Final[list[Json]] = [{name: []} for name in ("basic", "bearer", "keystone", "certificate")]
+
+
+def served(app: web.Application) -> Iterator[tuple[str, str]]:
+    """Yield method and path of every route; HEAD goes with GET."""
+    for route in app.router.routes():
+        if route.resource is not None and route.method not in {"HEAD", "*"}:
+            yield route.method, route.resource.canonical
+
+
+def make_document(app: web.Application, *, version: str) -> Json:
+    """Return the document of what the application serves. Raises KeyError for a route that the table does not have."""
+    routes = sorted(set(served(app)), key=lambda route: (route[1], route[0]))
+    described = {route: DESCRIBED[route] for route in routes}
+    schemas, name_in_v1 = component_schemas(_answers(described.values()), _requests(described.values()))
+    paths: dict[str, Json] = {}
+    for (method, path), each in described.items():
+        names: Mapping[str, str] = name_in_v1 if path.startswith("/vnflcm/v1/") else {}
+        paths.setdefault(path, {})[method.lower()] = _operation(method, path, each, names)
+    tags = dict.fromkeys(each.tag for each in DESCRIBED.values() if each in described.values())
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "kubevnfm",
+            "version": version,
+            "summary": "ETSI NFV SOL003 life-cycle management, VNF packages, VIMs",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "tags": [{"name": tag} for tag in tags],
+        "security": [*_WAYS_IN, {}],
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": _SECURITY},
+    }
+
+
+def _answers(described: Iterable[Described]) -> Iterator[type[BaseModel]]:
+    yield from (ProblemDetails, models.TackerError, models.Link)
+    for each in described:
+        yield from (answer.model for answer in each.answers.values() if answer.model is not None)
+
+
+def _requests(described: Iterable[Described]) -> Iterator[type[BaseModel]]:
+    return (each.body for each in described if each.body is not None)
+
+
+def _operation(method: str, path: str, described: Described, name_in_v1: Mapping[str, str]) -> Json:
+    operation: Json = {
+        "tags": [described.tag],
+        "summary": described.summary,
+        "operationId": _name(method, path),
+        "parameters": list(_parameters(path, described)),
+        "responses": {
+            **{str(status): _response(answer, name_in_v1) for status, answer in described.answers.items()},
+            **({"304": {"description": _KNOWN}} if _has_etag(described) else {}),
+            **{
+                str(status): _refusal(path, text)
+                for status, text in sorted(_refusals(path, described).items())
+                if status not in described.answers
+            },
+            "default": _refusal(path, "Anything else that goes wrong"),
+        },
+    }
+    body = _body(described, name_in_v1)
+    if body is not None:
+        operation["requestBody"] = body
+    if path.startswith("/internal/"):
+        operation["security"] = [{"internal": []}]
+    elif is_open(path):
+        operation["security"] = []
+    return operation
+
+
+def _name(method: str, path: str) -> str:
+    """Return a name of its own for each operation."""
+    words = path.replace(".json", "/json").replace("{", "").replace("}", "").replace(".", "_").strip("/").split("/")
+    return "_".join([method.lower(), *(word for word in words if word)])
+
+
+def _parameters(path: str, described: Described) -> Iterator[Json]:
+    for name in ("id", "path"):
+        if f"{{{name}}}" in path:
+            yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    api = api_of(path)
+    if api is not None and not path.endswith("/api_versions"):
+        yield {
+            "name": "Version",
+            "in": "header",
+            "required": api.is_version_required,
+            "schema": {"type": "string", "enum": [*api.also_taken, *api.versions]},
+        }
+    if described.conditions:
+        for name in ("If-Match", "If-Unmodified-Since"):
+            yield {"name": name, "in": "header", "schema": _TEXT}
+    if _has_etag(described):
+        yield {"name": "If-None-Match", "in": "header", "schema": _TEXT}
+    if 206 in described.answers:
+        yield {"name": "Range", "in": "header", "schema": _TEXT, "description": "One range of bytes"}
+    yield from map(_query, described.query)
+
+
+def _has_etag(described: Described) -> bool:
+    return any(answer.has_etag for answer in described.answers.values())
+
+
+def _query(parameter: Parameter) -> Json:
+    schema: Json = dict(_TEXT)
+    if parameter.values:
+        schema["enum"] = list(parameter.values)
+    if parameter.is_repeated:
+        schema = {"type": "array", "items": schema}
+    shown: Json = {"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema}
+    if parameter.is_flag:
+        shown["allowEmptyValue"] = True
+        schema["enum"] = ["", "true"]
+    return shown
+
+
+def _body(described: Described, name_in_v1: Mapping[str, str]) -> Json | None:
+    if described.body is not None:
+        content = {"schema": _schema_of(described.body, name_in_v1)}
+    elif described.body_types != (_JSON,):
+        content = {"schema": {"type": "string", "contentMediaType": described.body_types[0]}}
+    else:
+        return None
+    return {"required": described.is_body_required, "content": dict.fromkeys(described.body_types, content)}
+
+
+def _schema_of(model: type[BaseModel], name_in_v1: Mapping[str, str]) -> Json:
+    return reference(name_in_v1.get(model.__name__, model.__name__))
+
+
+def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> Json:
+    headers: Json = {}
+    if answer.has_location:
+        headers["Location"] = {"schema": {"type": "string", "format": "uri"}}
+    if answer.has_etag:
+        headers["ETag"] = {"schema": _TEXT}
+    if answer.is_list:
+        headers["Link"] = {"schema": _TEXT, "description": "The next page, if there is one"}
+    response: Json = {"description": answer.description}
+    if headers:
+        response["headers"] = headers
+    if answer.model is not None:
+        schema = _schema_of(answer.model, name_in_v1)
+        content: Json = {"schema": {"type": "array", "items": schema} if answer.is_list else schema}
+        response["content"] = {_JSON: content}
+    elif answer.media_types != (_JSON,):
+        response["content"] = {media_type: {"schema": _TEXT} for media_type in answer.media_types}
+    elif answer.is_any_object:
+        response["content"] = {_JSON: {"schema": {"type": "object"}}}
+    return response
+
+
+def _refusals(path: str, described: Described) -> dict[int, str]:
+    refusals: dict[int, str] = dict(_ANY)
+    if path == "/" or path.startswith("/health/"):
+        refusals = {500: _ANY[500]}
+    if "{" in path:
+        refusals[404] = _OF_A_RESOURCE
+    if described.body is not None or described.body_types != (_JSON,):
+        refusals |= _OF_A_BODY
+    if described.conditions:
+        refusals[412] = _UNCHANGED
+    if path.startswith("/v1.0/"):
+        refusals[504] = "The VIM does not answer in time"
+    return {**refusals, **described.refusals}
+
+
+def _refusal(path: str, description: str) -> Json:
+    if path.startswith("/v1.0/"):
+        return {"description": description, "content": {_JSON: {"schema": reference("TackerError")}}}
+    return {"description": description, "content": {_PROBLEM: {"schema": reference("ProblemDetails")}}}

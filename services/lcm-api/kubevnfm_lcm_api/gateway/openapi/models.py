@@ -1,0 +1,232 @@
+"""The types of answers and requests that have no model of their own elsewhere, for the document only."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kubevnfm_sol.problem import ProblemDetails
+from pydantic import BaseModel, ConfigDict, Field
+
+from kubevnfm_lcm_api.domain.subscription import LifecycleChangeFilter
+
+
+class _Shown(BaseModel):
+    """Attributes spelled as they are on the wire."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Link(_Shown):
+    """A link (SOL013 clause 5.1)."""
+
+    href: str
+    """Absolute."""
+
+
+class Linked(_Shown):
+    """What shows links: ``self`` always, the rest as the state allows."""
+
+    links: dict[str, Link] = Field(alias="_links")
+
+
+class LinkToSelf(_Shown):
+    """The list of versions has its links in the form of OpenStack."""
+
+    rel: str
+    href: str
+
+
+class ServedVersion(_Shown):
+    """One version of the VIM API."""
+
+    id: str
+    status: str
+    links: list[LinkToSelf]
+
+
+class ServedVersions(_Shown):
+    """What clients of the VIM API look at first."""
+
+    versions: list[ServedVersion]
+
+
+class ApiVersion(_Shown):
+    """One version that can be asked for in ``Version``."""
+
+    version: str
+    isDeprecated: bool  # noqa: N815  # as it is on the wire
+
+
+class ApiVersionInformation(_Shown):
+    """SOL013 clause 9.3."""
+
+    uriPrefix: str  # noqa: N815  # as it is on the wire
+    apiVersions: list[ApiVersion]  # noqa: N815  # as it is on the wire
+
+
+class LccnSubscription(_Shown):
+    """Clause 5.5.2.16; authentication is never shown."""
+
+    id: str
+    callbackUri: str  # noqa: N815  # as it is on the wire
+    verbosity: Literal["FULL", "SHORT"]
+    filter: LifecycleChangeFilter | None = None
+    links: dict[str, Link] = Field(alias="_links")
+
+
+class Vim(_Shown):
+    """A VIM in the form of Tacker's clients; every secret is ``***``."""
+
+    id: str
+    name: str
+    description: str | None = None
+    tenant_id: str
+    type: Literal["openstack", "kubernetes"]
+    status: Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
+    is_default: bool
+    placement_attr: dict[str, Any]
+    """``regions``: OpenStack's regions, or the cluster's namespaces."""
+    auth_url: str
+    auth_cred: dict[str, Any]
+    vim_project: dict[str, Any]
+    extra: dict[str, Any]
+    created_at: str
+    updated_at: str
+
+
+class VimAnswer(_Shown):
+    """One VIM; fewer attributes where ``fields`` names some."""
+
+    vim: dict[str, Any]
+
+
+class VimCreated(_Shown):
+    """The VIM as it is registered."""
+
+    vim: Vim
+
+
+class VimsAnswer(_Shown):
+    """VIMs; fewer attributes of each where ``fields`` names some."""
+
+    vims: list[dict[str, Any]]
+
+
+class VimWanted(_Shown):
+    """A VIM to register."""
+
+    name: str
+    description: str = ""
+    tenant_id: str = "default"
+    type: Literal["openstack", "kubernetes"]
+    is_default: bool | Literal["True", "False"] = False
+    auth_url: str
+    """Keystone, or the Kubernetes API."""
+    auth_cred: dict[str, str]
+    """OpenStack: username, password, user_domain_name, cert_verify. Kubernetes: bearer_token, or username and password, or
+    these with oidc_token_url and client_id; ssl_ca_cert."""
+    vim_project: dict[str, str] = Field(default_factory=dict)
+    """OpenStack: name and project_domain_name. Kubernetes: name, the default namespace."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+
+class CreateVim(_Shown):
+    """VIMs are wrapped."""
+
+    vim: VimWanted
+
+
+class VimChange(_Shown):
+    """What of a VIM can be changed; while instances use it not ``vim_project``."""
+
+    name: str | None = None
+    description: str | None = None
+    is_default: bool | Literal["True", "False"] | None = None
+    auth_cred: dict[str, str] | None = None
+    vim_project: dict[str, str] | None = None
+
+
+class UpdateVim(_Shown):
+    """Changes are wrapped too."""
+
+    vim: VimChange
+
+
+class TackerErrorDetails(_Shown):
+    """What went wrong, in the form of Tacker's clients."""
+
+    type: str
+    message: str
+    detail: str
+
+
+class TackerError(_Shown):
+    """The errors of the VIM API."""
+
+    error: TackerErrorDetails = Field(alias="TackerError")
+
+
+class Step(_Shown):
+    """One step of an operation's plan."""
+
+    name: str
+    title: str
+    state: str
+    attempt: int
+    after: list[str]
+    """The steps that must have ended first."""
+    startedAt: str | None = None  # noqa: N815  # as it is on the wire
+    endedAt: str | None = None  # noqa: N815  # as it is on the wire
+    error: ProblemDetails | None = None
+
+
+class Node(_Shown):
+    """What is done on one machine."""
+
+    name: str
+    tasks: list[dict[str, Any]]
+
+
+class CleanUp(_Shown):
+    """The removal of what a failed operation left."""
+
+    id: str
+    state: str
+    stateEnteredTime: str  # noqa: N815  # as it is on the wire
+    error: ProblemDetails | None = None
+    steps: list[Step]
+
+
+class OperationView(Linked):
+    """An operation with its steps, its nodes and their tasks."""
+
+    id: str
+    vnfInstanceId: str  # noqa: N815  # as it is on the wire
+    operation: str
+    state: str
+    startTime: str  # noqa: N815  # as it is on the wire
+    stateEnteredTime: str  # noqa: N815  # as it is on the wire
+    error: ProblemDetails | None = None
+    steps: list[Step]
+    nodes: list[Node]
+    tasks: list[dict[str, Any]]
+    """Of no machine."""
+    cleanUp: CleanUp | None = None  # noqa: N815  # as it is on the wire
+
+
+class VimUsers(_Shown):
+    """The VNF instances that live on a VIM."""
+
+    users: list[str]
+
+
+class InstanceExists(_Shown):
+    """A VNF instance that exists."""
+
+    id: str
+
+
+class Health(_Shown):
+    """Whether the process lives, or is ready to serve."""
+
+    status: str

@@ -1,0 +1,112 @@
+"""The OpenAPI document, held against the router, and its page."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+from aiohttp import web
+from kubevnfm_lcm_api.access.gate import Gate
+from kubevnfm_lcm_api.gateway.access import Proxies
+from kubevnfm_lcm_api.gateway.app import make_app
+from kubevnfm_lcm_api.gateway.openapi.document import make_document, served
+from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED
+from lcm_world import World
+
+
+def an_app() -> web.Application:
+    """The application with its routes; nothing of it is asked for."""
+
+    async def ready() -> bool:
+        return True
+
+    nothing: Any = None
+    return make_app(nothing, ready, gate=Gate([]), proxies=Proxies())
+
+
+def nodes(tree: Any) -> list[dict[str, Any]]:
+    if isinstance(tree, list):
+        return [found for each in tree for found in nodes(each)]
+    if isinstance(tree, dict):
+        return [tree, *(found for each in tree.values() for found in nodes(each))]
+    return []
+
+
+def test_every_route_is_described_and_every_description_is_a_route() -> None:
+    assert set(served(an_app())) == set(DESCRIBED)
+
+
+def test_the_document_has_every_route_and_only_those() -> None:
+    app = an_app()
+    document = make_document(app, version="1")
+    documented = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert documented == set(served(app))
+    names = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(names) == len(set(names))
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
+    document = make_document(an_app(), version="1")
+    referenced = {str(node["$ref"]) for node in nodes(document) if isinstance(node.get("$ref"), str)}
+    assert referenced == {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+
+
+def test_answers_have_no_nulls() -> None:
+    """API-025."""
+    schemas = make_document(an_app(), version="1")["components"]["schemas"]
+    for name in ("VnfInstance", "VnfInstanceV1", "VnfLcmOpOcc", "VnfLcmOpOccV1", "InstantiatedVnfInfo", "VnfPkgInfo"):
+        assert not [node for node in nodes(schemas[name]) if node.get("type") == "null"]
+
+
+def test_what_differs_between_the_versions_is_documented_so() -> None:
+    """API-023, API-025."""
+    schemas = make_document(an_app(), version="1")["components"]["schemas"]
+    assert schemas["VnfInstanceV1"]["properties"]["vimConnectionInfo"]["type"] == "array"
+    assert schemas["VnfInstance"]["properties"]["vimConnectionInfo"]["type"] == "object"
+    assert "vnfPkgId" in schemas["VnfInstanceV1"]["properties"]
+    assert "vnfPkgId" not in schemas["VnfInstance"]["properties"]
+    info = schemas["InstantiatedVnfInfoV1"]["properties"]
+    assert info["virtualLinkResourceInfo"] == info["vnfVirtualLinkResourceInfo"]
+    assert "virtualLinkResourceInfo" not in schemas["InstantiatedVnfInfo"]["properties"]
+
+
+class Page(HTMLParser):
+    """What a page refers to, and whether its elements are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.targets: set[str] = set()
+        self.references: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.targets.add(given.get("id") or "")
+        self.references.update(value for name in ("href", "src") if (value := given.get(name)))
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+async def test_the_page_needs_nothing_from_elsewhere_and_names_every_path(world: World) -> None:
+    answer = (await world.call("GET", "/docs", headers={"Accept": "text/html"})).must(200)
+    text = answer.raw.decode()
+    page = Page()
+    page.feed(text)
+    assert not page.open
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "<script" not in text
+    assert not re.search(r"url\(|@import|http", text)
+    assert page.references - {"openapi.json"} <= {f"#{target}" for target in page.targets}
+    for _, path in DESCRIBED:
+        assert f"<code>{path}</code>" in text
+
+
+async def test_the_document_is_served_to_who_takes_json(world: World) -> None:
+    document = (await world.call("GET", "/openapi.json", headers={})).must(200).json
+    assert document["openapi"] == "3.1.0"
+    (await world.call("GET", "/openapi.json", headers={"Accept": "text/html"})).problem(406)
+    (await world.call("GET", "/docs", headers={"Accept": "application/json"})).problem(406)
