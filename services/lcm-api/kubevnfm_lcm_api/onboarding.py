@@ -219,7 +219,9 @@ class Onboarding:
             found = await self._files.onboard(package_id)
             vnfd = found.package.vnfd
             await self._refuse_duplicate(package_id, vnfd)
-        except PackageRefused as refusal:
+        except StoreUnavailable:
+            raise
+        except VnfmError as refusal:
             return await self._refused(package_id, refusal, where=processing)
         await self._keep_contents(package_id, found)
         content = stored.body["internal"]["content"]

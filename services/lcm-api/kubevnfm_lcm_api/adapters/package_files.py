@@ -12,9 +12,9 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, ParamSpec, TypeVar
 
 from kubevnfm_csar import (
     BaseHot,
@@ -27,11 +27,14 @@ from kubevnfm_csar import (
     read_base_hot,
     signed_archive,
 )
-from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 
 from kubevnfm_lcm_api.adapters.package_signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.domain.ports import OnboardedFiles, Upload
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _CONTENT: Final = "content.zip"
 _PART: Final = ".part"
@@ -66,6 +69,13 @@ class NoArchive(InvalidInput):
         super().__init__("", "a zip archive (CSAR) expected")
 
 
+class StorageFailed(OutsideUnavailable):
+    """The disk refuses: full, gone, read-only."""
+
+    code = "storage-failed"
+    title = "Storage failed"
+
+
 class DiskPackageFiles:
     """`domain.ports.PackageFiles` in a folder."""
 
@@ -77,7 +87,7 @@ class DiskPackageFiles:
         """See the port."""
         folder = self._root / package_id
         digest, size, head = hashlib.sha256(), 0, b""
-        file, part = await asyncio.to_thread(_new_part, folder)
+        file, part = await _on_disk(_new_part, folder)
         try:
             async for chunk in chunks:
                 size += len(chunk)
@@ -87,18 +97,18 @@ class DiskPackageFiles:
                     head += chunk[: len(_MAGIC)]
                     if not _may_be_zip(head):
                         raise NoArchive
-                await asyncio.to_thread(_write, file, chunk, digest)
+                await _on_disk(_write, file, chunk, digest)
             if len(head) < len(_MAGIC):
                 raise NoArchive
-            await asyncio.to_thread(file.close)
-            await asyncio.to_thread(part.replace, folder / _CONTENT)
+            await _on_disk(file.close)
+            await _on_disk(part.replace, folder / _CONTENT)
         finally:
-            await asyncio.to_thread(_drop, file, part)
+            await _on_disk(_drop, file, part)
         return Upload(size_bytes=size, sha256=digest.hexdigest())
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
         """See the port."""
-        return await asyncio.to_thread(_onboard, self._root / package_id, self._signatures)
+        return await _on_disk(_onboard, self._root / package_id, self._signatures)
 
     def content(self, package_id: str) -> Path:
         """See the port."""
@@ -135,6 +145,14 @@ class DiskPackageFiles:
         folder = self._root / package_id
         key = hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
         return await asyncio.to_thread(_selected, folder, folder / _SELECTIONS / f"{key}.zip", tuple(names))
+
+
+async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return what the work gives, done in a thread. Raises StorageFailed for what the disk refuses."""
+    try:
+        return await asyncio.to_thread(work, *args, **named)
+    except OSError as error:
+        raise StorageFailed(f"the package cannot be stored: {error.strerror or type(error).__name__}") from error
 
 
 def _new_part(folder: Path) -> tuple[BinaryIO, Path]:

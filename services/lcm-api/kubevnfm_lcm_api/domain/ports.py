@@ -49,12 +49,15 @@ class PackageFiles(Protocol):
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
         """Write the upload; what was there before is replaced once it is whole.
 
-        Raises: PackageTooLarge (413); NoArchive (400) as soon as it is seen to be none.
+        Raises: PackageTooLarge (413); NoArchive (400) as soon as it is seen to be none; StorageFailed (503).
         """
         ...
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
-        """Check and unpack the stored CSAR; safe to repeat. Raises PackageRefused saying which file, which rule."""
+        """Check and unpack the stored CSAR; safe to repeat.
+
+        Raises: PackageRefused saying which file, which rule; StorageFailed.
+        """
         ...
 
     def content(self, package_id: str) -> Path:

@@ -172,13 +172,18 @@ async def test_of_packages_with_one_descriptor_one_is_onboarded(world: World) ->
             assert "belongs to" in package["onboardingFailureDetails"]["detail"]
 
 
-async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: World) -> None:
+@pytest.mark.parametrize(
+    ("length", "begin"), [("Content-Length: 1000000", b""), ("Transfer-Encoding: chunked", b"3ec\r\n")]
+)
+async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: World, length: str, begin: bytes) -> None:
+    """API-111: 409 for everything else while it comes; told with its length or in chunks."""
     package_id = await created(world)
     host, _, port = urlsplit(world.url).netloc.partition(":")
     _, writer = await asyncio.open_connection(host, int(port))
     writer.write(
         f"PUT /vnfpkgm/v1/vnf_packages/{package_id}/package_content HTTP/1.1\r\nHost: x\r\n"
-        f"Content-Type: application/zip\r\nContent-Length: 1000000\r\n\r\n".encode()
+        f"Content-Type: application/zip\r\n{length}\r\n\r\n".encode()
+        + begin
         + b"PK\x03\x04"
         + b"x" * 1000
     )
@@ -228,6 +233,27 @@ async def test_an_upload_may_come_in_chunks_of_no_told_length(world: World, cont
     package = await world.onboarded(package_id)
     assert package["onboardingState"] == "ONBOARDED"
     assert package["checksum"]["hash"] == hashlib.sha256(content).hexdigest()
+
+
+async def test_a_disk_that_refuses_is_told_and_the_package_can_be_sent_again(world: World) -> None:
+    """API-112: 503 while it is sent; ERROR with details when it is unpacked."""
+    package_id = await created(world)
+    folder = world.folder / "data/packages" / package_id
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("a file where the folder should be")
+    path, content = f"/{package_id}/package_content", world.zipped("vm")
+    refused = await world.packages("PUT", path, data=content, headers=ZIP)
+    assert "cannot be stored" in refused.problem(503)["detail"]
+    assert refused.headers["Retry-After"]
+    assert await state_of(world, package_id) == "CREATED"
+    folder.unlink()
+    folder.mkdir()
+    (folder / "files").write_text("a file where the folder should be")
+    package = await world.upload(content, package_id)
+    assert package["onboardingState"] == "ERROR"
+    assert package["onboardingFailureDetails"]["status"] == 503
+    (folder / "files").unlink()
+    assert (await world.upload(content, package_id))["onboardingState"] == "ONBOARDED"
 
 
 async def test_usage_states_can_be_filtered_by_and_follow_the_instances(world: World) -> None:
