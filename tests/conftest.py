@@ -28,6 +28,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Spread the longest tests evenly when several workers share the list: each worker begins with a part of it."""
+    if not hasattr(config, "workerinput"):
+        return
+    longest = [item for item in items if item.get_closest_marker("chaos")]
+    others = [item for item in items if not item.get_closest_marker("chaos")]
+    step = len(others) // (len(longest) or 1)
+    items[:] = [
+        item for number, first in enumerate(longest) for item in (first, *others[number * step : (number + 1) * step])
+    ] + others[len(longest) * step :]
+
+
 @pytest.fixture(scope="session")
 def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
     """A lab in which nothing takes time, the same for all tests of the session."""
