@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos lint format schemas bench up down clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients lint format schemas bench up down clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -64,8 +64,8 @@ up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and F
 down: .venv/.ready ## Ends what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
-test: samples servers ## Runs the tests, less those marked `deep`: single steps of a sweep that it runs
-	@$(PYTEST) -m "not deep" -n $(WORKERS) --dist worksteal tests/chaos $(UNIT_TESTS) tests
+test: samples servers ## Runs the tests, less those marked `deep` (single steps of a sweep that it runs) or `clients`
+	@$(PYTEST) -m "not deep and not clients" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests beside the services and libs: no server is needed
 	@$(PYTEST) $(UNIT_TESTS)
@@ -75,6 +75,14 @@ test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirin
 
 test-chaos: samples servers ## Kills each process at each step, and delivers everything twice
 	@$(PYTEST) tests/chaos
+
+.run/clients/.ready: tests/clients/requirements.txt | $(UV)
+	@$(UV) venv -q --clear --python $(PYTHON) .run/clients
+	@$(UV) pip install -q --python .run/clients/bin/python -r tests/clients/requirements.txt
+	@touch $@
+
+test-clients: samples .run/clients/.ready ## Runs every command of the unmodified `openstack` client, installed for it
+	@$(PYTEST) tests/clients
 
 lint: .venv/.ready ## Checks style, types, import rules and scripts
 	$(BIN)/ruff check .

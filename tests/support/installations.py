@@ -67,9 +67,9 @@ class Installation(ABC):
 
 
 class SingleInstallation(Installation):
-    """One process, SQLite, the bus in process."""
+    """One process, SQLite, the bus in process; ``settings`` are more of its environment."""
 
-    def __init__(self, folder: Path, lab: LabProcess) -> None:
+    def __init__(self, folder: Path, lab: LabProcess, **settings: str) -> None:
         super().__init__(folder, lab)
         folder.mkdir(parents=True, exist_ok=True)
         self._port = free_port()
@@ -84,6 +84,7 @@ class SingleInstallation(Installation):
                 "KUBEVNFM_PAGE_SIZE": str(PAGE_SIZE),
                 "KUBEVNFM_LEASE_S": str(LEASE_S),
                 "KUBEVNFM_CONFIG": os.devnull,
+                **settings,
             },
         )
 
