@@ -29,6 +29,19 @@ def failed(command: str, error: VnfmError) -> CommandFailed:
     )
 
 
+class StepCancelled(VnfmError):
+    """The command was cancelled while it was worked on (CancelMode FORCEFUL)."""
+
+    code = "cancelled"
+    title = "Operation cancelled"
+    status = 409
+
+    def __init__(self, remains: Facts | None) -> None:
+        """``remains``: what there is of it, as far as that is known."""
+        super().__init__("cancelled before it was done")
+        self.remains = remains
+
+
 def timed_out(command: str, layer: str) -> CommandFailed:
     """Return the event for a step whose deadline passed."""
     return CommandFailed(

@@ -35,6 +35,8 @@ class Claim:
     fencing: int
     tries: int
     """How often in a row the work ended in an error that may pass."""
+    is_cancelled: bool = False
+    """The work is to be ended, not done."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class Finished:
     """The work was done before; the event told it."""
 
     outcome: Envelope[Message]
+
+
+class CommandCancelled(Exception):
+    """Somebody has marked the command: whoever works on it ends it."""
 
 
 class LeaseLost(Exception):
@@ -91,8 +97,42 @@ class Inbox:
         return claim
 
     async def renew(self, claim: Claim) -> None:
-        """Prolong the lease. Raises LeaseLost."""
-        await self._write(claim, {"leaseUntil": self._lease_end()})
+        """Prolong the lease. Raises LeaseLost, CommandCancelled."""
+        record = await self._write(claim, {"leaseUntil": self._lease_end()})
+        if record.body.get("cancelled"):
+            raise CommandCancelled(claim.message_id)
+
+    async def mark_cancelled(self, command: Envelope[Message]) -> None:
+        """Mark the command, come or not: whoever works on it finds the mark at the next renewal, else the next to claim.
+
+        Nothing happens to a command whose work is done.
+        """
+        fresh = {
+            "type": command.type,
+            "operationId": command.operationid,
+            "tries": 0,
+            "state": _RESTING,
+            "owner": "",
+            "fencing": 0,
+            "leaseUntil": self._now(),
+            "cancelled": True,
+        }
+        while True:
+            try:
+                await self._store.insert(self._collection, command.id, fresh)
+            except AlreadyExists:
+                record = await self._store.get(self._collection, command.id)
+            else:
+                return
+            if record is None:  # purged between our two looks
+                continue
+            if record.body["state"] == _DONE or record.body.get("cancelled"):
+                return
+            try:
+                await self._store.update(self._collection, command.id, {"cancelled": True}, if_revision=record.revision)
+            except RevisionConflict:
+                continue
+            return
 
     async def rest(self, claim: Claim, *, tries: int) -> None:
         """Let the lease go: the next delivery, anywhere, goes on at once. Raises LeaseLost."""
@@ -127,16 +167,18 @@ class Inbox:
         left_s = self._left_s(record)
         if left_s > 0:
             return Taken(for_s=left_s)
-        claim = Claim(message_id, self._owner, record.body["fencing"] + 1, record.body["tries"])
+        body = record.body
+        is_cancelled = bool(body.get("cancelled"))
+        claim = Claim(message_id, self._owner, body["fencing"] + 1, body["tries"], is_cancelled=is_cancelled)
         try:
             await self._store.update(self._collection, message_id, self._lease(claim), if_revision=record.revision)
         except RevisionConflict:
             return Taken(for_s=self._lease_s)
         return claim
 
-    async def _write(self, claim: Claim, fields: dict[str, Any], *, outbox: Sequence[Any] = ()) -> None:
+    async def _write(self, claim: Claim, fields: dict[str, Any], *, outbox: Sequence[Any] = ()) -> Stored:
         try:
-            await self._store.update(
+            return await self._store.update(
                 self._collection,
                 claim.message_id,
                 fields,

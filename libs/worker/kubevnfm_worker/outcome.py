@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from kubevnfm_events import Command, Event
+from kubevnfm_events import Command, Event, Facts
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,9 @@ CommandHandler = Callable[[C, StepContext], Awaitable[Outcome]]
 It is cancelled when the lease is lost or the service ends. It raises: a ``retryable`` VnfmError - called again with
 growing pauses until the deadline; any other VnfmError - the command has failed (CommandFailed is told); anything else -
 a bug: CommandFailed(code="internal-error") is told, the traceback logged, the message dead-lettered."""
+
+AbortHandler = Callable[[C, StepContext], Awaitable[Facts | None]]
+"""Has the outside stop what it does for a command that is cancelled; returns what there is then, if that can be told.
+
+It is called once the handler has ended, runs twice some day as that does, and raises as that does.
+"""

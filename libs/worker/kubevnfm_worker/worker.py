@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -16,16 +17,16 @@ from typing import Any, Final, Self, cast
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
-from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_events import CancelStep, Command, Envelope, Event, Message, from_document
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
-from kubevnfm_worker.failure import NO_DEADLINE_TRIES, broken, failed, retry_pause_s, timed_out
-from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Taken
-from kubevnfm_worker.outcome import C, CommandHandler, Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.failure import NO_DEADLINE_TRIES, StepCancelled, broken, failed, retry_pause_s, timed_out
+from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Taken
+from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 
 log = structlog.get_logger()
@@ -99,15 +100,24 @@ class CommandWorker:
         )
         self._handlers: dict[type[Command], CommandHandler[Any]] = {}
         self._direct: dict[type[Command], Handler] = {}
+        self._aborts: dict[type[Command], AbortHandler[Any]] = {}
+        self._ring = key_ring
+        self._nudges: dict[str, asyncio.Event] = {}
+        """Of the commands that are worked on here: set when there is reason to look at the record at once."""
         self._runs: dict[str, asyncio.Task[Verdict]] = {}
         self._news: set[asyncio.Task[None]] = set()
         self._purging: asyncio.Task[None] | None = None
         self._is_closing = False
 
-    def handle(self, command: type[C], handler: CommandHandler[C]) -> None:
-        """Have ``handler`` do the work of this command; before ``start``."""
+    def handle(self, command: type[C], handler: CommandHandler[C], *, abort: AbortHandler[C] | None = None) -> None:
+        """Have ``handler`` do the work of this command; before ``start``.
+
+        ``abort`` is called when a command was cancelled (`CancelStep`) and its handler has been ended.
+        """
         if self._handlers.setdefault(command, handler) is not handler:
             raise ValueError(f"{command.type}: has a handler already")
+        if abort is not None:
+            self._aborts[command] = abort
 
     def handle_direct(self, command: type[Command], handler: Handler) -> None:
         """Give this command's deliveries to ``handler`` as they come, without an inbox; before ``start``.
@@ -153,17 +163,42 @@ class CommandWorker:
         command = delivery.envelope
         if (direct := self._direct.get(_class_of(command))) is not None:
             return await direct(delivery)
-        run = self._runs.get(command.id)
-        if run is None:
-            if self._is_closing:
-                return Again(_REATTACH_S)
-            run = asyncio.create_task(self._run(command), name=f"run-{command.type}")
-            self._runs[command.id] = run
-            run.add_done_callback(lambda _: self._runs.pop(command.id, None))
+        if self._is_closing and command.id not in self._runs:
+            return Again(_REATTACH_S)
+        if isinstance(command.data, CancelStep):
+            return await self._cancel(command.data)
+        run = self._run_of(command)
         done, _ = await asyncio.wait({run}, timeout=self._hold_s)
         if not done or run.cancelled():
             return Again(_REATTACH_S)
         return run.result()
+
+    def _run_of(self, command: Envelope[Message]) -> asyncio.Task[Verdict]:
+        """Return the run of the command here; it begins unless there is one."""
+        run = self._runs.get(command.id)
+        if run is None:
+            run = asyncio.create_task(self._run(command), name=f"run-{command.type}")
+            self._runs[command.id] = run
+            run.add_done_callback(lambda _: self._runs.pop(command.id, None))
+        return run
+
+    async def _cancel(self, cancel: CancelStep) -> Verdict:
+        """Mark the command, and have whoever works on it see the mark: here at once, elsewhere when it renews its lease.
+
+        Nobody works on one that rests or has not come: it is taken here, and ended.
+        """
+        command = from_document(sealed(cancel.command, self._ring))
+        try:
+            await self._inbox.mark_cancelled(command)
+        except StoreUnavailable as error:
+            log.warning("store_unavailable", message_id=command.id, reason=str(error))
+            return Again(_STORE_PAUSE_S)
+        nudge = self._nudges.get(command.id)
+        if nudge is not None:
+            nudge.set()
+        else:
+            self._run_of(command)
+        return Ack()
 
     async def _run(self, command: Envelope[Message]) -> Verdict:
         try:
@@ -235,36 +270,67 @@ class CommandWorker:
         handler = self._handlers.get(_class_of(command))
         if handler is None:
             return _Broke(LookupError(f"{self._service} has no handler for {command.type}"))
+        if claim.is_cancelled:
+            return await self._aborted(claim, command)
+        nudge = self._nudges[command.id] = asyncio.Event()
         work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
-        keeping = asyncio.create_task(self._keep_lease(claim), name="lease")
+        keeping = asyncio.create_task(self._keep_lease(claim, nudge), name="lease")
         try:
             await asyncio.wait({work, keeping}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return _answer_of(work)
-            if keeping.done():
+            if not keeping.done():
+                return _DeadlinePassed()
+            if not keeping.result():
                 raise LeaseLost(claim.message_id)
-            return _DeadlinePassed()
         finally:
+            del self._nudges[command.id]
             work.cancel()
             keeping.cancel()
             await asyncio.gather(work, keeping, return_exceptions=True)
+        return await self._aborted(claim, command)
 
-    async def _keep_lease(self, claim: Claim) -> None:
-        """Renew the lease until cancelled; return when it is lost."""
+    async def _aborted(self, claim: Claim, command: Envelope[Message]) -> _Answer:
+        """End a cancelled command: have the outside stop, under the lease as the work itself. Raises LeaseLost."""
+        log.info("command_cancelled", type=command.type, message_id=command.id)
+        abort = self._aborts.get(_class_of(command))
+        if abort is None:
+            return StepCancelled(None)
+        stopping = asyncio.ensure_future(abort(command.data, self._context(claim, command)))
+        try:
+            done, _ = await asyncio.wait({stopping}, timeout=self._lease_s / 2)
+            if not done:
+                log.warning("abort_given_up", type=command.type, message_id=command.id)
+                return StepCancelled(None)
+            return StepCancelled(stopping.result())
+        except VnfmError as error:
+            log.warning("abort_failed", type=command.type, reason=str(error))
+            return StepCancelled(None)
+        finally:
+            stopping.cancel()
+            await asyncio.gather(stopping, return_exceptions=True)
+
+    async def _keep_lease(self, claim: Claim, nudge: asyncio.Event) -> bool:
+        """Renew the lease until it is lost (False), or the command was cancelled (True); at once when nudged."""
         loop = asyncio.get_running_loop()
         held_until = loop.time() + self._lease_s
         while True:
-            await asyncio.sleep(self._lease_s / 3)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._lease_s / 3):
+                    await nudge.wait()
+            nudge.clear()
             asked_at = loop.time()
             try:
                 async with asyncio.timeout_at(held_until):
                     await self._inbox.renew(claim)
                 held_until = asked_at + self._lease_s
+            except CommandCancelled:
+                return True
             except LeaseLost:
-                return
+                return False
             except (StoreUnavailable, TimeoutError):
                 if loop.time() >= held_until:
-                    return
+                    return False
 
     def _context(self, claim: Claim, command: Envelope[Message]) -> StepContext:
         async def tell(event: Event) -> None:

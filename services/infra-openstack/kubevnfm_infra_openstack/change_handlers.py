@@ -43,6 +43,8 @@ from kubevnfm_infra_openstack.domain.stack import (
 log = structlog.get_logger()
 
 _AGAIN_S = 1.0
+_STOPPED_WITHIN_S = 3.0
+"""How long is waited for Heat to stop: what it does beyond that is waited for by whoever comes next."""
 _REASON = "replaced by the VNF manager"
 
 C = TypeVar("C", bound=StackCommand)
@@ -80,16 +82,20 @@ class StackChangeHandlers:
         """Bring the stack back to what the operation found."""
         return await self._change(command, context, partial(self._restored, context))
 
-    async def abort(self, command: StackCommand | CreateResources, context: StepContext) -> None:
-        """Have Heat stop what it does for a cancelled attempt."""
+    async def abort(self, command: StackCommand | CreateResources, context: StepContext) -> StackResources | None:
+        """Have Heat stop what it does for a cancelled attempt; return what the stack holds then."""
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
-        if stack is None or stack.state is not StackState.MAKING or made_by not in stack.tags:
-            return
-        await cloud.stacks.stop_change(stack)
-        log.info("stack_change_stopped", stack_id=stack.id)
-        await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+        if stack is None or made_by not in stack.tags:
+            return None
+        if stack.state is StackState.MAKING:
+            await cloud.stacks.stop_change(stack)
+            log.info("stack_change_stopped", stack_id=stack.id)
+            await cloud.stacks.settle(stack, until=MADE, within_s=_STOPPED_WITHIN_S)
+        vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
+        contents = await cloud.stacks.contents(stack)
+        return await self._told(cloud, stack, existing(contents), vnfd, command.tag)
 
     def _kept(self, context: StepContext, work_out: WorkOut[C]) -> WorkOut[C]:
         """Return the same, after which it is known what the stack was before."""

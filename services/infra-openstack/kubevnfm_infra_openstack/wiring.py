@@ -81,13 +81,13 @@ async def infra_openstack(
             layer=LAYER,
             clock=clock,
         )
-        worker.handle(CreateResources, handlers.create_resources)
+        worker.handle(CreateResources, handlers.create_resources, abort=changes.abort)
         worker.handle(DeleteResources, handlers.delete_resources)
-        worker.handle(ScaleResources, changes.scale_resources)
-        worker.handle(HealResources, changes.heal_resources)
-        worker.handle(ChangeConnections, changes.change_connections)
-        worker.handle(ChangeTemplate, changes.change_template)
-        worker.handle(RestoreResources, changes.restore_resources)
+        worker.handle(ScaleResources, changes.scale_resources, abort=changes.abort)
+        worker.handle(HealResources, changes.heal_resources, abort=changes.abort)
+        worker.handle(ChangeConnections, changes.change_connections, abort=changes.abort)
+        worker.handle(ChangeTemplate, changes.change_template, abort=changes.abort)
+        worker.handle(RestoreResources, changes.restore_resources, abort=changes.abort)
         worker.handle(OperateServers, servers.operate_servers)
         async with worker:
             await worker.start()
