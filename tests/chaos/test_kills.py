@@ -1,13 +1,13 @@
 """SIGKILL of any process, and restarts of the broker, at every step: all completes without help, nothing exists twice.
 
-The tests that sweep hit their target at each step of one run, which costs a minute for all. Those marked ``deep`` hit
-it once in each run, at one step: the same proof step by step, with a name for each.
+The tests that sweep hit at each step of one run. ``make test`` has the sweeps that hit the services in turn, the broker,
+and the one process; ``make test-chaos`` all of them: each service at each step, in sweeps and in runs with one hit.
 """
 
 from __future__ import annotations
 
 import pytest
-from chaos import BROKER, Chaos
+from chaos import BROKER, IN_TURN, Chaos
 from holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, Hold
 from six_processes import SERVICES
 
@@ -15,9 +15,18 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 SOME_BROKER_HOLDS = (INSTANTIATE_CLUSTER[1], INSTANTIATE_CLUSTER[4], INSTANTIATE_CLUSTER[7])
 
 
+async def test_services_killed_in_turn_at_the_steps_of_cluster_and_cnf_harm_nothing(six_chaos: Chaos) -> None:
+    """Two rounds and more over the six: API-061."""
+    cluster_id = await six_chaos.build_cluster(IN_TURN)
+    cnf_id = await six_chaos.build_cnf(cluster_id, IN_TURN)
+    await six_chaos.end_cnf(cnf_id, cluster_id, IN_TURN)
+    await six_chaos.end_cluster(cluster_id, IN_TURN)
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("process", SERVICES)
 async def test_a_process_killed_at_each_step_of_cluster_and_cnf_harms_nothing(six_chaos: Chaos, process: str) -> None:
-    """API-061, SEQ-061 of the done-list: six processes."""
+    """API-061: six processes."""
     cluster_id = await six_chaos.build_cluster(process)
     cnf_id = await six_chaos.build_cnf(cluster_id, process)
     await six_chaos.end_cnf(cnf_id, cluster_id, process)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, Final
 
 from broker import dead_letters
 from holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, HeldLab, Hold
 from installations import Installation, SixInstallation
 from lab_process import LabControl
+from six_processes import SERVICES
 from user import GRACEFUL, User, sample_body
 
 Blow = Callable[[], Awaitable[None]]
 BROKER: Final = "broker"
+IN_TURN: Final = "each service in turn"
 PATIENCE_S: Final = 120.0
 """For an operation that was hit; an undisturbed one takes a few seconds."""
 
@@ -29,11 +32,14 @@ class Chaos:
     user: User
     lab: LabControl
     _down: set[str] = field(default_factory=set)
+    _turns: Iterator[str] = field(default_factory=lambda: cycle(SERVICES))
 
     # --- blows --------------------------------------------------------------------------------------------------------
 
     async def hit(self, target: str) -> None:
         """Kill a process, or restart the broker; return while the process is still down."""
+        if target == IN_TURN:
+            target = next(self._turns)
         if target == BROKER:
             assert isinstance(self.installation, SixInstallation)
             await asyncio.to_thread(self.installation.rabbit.stop)
