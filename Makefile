@@ -64,7 +64,7 @@ up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and F
 down: .venv/.ready ## Ends what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
-test: samples servers ## Runs the tests, less those marked `deep` (single steps of a sweep that it runs) or `clients`
+test: samples servers ## Runs the tests, less those marked `deep` (the long way to what it shows too) or `clients`
 	@$(PYTEST) -m "not deep and not clients" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests beside the services and libs: no server is needed
