@@ -12,7 +12,7 @@ from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
-from kubevnfm_lcm_api.domain.cluster_parameters import check_cluster_parameters
+from kubevnfm_lcm_api.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
 from kubevnfm_lcm_api.domain.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.domain.ports import PackageFiles
@@ -59,6 +59,7 @@ class VmDrafts:
                 api_version=common["api_version"],
                 instantiation_level_id=request.instantiation_level_id,
             )
+            _check_masters(cluster)
             cluster_vim_name = cluster.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
         return InstantiateVmDraft(
@@ -78,6 +79,15 @@ class VmDrafts:
                 raise Conflict(
                     f"additionalParams/k8s_cluster_installation_param/vim_name: a VIM named {name} is registered already"
                 )
+
+
+def _check_masters(cluster: ClusterParameters) -> None:
+    if cluster.master_node.count > 1:
+        raise Unprocessable(
+            "additionalParams/k8s_cluster_installation_param/master_node",
+            f"{cluster.master_node.count} masters at this instantiation level: one expected, "
+            "clusters with several (high availability) cannot be built yet",
+        )
 
 
 def _check_drivers(phases: Mapping[str, str]) -> None:

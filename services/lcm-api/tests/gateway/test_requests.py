@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_csar.pack import pack
 from kubevnfm_events.infra import CreateResources
-from lcm_world import World, sample_request
+from lcm_world import SAMPLES, World, sample_request
 
 Change = Callable[[dict[str, Any]], None]
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -106,6 +109,25 @@ async def test_a_request_that_cannot_work_is_refused_by_the_name_of_its_attribut
     assert world.twins.commands == []
     assert (await world.lcm("GET", "/vnf_lcm_op_occs")).json == []
     assert (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiationState"] == "NOT_INSTANTIATED"
+
+
+async def test_several_masters_are_refused_before_anything_is_made(world: World, tmp_path: Path) -> None:
+    """The driver builds one; the package of this test asks for three behind a VIP."""
+    source = Path(shutil.copytree(SAMPLES / "cluster", tmp_path / "ha"))
+    flavour = next((source / "Definitions").glob("*df_simple.yaml"))
+    several = "- masterNode_instantiation_levels:", "instantiation_level_1: { number_of_instances: 1 }"
+    head, tail = flavour.read_text().split(several[0])
+    flavour.write_text(head + several[0] + tail.replace(several[1], several[1].replace("1 }", "3 }"), 1))
+    hot = source / "BaseHOT/simple/cluster_hot.yaml"
+    vip = "resources:\n  vip_CP: { type: 'OS::Neutron::Port', properties: { network: net0 } }\n"
+    hot.write_text(hot.read_text().replace("resources:\n", vip, 1))
+    pack(source, tmp_path / "ha.zip")
+    assert (await world.upload((tmp_path / "ha.zip").read_bytes()))["onboardingState"] == "ONBOARDED"
+    body = copy.deepcopy(sample_request("cluster", "instantiate"))
+    node("master_node", cluster_cp_name="vip_CP")(body)
+    answer = await world.lcm("POST", f"/vnf_instances/{await world.create('cluster')}/instantiate", body)
+    assert "3 masters at this instantiation level" in answer.problem(422)["detail"]
+    assert world.twins.commands == []
 
 
 async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:
