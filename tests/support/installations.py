@@ -23,6 +23,10 @@ LEASE_S: Final = 2.0
 """How long a command stays a killed process's: short, so that tests of kills are."""
 
 
+SUBSCRIBERS: Final = "127.0.0.0/8"
+"""Where the tests' own subscribers listen."""
+
+
 class Installation(ABC):
     """kubevnfm, running. Ended and started again it goes on where it was."""
 
@@ -84,6 +88,7 @@ class SingleInstallation(Installation):
                 "KUBEVNFM_PAGE_SIZE": str(PAGE_SIZE),
                 "KUBEVNFM_LEASE_S": str(LEASE_S),
                 "KUBEVNFM_CONFIG": os.devnull,
+                "KUBEVNFM_ALLOWED_NETWORKS": SUBSCRIBERS,
                 **settings,
             },
         )
@@ -128,7 +133,7 @@ class SixInstallation(Installation):
             mongo_url=ferret.url,
             ssh_port=lab.ssh_port,
             lease_s=LEASE_S,
-            more={"lcm-api": {"PAGE_SIZE": str(PAGE_SIZE)}},
+            more={"lcm-api": {"PAGE_SIZE": str(PAGE_SIZE), "ALLOWED_NETWORKS": SUBSCRIBERS}},
         )
 
     @property

@@ -1,16 +1,21 @@
-"""A subscriber to life-cycle notifications: a small HTTP server that keeps what it is told."""
+"""A subscriber to life-cycle notifications: a small HTTP server that keeps what it is told, and misbehaves as told."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from patience import until
+
+CLIENT_ID: Final = "vnfm:1"
+CLIENT_PASSWORD: Final = "pw-of the/client"
 
 
 @dataclass(frozen=True)
@@ -19,34 +24,84 @@ class Told:
 
     body: dict[str, Any]
     version: str
-    user: str
-    password: str
+    authorization: str
+    peer: str
+    """The name in the certificate that was shown."""
+
+    @property
+    def user(self) -> str:
+        return self._basic[0]
+
+    @property
+    def password(self) -> str:
+        return self._basic[1]
+
+    @property
+    def _basic(self) -> tuple[str, str]:
+        scheme, _, credentials = self.authorization.partition(" ")
+        if scheme != "Basic":
+            return "", ""
+        user, _, password = base64.b64decode(credentials).decode().partition(":")
+        return user, password
 
 
 @dataclass
 class Subscriber:
-    """What was told, in order. ``refuses`` makes it answer 503 so many times first."""
+    """What was told, in order; and a token endpoint beside it."""
 
     uri: str = ""
     told: list[Told] = field(default_factory=list)
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    """Every body that came, taken or not."""
     refuses: int = 0
+    """Answers 503 so many times first."""
+    retry_after: str | None = None
+    """Said with each 503."""
+    answers: int = 204
+    """The status of everything else."""
+    tests: int = 204
+    """The status of the callback test."""
+    tested: list[str] = field(default_factory=list)
+    """The Authorization headers of the callback tests."""
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it is not set, nothing is answered."""
+    tokens: list[str] = field(default_factory=list)
+    """Handed out so far; the last one is valid."""
+    token_life_s: float | None = 3600.0
+    token_forms: list[dict[str, str]] = field(default_factory=list)
+    wants_token: bool = False
+    _port: int = 0
 
     @classmethod
     @asynccontextmanager
-    async def listening(cls) -> AsyncIterator[Subscriber]:
+    async def listening(cls, tls: ssl.SSLContext | None = None) -> AsyncIterator[Subscriber]:
         """Yield a subscriber that answers."""
         subscriber = cls()
+        subscriber.goes_on.set()
+        async with subscriber.up(tls):
+            yield subscriber
+
+    @asynccontextmanager
+    async def up(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+        """Listen within the block; the second time at the same address."""
         app = web.Application()
-        app.add_routes([web.get("/told", subscriber._test), web.post("/told", subscriber._take)])
-        runner = web.AppRunner(app, access_log=None)
+        app.add_routes(
+            [web.get("/told", self._test), web.post("/told", self._take), web.post("/token", self._give_token)]
+        )
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:
             host = os.environ.get("KUBEVNFM_E2E_CALLBACK_HOST", "127.0.0.1")  # ours, as the installation reaches it
-            await web.TCPSite(runner, host, 0).start()
-            subscriber.uri = f"http://{host}:{runner.addresses[0][1]}/told"
-            yield subscriber
+            await web.TCPSite(runner, host, self._port, ssl_context=tls).start()
+            self._port = runner.addresses[0][1]
+            self.uri = f"{'https' if tls else 'http'}://{host}:{self._port}/told"
+            yield
         finally:
             await runner.cleanup()
+
+    @property
+    def token_endpoint(self) -> str:
+        return self.uri.removesuffix("told") + "token"
 
     def of(self, instance_id: str) -> list[dict[str, Any]]:
         """Return the bodies about one VNF instance."""
@@ -61,14 +116,50 @@ class Subscriber:
 
         return await until(enough, timeout_s=30)
 
-    async def _test(self, _: web.Request) -> web.Response:
-        return web.Response(status=204)
+    async def was_tried(self, count: int) -> list[dict[str, Any]]:
+        """Wait until so many notifications came, taken or not; return their bodies."""
+
+        async def enough() -> list[dict[str, Any]] | None:
+            return self.tried if len(self.tried) >= count else None
+
+        return await until(enough, timeout_s=30)
+
+    async def _test(self, request: web.Request) -> web.Response:
+        authorization = request.headers.get("Authorization", "")
+        self.tested.append(authorization)
+        return web.Response(status=self.tests if self._may(authorization) else 401)
 
     async def _take(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.tried.append(body)
+        await self.goes_on.wait()
+        authorization = request.headers.get("Authorization", "")
+        if not self._may(authorization):
+            return web.Response(status=401)
         if self.refuses:
             self.refuses -= 1
-            return web.Response(status=503)
-        scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
-        user, _, password = base64.b64decode(credentials).decode().partition(":") if scheme == "Basic" else ("", "", "")
-        self.told.append(Told(await request.json(), request.headers.get("Version", ""), user, password))
-        return web.Response(status=204)
+            return web.Response(status=503, headers={"Retry-After": self.retry_after} if self.retry_after else None)
+        if self.answers >= 300:
+            return web.Response(status=self.answers, headers={"Location": self.uri})
+        self.told.append(Told(body, request.headers.get("Version", ""), authorization, _peer(request)))
+        return web.Response(status=self.answers)
+
+    def _may(self, authorization: str) -> bool:
+        return not self.wants_token or (bool(self.tokens) and authorization == f"Bearer {self.tokens[-1]}")
+
+    async def _give_token(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.token_forms.append(
+            {**form, "authorization": request.headers.get("Authorization", ""), "peer": _peer(request)}
+        )
+        self.tokens.append(f"token-{len(self.tokens) + 1}")
+        life = {} if self.token_life_s is None else {"expires_in": self.token_life_s}
+        return web.json_response({"access_token": self.tokens[-1], "token_type": "Bearer", **life})
+
+
+def _peer(request: web.Request) -> str:
+    connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+    shown = connection.getpeercert() if isinstance(connection, ssl.SSLObject) else None
+    subject: Any = (shown or {}).get("subject", ())
+    names = {name: value for part in subject for name, value in part}
+    return str(names.get("commonName", ""))

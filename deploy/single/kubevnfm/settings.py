@@ -10,12 +10,13 @@ from typing import Self
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.access.settings import AccessSettings
+from kubevnfm_lcm_api.callback_settings import CallbackSettings
 from kubevnfm_lcm_api.outside import OutsideSettings
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings):
     """The environment goes before the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``), which may hold these names only."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")
@@ -32,8 +33,6 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings):
     """Where the VNFs' machines take SSH."""
     page_size: int = Field(default=100, ge=1)
     """Entries that a list answers at once (SOL013 5.4)."""
-    test_callbacks: bool = True
-    """Whether a subscription's callback URI must answer its test."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays a dead process's before it is taken up again."""
     log_level: str = "INFO"

@@ -17,7 +17,8 @@ class OutsideSettings(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     allowed_networks: str = ""
-    """Networks that packages may be fetched from besides public addresses, divided by commas: ``10.20.0.0/16``."""
+    """Networks that packages may be fetched from, and subscribers be called in, besides public addresses; divided by
+    commas: ``10.20.0.0/16``."""
     outbound_ca_file: Path | None = None
     """PEM of the CAs that those servers' certificates must come from; None: the system's."""
     package_trust_anchors: Path | None = None

@@ -9,10 +9,11 @@ from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_lcm_api.access.settings import AccessSettings
+from kubevnfm_lcm_api.callback_settings import CallbackSettings
 from kubevnfm_lcm_api.outside import OutsideSettings
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
@@ -38,8 +39,6 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings):
     """The largest package that is taken: VM images are of some GiB."""
     page_size: int = Field(default=100, ge=1)
     """Documents a list answers at once (SOL013 5.4)."""
-    test_callbacks: bool = True
-    """Whether a subscription's callback URI must answer its test."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command is another worker's after that died; short for tests, long for slow databases."""
     log_level: str = "INFO"

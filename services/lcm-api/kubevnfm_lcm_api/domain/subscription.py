@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged
 from kubevnfm_kit.clock import rfc3339
-from kubevnfm_secrets import Secret
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_store.query import AllOf, Compare, Filter, Op
 from pydantic import Field, field_validator, model_validator
+
+from kubevnfm_lcm_api.domain.callback_access import Authentication, checked_uri
 
 COLLECTION: Final = "subscriptions"
 ANY: Final = "*"
@@ -86,30 +86,6 @@ class LifecycleChangeFilter(SolRequest):
         return self
 
 
-class ParamsBasic(SolRequest):
-    """HTTP Basic towards the subscriber."""
-
-    user_name: str
-    password: Secret
-
-
-class Authentication(SolRequest):
-    """SubscriptionAuthentication (SOL013 8.3.4): what the subscriber takes; of it BASIC is spoken."""
-
-    auth_type: tuple[Literal["BASIC", "OAUTH2_CLIENT_CREDENTIALS", "TLS_CERT", "OAUTH2_CLIENT_CERT"], ...] = Field(
-        min_length=1
-    )
-    params_basic: ParamsBasic | None = None
-
-    @model_validator(mode="after")
-    def _is_spoken(self) -> Self:
-        if "BASIC" not in self.auth_type:
-            raise ValueError("authType: BASIC expected among them")
-        if self.params_basic is None:
-            raise ValueError("paramsBasic: required with BASIC")
-        return self
-
-
 class SubscriptionRequest(SolRequest):
     """LccnSubscriptionRequest (clause 5.5.2.15)."""
 
@@ -118,14 +94,7 @@ class SubscriptionRequest(SolRequest):
     authentication: Authentication | None = None
     verbosity: Literal["FULL", "SHORT"] = "FULL"
 
-    @field_validator("callback_uri")
-    @classmethod
-    def _is_http(cls, uri: str) -> str:
-        parts = urlsplit(uri)
-        # reading the port raises ValueError when it is none
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0 or parts.username is not None:
-            raise ValueError("an absolute http or https URI without credentials expected")
-        return uri
+    _is_http = field_validator("callback_uri")(checked_uri)
 
 
 def _provider_keys(providers: Sequence[Provider]) -> list[str]:
@@ -212,12 +181,21 @@ def notification(
     if version == "v2":
         body["verbosity"] = subscription["verbosity"]
     if subscription["verbosity"] == "FULL" and not news.is_first:
-        changes = {
+        changes: dict[str, Any] = {
             "affectedVnfcs": list(news.affected_vnfcs),
             "affectedVirtualLinks": list(news.affected_virtual_links),
             "affectedVirtualStorages": list(news.affected_virtual_storages),
             "changedInfo": news.changed_info,
+            "changedExtConnectivity": list(news.changed_ext_connectivity),
         }
+        if version == "v2":
+            changes["affectedExtLinkPorts"] = list(news.affected_ext_link_ports)
+            changes["modificationsTriggeredByVnfPkgChange"] = news.modifications_triggered_by_vnf_pkg_change
+        else:
+            changes["changedExtConnectivity"] = [
+                {name: value for name, value in link.items() if name != "currentVnfExtCpData"}
+                for link in news.changed_ext_connectivity
+            ]
         body |= {name: value for name, value in changes.items() if value}
     if news.error is not None:
         body["error"] = news.error.model_dump(exclude_defaults=True) | {

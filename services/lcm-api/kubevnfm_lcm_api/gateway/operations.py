@@ -1,15 +1,10 @@
-"""``/kubevnfm/v1``: our own views of operations: steps, nodes, times, logs, and the live stream of events."""
+"""``/kubevnfm/v1/operations``: our own views of operations: steps, nodes, times, logs, and what happens in them."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from aiohttp import web
-from kubevnfm_events import Envelope, Message
-from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import OperationState
 
@@ -17,45 +12,49 @@ from kubevnfm_lcm_api.domain import occurrence as occurrences
 from kubevnfm_lcm_api.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.saga import step_views
-from kubevnfm_lcm_api.gateway.bodies import check_query
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
-
-_HEARTBEAT_S: Final = 15.0
-_QUEUE: Final = 1000
-"""Events that a slow watcher may be behind before it is cut off."""
-PATTERNS: Final = ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#")
+from kubevnfm_lcm_api.gateway.events import STREAM, stream, wanted_by
 
 
-async def show(request: web.Request) -> web.Response:
-    """GET operations/{id}: the operation with its steps, its nodes and their tasks, and times."""
+async def show(request: web.Request) -> web.StreamResponse:
+    """GET operations/{id}: the operation with its steps, its nodes and their tasks, and times.
+
+    Asked for ``text/event-stream`` (as a browser's EventSource does), it goes on with the operation's events.
+    """
     check_query(request)
     record = await _record(request)
+    if STREAM in request.headers.get("Accept", ""):
+        return await stream(request, wanted_by({"operation": record.occ.id}), await _view(request, record))
+    check_accept(request, "application/json", STREAM)
+    return web.json_response(await _view(request, record))
+
+
+async def _view(request: web.Request, record: OccurrenceRecord) -> dict[str, Any]:
     occ = record.occ
     tasks = await gateway(request).progress.of_operation(occ.id)
     nodes: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
     root = api_root(request)
-    return web.json_response(
-        {
-            "id": occ.id,
-            "vnfInstanceId": occ.vnf_instance_id,
-            "operation": occ.operation,
-            "state": occ.operation_state,
-            "startTime": occ.start_time,
-            "stateEnteredTime": occ.state_entered_time,
-            **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
-            "steps": step_views(record),
-            **await _clean_up(request, record),
-            "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],
-            "tasks": nodes.get("", []),
-            "_links": {
-                "self": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}"},
-                "log": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}/log"},
-                "vnfLcmOpOcc": {"href": f"{root}/vnflcm/v2/vnf_lcm_op_occs/{occ.id}"},
-            },
-        }
-    )
+    return {
+        "id": occ.id,
+        "vnfInstanceId": occ.vnf_instance_id,
+        "operation": occ.operation,
+        "state": occ.operation_state,
+        "startTime": occ.start_time,
+        "stateEnteredTime": occ.state_entered_time,
+        **({"error": occ.error.model_dump(by_alias=True, exclude_none=True)} if occ.error else {}),
+        "steps": step_views(record),
+        **await _clean_up(request, record),
+        "nodes": [{"name": name, "tasks": found} for name, found in sorted(nodes.items()) if name],
+        "tasks": nodes.get("", []),
+        "_links": {
+            "self": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}"},
+            "log": {"href": f"{root}/kubevnfm/v1/operations/{occ.id}/log"},
+            "vnfLcmOpOcc": {"href": f"{root}/vnflcm/v2/vnf_lcm_op_occs/{occ.id}"},
+        },
+    }
 
 
 async def log(request: web.Request) -> web.StreamResponse:
@@ -71,53 +70,6 @@ async def log(request: web.Request) -> web.StreamResponse:
         await response.write(chunk)
     await response.write_eof()
     return response
-
-
-async def events(request: web.Request) -> web.StreamResponse:
-    """GET events[?instance=][&operation=]: server-sent events as they happen (WHATWG HTML, 9.2), with heartbeats."""
-    check_query(request, ("instance", "operation"))
-    instance, operation = request.query.get("instance"), request.query.get("operation")
-    queue: asyncio.Queue[Envelope[Message]] = asyncio.Queue(_QUEUE)
-    overflowed = asyncio.Event()
-
-    async def take(envelope: Envelope[Message]) -> None:
-        if (instance and envelope.subject != instance) or (operation and envelope.operationid != operation):
-            return
-        try:
-            queue.put_nowait(envelope)
-        except asyncio.QueueFull:
-            overflowed.set()
-
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-    async with gateway(request).bus.watch_events(PATTERNS, take):
-        with suppress(ConnectionResetError):  # the watcher went away
-            await response.prepare(request)
-            await response.write(b": connected\n\n")
-            while not overflowed.is_set():
-                await response.write(await _next(queue))
-    return response
-
-
-async def _next(queue: asyncio.Queue[Envelope[Message]]) -> bytes:
-    try:
-        return _server_sent(await asyncio.wait_for(queue.get(), _HEARTBEAT_S))
-    except TimeoutError:
-        return b": alive\n\n"
-
-
-def _server_sent(envelope: Envelope[Message]) -> bytes:
-    body = {
-        "id": envelope.id,
-        "type": envelope.type,
-        "time": rfc3339(envelope.time),
-        "subject": envelope.subject,
-        "operationid": envelope.operationid,
-        "stepid": envelope.stepid,
-        "attempt": envelope.attempt,
-        "data": envelope.data.model_dump(mode="json", exclude_none=True),
-    }
-    name = type(envelope.data).routing_key()
-    return f"id: {envelope.id}\nevent: {name}\ndata: {json.dumps(body, separators=(',', ':'))}\n\n".encode()
 
 
 async def _record(request: web.Request) -> OccurrenceRecord:
@@ -153,5 +105,4 @@ def routes() -> list[web.RouteDef]:
     return [
         web.get("/kubevnfm/v1/operations/{id}", show),
         web.get("/kubevnfm/v1/operations/{id}/log", log),
-        web.get("/kubevnfm/v1/events", events),
     ]

@@ -214,6 +214,24 @@ class OperationView(Linked):
     cleanUp: CleanUp | None = None  # noqa: N815  # as it is on the wire
 
 
+class DeliveriesView(Linked):
+    """How the deliveries of a subscription's notifications go."""
+
+    id: str
+    callbackUri: str  # noqa: N815  # as it is on the wire
+    state: Literal["IDLE", "DELIVERING", "WAITING"]
+    """WAITING: the subscriber did not take one, and is tried again at nextTryAt."""
+    pending: int
+    oldestPendingAt: str | None = None  # noqa: N815  # as it is on the wire
+    failuresInARow: int  # noqa: N815  # as it is on the wire
+    dropped: int
+    """Notifications that were given up, since the subscription was made."""
+    lastSuccessAt: str | None = None  # noqa: N815  # as it is on the wire
+    lastFailureAt: str | None = None  # noqa: N815  # as it is on the wire
+    lastFailure: str | None = None  # noqa: N815  # as it is on the wire
+    nextTryAt: str | None = None  # noqa: N815  # as it is on the wire
+
+
 class VimUsers(_Shown):
     """The VNF instances that live on a VIM."""
 

@@ -294,9 +294,16 @@ def _ours() -> Iterator[tuple[str, str, Described]]:
     printed = Answer("Text as it is printed, secrets masked", media_types=(TEXT,))
     node = Parameter("node", "Of this machine only")
     yield "GET", f"{one}/log", Described(tag, "Read what the machines printed", {200: printed}, query=(node,))
-    about = (Parameter("instance", "Of this VNF instance only"), Parameter("operation", "Of this operation only"))
+    about = (
+        Parameter("vnfInstanceId", "Of this VNF instance only"),
+        Parameter("instance", "Another name of vnfInstanceId"),
+        Parameter("operation", "Of this operation occurrence only"),
+        Parameter("type", "Of these types only: routing keys with * and #, divided by commas"),
+    )
     events = Answer("Server-sent events as they happen, without end", media_types=(EVENTS,))
     yield "GET", "/kubevnfm/v1/events", Described(tag, "Watch events", {200: events}, query=about)
+    state = Answer("What is pending, what failed, when it is tried again", models.DeliveriesView)
+    yield "GET", "/kubevnfm/v1/subscriptions/{id}", Described(tag, "Show how notifications are delivered", {200: state})
 
 
 def _around() -> Iterator[tuple[str, str, Described]]:

@@ -1,0 +1,158 @@
+"""The events of the last hour, kept so that a watcher who was away gets what it missed (`event_feed`).
+
+Events that come while one write is under way go into the next: one document holds what came together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, Final
+
+import structlog
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import new_id
+from kubevnfm_store.port import DocumentStore, StoreUnavailable
+from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
+
+log = structlog.get_logger()
+
+COLLECTION: Final = "event_log"
+PATTERNS: Final = ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#")
+"""What watchers are told of."""
+KEPT: Final = timedelta(hours=1)
+_FORGET_EVERY_S: Final = 300.0
+_MOST_AT_ONCE: Final = 200
+"""Events in one document: far below any database's limit for one."""
+_STORE_PAUSE_S: Final = 2.0
+_SKEW: Final = timedelta(seconds=2)
+"""How far apart two gateways may note the same event."""
+_PAGE: Final = 20
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event as watchers get it."""
+
+    id: str
+    key: str
+    """Its routing key."""
+    subject: str
+    operation_id: str
+    text: str
+    """JSON, secrets masked."""
+
+    @classmethod
+    def of(cls, envelope: Envelope[Message]) -> Told:
+        """Return the event of an envelope."""
+        body = {
+            "id": envelope.id,
+            "type": envelope.type,
+            "time": rfc3339(envelope.time),
+            "subject": envelope.subject,
+            "operationid": envelope.operationid,
+            "stepid": envelope.stepid,
+            "attempt": envelope.attempt,
+            "data": envelope.data.model_dump(mode="json", exclude_none=True),
+        }
+        key = type(envelope.data).routing_key()
+        return cls(envelope.id, key, envelope.subject, envelope.operationid, json.dumps(body, separators=(",", ":")))
+
+
+class EventLog:
+    """Writes and reads the log."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._me, self._numbers = new_id(), count(1)
+        self._waiting: list[tuple[Told, asyncio.Future[Verdict]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def keep(self, delivery: Delivery) -> Verdict:
+        """Store one event."""
+        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._waiting.append((Told.of(delivery.envelope), verdict))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write(), name="event-log")
+        return await verdict
+
+    async def close(self) -> None:
+        """End writing; what was not written comes again from the bus."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
+                verdict: Verdict = Ack()
+                try:
+                    await self._insert([told for told, _ in batch])
+                except StoreUnavailable as error:
+                    log.warning("events_not_kept", reason=str(error))
+                    verdict = Again(_STORE_PAUSE_S)
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_result(verdict)
+        finally:
+            self._writing = None
+
+    async def _insert(self, batch: list[Told]) -> None:
+        at = rfc3339(self._clock.now())
+        body = {
+            "at": at,
+            "writer": self._me,
+            "order": f"{at}/{self._me}/{next(self._numbers):012}",
+            "ids": [told.id for told in batch],
+            "events": [vars(told) for told in batch],
+        }
+        await self._store.insert(COLLECTION, new_id(), body)
+
+    async def after(self, event_id: str) -> AsyncIterator[Told] | None:
+        """Return the events that came after one; None when that one is not known any more.
+
+        In order, as far as this gateway or one before it has noted them; what another gateway noted at about the same
+        time may come although it was seen before.
+        """
+        found = await self._store.find(COLLECTION, Query(Compare("ids", Op.EQ, [event_id]), limit=1))
+        return self._following(found[0], event_id) if found else None
+
+    async def _following(self, known: Stored, event_id: str) -> AsyncIterator[Told]:
+        place = known.body["ids"].index(event_id)
+        for event in known.body["events"][place + 1 :]:
+            yield Told(**event)
+        start = rfc3339(datetime.fromisoformat(known.body["at"]) - _SKEW)
+        after: tuple[str, str] | None = None
+        while True:
+            query = Query(Compare("order", Op.GTE, [start]), sort=Sort("order"), after=after, limit=_PAGE)
+            page = await self._store.find(COLLECTION, query)
+            for stored in page:
+                if not _is_before(stored.body, known.body):
+                    for event in stored.body["events"]:
+                        yield Told(**event)
+            if len(page) < _PAGE:
+                return
+            after = (page[-1].body["order"], page[-1].id)
+
+    async def forget(self) -> None:
+        """Remove, again and again, what is too old. Runs until cancelled."""
+        while True:
+            before = rfc3339(self._clock.now() - KEPT)
+            try:
+                await self._store.delete_many(COLLECTION, Compare("at", Op.LT, [before]))
+            except StoreUnavailable as error:
+                log.warning("events_not_forgotten", reason=str(error))
+            await asyncio.sleep(_FORGET_EVERY_S)
+
+
+def _is_before(one: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Tell whether a document is the known one, or one that its writer wrote before."""
+    is_before: bool = one["writer"] == known["writer"] and one["order"] <= known["order"]
+    return is_before

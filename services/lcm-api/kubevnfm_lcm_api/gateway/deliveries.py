@@ -1,0 +1,50 @@
+"""``/kubevnfm/v1/subscriptions/{id}``: how the deliveries of a subscription's notifications go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
+from kubevnfm_lcm_api.gateway.context import api_root, gateway
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET subscriptions/{id}: 200."""
+    check_query(request)
+    check_accept(request, "application/json")
+    state = await gateway(request).subscriptions.delivery_state(request.match_info["id"])
+    document = state.subscription
+    record: dict[str, Any] = document.get("delivery", {})
+    failures = record.get("failures", 0)
+    # a turn without an owner is a rest; what is left of it when it is over says nothing any more
+    turn = document.get("turn", {}) if state.pending else {}
+    facts = {
+        "oldestPendingAt": state.oldest_pending_at,
+        "lastSuccessAt": record.get("last_success_at"),
+        "lastFailureAt": record.get("last_failure_at"),
+        "lastFailure": record.get("last_failure"),
+        "nextTryAt": turn.get("until") if failures and turn.get("owner") == "-" else None,
+    }
+    root = api_root(request)
+    return web.json_response(
+        {
+            "id": document["id"],
+            "callbackUri": document["callbackUri"],
+            "state": "WAITING" if state.pending and failures else "DELIVERING" if state.pending else "IDLE",
+            "pending": state.pending,
+            "failuresInARow": failures,
+            "dropped": record.get("dropped", 0),
+            **{name: value for name, value in facts.items() if value is not None},
+            "_links": {
+                "self": {"href": f"{root}/kubevnfm/v1/subscriptions/{document['id']}"},
+                "subscription": {"href": f"{root}/vnflcm/{document['apiVersion']}/subscriptions/{document['id']}"},
+            },
+        }
+    )
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the route."""
+    return [web.get("/kubevnfm/v1/subscriptions/{id}", show)]

@@ -1,0 +1,101 @@
+"""``/kubevnfm/v1/events``: what happens, as server-sent events (WHATWG HTML, 9.2), from now or from ``Last-Event-ID``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from aiohttp import web
+from kubevnfm_bus.routing import fits
+from kubevnfm_kit.errors import InvalidInput
+
+from kubevnfm_lcm_api.event_feed import Missed, Silence, Wanted
+from kubevnfm_lcm_api.event_log import Told
+from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
+from kubevnfm_lcm_api.gateway.context import GATEWAY, gateway
+
+STREAM: Final = "text/event-stream"
+_KNOWN: Final = ("vnfInstanceId", "instance", "operation", "type")
+_HEARTBEAT_S: Final = 15.0
+_RECONNECT_MS: Final = 2000
+_STUCK_S: Final = 30.0
+"""How long one write may wait for a watcher that does not read."""
+_MOST_PATTERNS: Final = 20
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """GET events[?vnfInstanceId=][&operation=][&type=]: events as they happen, with heartbeats."""
+    check_query(request, _KNOWN)
+    check_accept(request, STREAM)
+    return await stream(request, wanted_by(request.query))
+
+
+def wanted_by(query: Mapping[str, str]) -> Wanted:
+    """Return the filter of a query. Raises InvalidInput."""
+    if "instance" in query and "vnfInstanceId" in query:
+        raise InvalidInput("instance", "another name of vnfInstanceId: one of them expected")
+    instance = query.get("vnfInstanceId") or query.get("instance")
+    operation = query.get("operation")
+    patterns = _patterns(query["type"]) if "type" in query else ("#",)
+
+    def wanted(told: Told) -> bool:
+        return (
+            (not instance or told.subject == instance)
+            and (not operation or told.operation_id == operation)
+            and any(fits(pattern, told.key) for pattern in patterns)
+        )
+
+    return wanted
+
+
+def _patterns(text: str) -> Sequence[str]:
+    """Return the patterns of ``type=lcm.#,vim.status.changed``; a CloudEvents type stands for its routing key."""
+    patterns = [one.strip().removeprefix("kubevnfm.").removesuffix(".v1") for one in text.split(",")]
+    if len(patterns) > _MOST_PATTERNS or any(one.count("#") > 1 or not one for one in patterns):
+        raise InvalidInput(
+            "type", f"up to {_MOST_PATTERNS} patterns expected, divided by commas, each with one # at most"
+        )
+    return patterns
+
+
+async def stream(request: web.Request, wanted: Wanted, first: Mapping[str, Any] | None = None) -> web.StreamResponse:
+    """Answer with the wanted events; ``first`` is told before, under the name ``operation``."""
+    # Some proxies keep an answer until it ends, unless told not to.
+    headers = {"Content-Type": STREAM, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    response = web.StreamResponse(headers=headers)
+    with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
+        await response.prepare(request)
+        async for block in _blocks(request, wanted, first):
+            await asyncio.wait_for(response.write(block), _STUCK_S)
+        return response
+    if request.transport is not None:
+        request.transport.abort()
+    return response
+
+
+async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, Any] | None) -> AsyncIterator[bytes]:
+    after = request.headers.get("Last-Event-ID") or None
+    yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
+    if first is not None:
+        yield f"event: operation\ndata: {json.dumps(first, separators=(',', ':'))}\n\n".encode()
+    async for told in gateway(request).events.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
+        match told:
+            case Silence():
+                yield b": alive\n\n"
+            case Missed():
+                yield f"event: missed\ndata: {json.dumps({'lastEventId': after})}\n\n".encode()
+            case Told():
+                yield f"id: {told.id}\nevent: {told.key}\ndata: {told.text}\n\n".encode()
+
+
+async def end_streams(app: web.Application) -> None:
+    """End the streams, so that the gateway need not wait for watchers when it ends."""
+    app[GATEWAY].events.close()
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the route of the stream."""
+    return [web.get("/kubevnfm/v1/events", events)]
