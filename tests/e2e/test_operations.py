@@ -1,0 +1,299 @@
+"""The tasks of a VNF of plain machines, as a user asks for them: each in both wirings, seen in the cloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lab_process import LabControl
+from patience import until
+from user import GRACEFUL, User, sample_body
+
+CP = "VDU1_CP1"
+
+
+async def built(user: User) -> str:
+    """Return a VNF of one machine."""
+    instance_id = await user.create(await user.sample("vm"))
+    await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    return instance_id
+
+
+async def machines(lab: LabControl, instance_id: str) -> dict[str, dict[str, Any]]:
+    """Return the VNF's machines in the cloud, by id."""
+    servers = (await lab.inventory()).get("servers", [])
+    return {server["id"]: server for server in servers if instance_id in server["name"]}
+
+
+def servers_of(shown: dict[str, Any]) -> set[str]:
+    return {one["computeResource"]["resourceId"] for one in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]}
+
+
+def affected(occurrence: dict[str, Any]) -> list[str]:
+    return sorted(one["changeType"] for one in occurrence["resourceChanges"]["affectedVnfcs"])
+
+
+def level_of(shown: dict[str, Any]) -> int:
+    (status,) = shown["instantiatedVnfInfo"]["scaleStatus"]
+    return int(status["scaleLevel"])
+
+
+async def test_a_vnf_is_scaled_out_and_in_by_either_version(user: User, v1: User, lab: LabControl) -> None:
+    """API-034, API-055, API-056."""
+    instance_id = await built(user)
+    first = set(await machines(lab, instance_id))
+    for somebody in (user, v1):
+        before = set(await machines(lab, instance_id))
+        body = {**sample_body("vm", "scale_out"), "numberOfSteps": "1"}
+        operation = await somebody.start(instance_id, "scale", body)
+        assert (await user.rest(operation))["state"] == "COMPLETED"
+        after = set(await machines(lab, instance_id))
+        assert before < after
+        assert affected(await somebody.occurrence(operation)) == ["ADDED"]
+    shown = await user.instance(instance_id)
+    assert (level_of(shown), servers_of(shown)) == (2, after)
+    assert shown["instantiatedVnfInfo"]["maxScaleLevels"] == [{"aspectId": "VDU1_scale", "scaleLevel": 2}]
+
+    operation = await user.start(instance_id, "scale", sample_body("vm", "scale_in"))
+    assert (await user.rest(operation))["state"] == "COMPLETED"
+    left = set(await machines(lab, instance_id))
+    assert left < after
+    assert first <= left, "v2 lets the newest go"
+    assert affected(await user.occurrence(operation)) == ["REMOVED"]
+    assert level_of(await user.instance(instance_id)) == 1
+    await v1.do(instance_id, "scale", sample_body("vm", "scale_in"))
+    assert set(await machines(lab, instance_id)) == left - first, "v1 lets the oldest go"
+    await user.terminate(instance_id)
+
+
+async def test_a_vnf_is_scaled_to_levels(user: User, lab: LabControl) -> None:
+    """API-060."""
+    instance_id = await built(user)
+    await user.do(instance_id, "scale_to_level", sample_body("vm", "scale_to_level"))
+    assert len(await machines(lab, instance_id)) == 3
+    assert level_of(await user.instance(instance_id)) == 2
+    await user.do(instance_id, "scale_to_level", {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 0}]})
+    assert len(await machines(lab, instance_id)) == 1
+    await user.terminate(instance_id)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"aspectId": "nowhere"}, "aspectId"),
+        ({"numberOfSteps": 0}, "numberOfSteps"),
+        ({"numberOfSteps": 3}, "numberOfSteps"),
+        ({"type": "SCALE_IN"}, "numberOfSteps"),
+    ],
+)
+async def test_a_scaling_that_cannot_be_is_refused(user: User, change: dict[str, Any], place: str) -> None:
+    """API-056."""
+    instance_id = await built(user)
+    answer = (await user.ask(instance_id, "scale", {**sample_body("vm", "scale_out"), **change})).must(400)
+    assert place in answer.detail
+    await user.terminate(instance_id)
+
+
+async def test_a_scale_out_that_fails_is_rolled_back_and_a_scale_in_has_no_way_back(
+    user: User, lab: LabControl
+) -> None:
+    """API-051, API-053."""
+    instance_id = await built(user)
+    before = set(await machines(lab, instance_id))
+    async with lab.fault("nova", "server_boot", message="no room", times=-1):
+        operation = await user.start(instance_id, "scale", sample_body("vm", "scale_out"))
+        assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+        occurrence = await user.occurrence(operation)
+        assert occurrence["error"]["title"] == "Stack update failed"
+        assert "no room" in occurrence["error"]["detail"]
+        assert {"retry", "rollback", "fail"} <= set(occurrence["_links"])
+    view = await user.act(operation, "rollback")
+    assert view["state"] == "ROLLED_BACK", view
+    assert set(await machines(lab, instance_id)) == before
+    assert level_of(await user.instance(instance_id)) == 0
+
+    await user.do(instance_id, "scale", sample_body("vm", "scale_out"))
+    async with lab.fault("heat", "stack_update", status=400, message="no", times=-1):
+        operation = await user.start(instance_id, "scale", sample_body("vm", "scale_in"))
+        assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+    assert "rollback" not in (await user.occurrence(operation))["_links"]
+    (await user.lcm("POST", f"/vnf_lcm_op_occs/{operation}/rollback")).must(404)
+    assert (await user.act(operation, "retry"))["state"] == "COMPLETED"
+    await user.terminate(instance_id)
+
+
+async def test_a_machine_is_healed_at_its_address_by_either_id(user: User, lab: LabControl) -> None:
+    """API-058, API-051."""
+    instance_id = await built(user)
+    await user.do(instance_id, "scale", sample_body("vm", "scale_out"))
+    for name in ("vnfcInfo", "vnfcResourceInfo"):
+        before = await machines(lab, instance_id)
+        info = (await user.instance(instance_id))["instantiatedVnfInfo"]
+        one = info[name][0]
+        operation = await user.start(instance_id, "heal", {"vnfcInstanceId": [one["id"]]})
+        assert (await user.rest(operation))["state"] == "COMPLETED"
+        after = await machines(lab, instance_id)
+        assert len(after) == 2
+        assert len(set(after) & set(before)) == 1, "the other one was left alone"
+        addresses = [sorted(str(server["addresses"]) for server in each.values()) for each in (before, after)]
+        assert addresses[0] == addresses[1]
+        occurrence = await user.occurrence(operation)
+        assert affected(occurrence) == ["ADDED", "REMOVED"]
+        assert servers_of(await user.instance(instance_id)) == set(after)
+    (await user.ask(instance_id, "heal", {"vnfcInstanceId": ["nowhere"]})).must(400)
+    (await user.ask(instance_id, "heal", {"additionalParams": {"all": "yes"}})).must(400)
+    await user.terminate(instance_id)
+
+
+async def test_a_heal_of_all_keeps_the_stack_in_v2_and_makes_it_anew_in_v1(
+    user: User, v1: User, lab: LabControl
+) -> None:
+    """API-058: with ``{}`` and without a body."""
+    instance_id = await built(user)
+    await user.do(instance_id, "scale", sample_body("vm", "scale_out"))
+    stack = (await user.instance(instance_id))["instantiatedVnfInfo"]["metadata"]["stack_id"]
+    before = set(await machines(lab, instance_id))
+    await user.do(instance_id, "heal", {})
+    healed = set(await machines(lab, instance_id))
+    assert not healed & before
+    assert (await user.instance(instance_id))["instantiatedVnfInfo"]["metadata"]["stack_id"] == stack
+
+    answer = (await v1.lcm("POST", f"/vnf_instances/{instance_id}/heal")).must(202)
+    view = await user.rest(answer.headers["Location"].rsplit("/", 1)[-1])
+    assert view["state"] == "COMPLETED", view
+    assert [step["name"] for step in view["steps"]] == ["delete_resources", "recreate_resources", "restore_scale"]
+    shown = await user.instance(instance_id)
+    assert shown["instantiatedVnfInfo"]["metadata"]["stack_id"] != stack
+    assert level_of(shown) == 1
+    assert len(await machines(lab, instance_id)) == 2
+    await user.terminate(instance_id)
+
+
+async def test_machines_are_stopped_and_started(user: User, v1: User, lab: LabControl) -> None:
+    """API-060."""
+    instance_id = await built(user)
+    for somebody, body, state, status in (
+        (user, "stop", "STOPPED", "SHUTOFF"),
+        (v1, "start", "STARTED", "ACTIVE"),
+    ):
+        operation = await somebody.start(instance_id, "operate", sample_body("vm", body))
+        assert (await user.rest(operation))["state"] == "COMPLETED"
+        assert {server["status"] for server in (await machines(lab, instance_id)).values()} == {status}
+        info = (await somebody.instance(instance_id))["instantiatedVnfInfo"]
+        assert info["vnfState"] == state
+        assert {one["vnfcState"] for one in info["vnfcInfo"]} == {state}
+        assert affected(await somebody.occurrence(operation)) == ["MODIFIED"]
+        (await somebody.ask(instance_id, "operate", sample_body("vm", body))).must(409)
+    await user.terminate(instance_id)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_connection_points_move_to_another_network(user: User, v1: User, lab: LabControl, version: str) -> None:
+    """API-034: the request in the form of either version."""
+    instance_id = await built(user)
+    before = {str(server["addresses"]) for server in (await machines(lab, instance_id)).values()}
+    somebody, body = (v1, "change_ext_conn.v1") if version == "v1" else (user, "change_ext_conn")
+    operation = await somebody.start(instance_id, "change_ext_conn", sample_body("vm", body))
+    view = await user.rest(operation)
+    assert view["state"] == "COMPLETED", view
+    after = {str(server["addresses"]) for server in (await machines(lab, instance_id)).values()}
+    assert not after & before
+    (link,) = (await user.instance(instance_id))["instantiatedVnfInfo"]["extVirtualLinkInfo"]
+    assert link["resourceHandle"]["resourceId"] == "net1"
+    (changed,) = (await somebody.occurrence(operation))["changedExtConnectivity"]
+    assert changed["resourceHandle"]["resourceId"] == "net1"
+    assert ("currentVnfExtCpData" in changed) == (version == "v2")
+    await user.terminate(instance_id)
+
+
+async def test_information_is_modified_without_a_grant(user: User, v1: User) -> None:
+    """API-027, API-028, API-047."""
+    instance_id = await built(user)
+    path = f"/vnf_instances/{instance_id}"
+    answer = (await user.lcm("PATCH", path, sample_body("vm", "modify"))).must(202)
+    operation = answer.headers["Location"].rsplit("/", 1)[-1]
+    view = await user.rest(operation)
+    assert (view["state"], view["steps"]) == ("COMPLETED", [])
+    occurrence = await user.occurrence(operation)
+    assert occurrence["operation"] == "MODIFY_INFO"
+    assert occurrence["changedInfo"] == sample_body("vm", "modify")
+    assert "grantId" not in occurrence
+    shown = await user.instance(instance_id)
+    assert (shown["vnfInstanceName"], shown["metadata"]) == ("machine of the demo", {"owner": "demo"})
+
+    patch = {"vnfInstanceName": None, "metadata": {"owner": None, "more": {"a": 1}}}
+    answer = (await v1.lcm("PATCH", path, patch)).must(202)
+    assert (await user.rest(answer.headers["Location"].rsplit("/", 1)[-1]))["state"] == "COMPLETED"
+    shown = await user.instance(instance_id)
+    assert "vnfInstanceName" not in shown
+    assert shown["metadata"] == {"more": {"a": 1}}
+    refused = (await user.lcm("PATCH", path, {"extensions": {"nowhere": 1}})).must(422)
+    assert "nowhere" in refused.detail
+    await user.terminate(instance_id)
+
+
+async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
+    """API-059."""
+    instance_id = await built(user)
+    vnfd_id = await user.sample("vm")
+    (await v1.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id})).must(404)
+    (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": "nowhere"})).must(422)
+    for params in ({"upgrade_type": "BlueGreen"}, {"vdu_params": [{"vdu_id": "nowhere"}]}):
+        (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": params})).must(400)
+    scripts = {"lcm-operation-coordinate-new-vnf": "./Scripts/coordinate.py"}
+    (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": scripts})).must(422)
+    before = await user.instance(instance_id)
+    params = {"upgrade_type": "RollingUpdate", "vdu_params": [{"vdu_id": "VDU1"}]}
+    operation = await user.start(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": params})
+    assert (await user.rest(operation))["state"] == "COMPLETED"
+    assert (await user.occurrence(operation))["modificationsTriggeredByVnfPkgChange"]["vnfdId"] == vnfd_id
+    assert servers_of(await user.instance(instance_id)) == servers_of(before), "the same package changes no machine"
+    await user.terminate(instance_id)
+
+
+async def test_what_a_vnf_does_not_support_is_not_found(user: User) -> None:
+    """API-060."""
+    instance_id = await built(user)
+    answer = (await user.ask(instance_id, "change_flavour", {"newFlavourId": "large"})).must(404)
+    assert "one flavour only" in answer.detail
+    await user.do(instance_id, "terminate", GRACEFUL)
+    (await user.ask(instance_id, "scale", sample_body("vm", "scale_out"))).must(409)
+    await user.delete(instance_id)
+
+
+async def cancel(user: User, operation: str, mode: str) -> None:
+    path = f"/vnf_lcm_op_occs/{operation}/cancel"
+    (await user.lcm("POST", path, {"cancelMode": mode})).must(202)
+
+
+@pytest.mark.parametrize("mode", ["GRACEFUL", "FORCEFUL"])
+async def test_an_operation_that_runs_is_cancelled(user: User, lab: LabControl, mode: str) -> None:
+    """API-052, API-053."""
+    instance_id = await built(user)
+    await lab.forget_calls()
+    async with lab.fault("nova", "server_boot", effect="hang"):
+        operation = await user.start(instance_id, "scale", sample_body("vm", "scale_out"))
+        await lab.called("nova", "server_boot")
+        assert "cancel" in (await user.occurrence(operation))["_links"]
+        await cancel(user, operation, mode)
+        if mode == "GRACEFUL":
+            pending = await user.occurrence(operation)
+            assert (pending["operationState"], pending["isCancelPending"]) == ("PROCESSING", True)
+            assert pending["cancelMode"] == "GRACEFUL"
+        else:
+            assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+    view = await user.rest(operation)
+    if mode == "GRACEFUL":  # the last step ended by itself: nothing was left to cancel
+        assert view["state"] == "COMPLETED", view
+    else:
+        occurrence = await user.occurrence(operation)
+        assert (occurrence["error"]["status"], occurrence["error"]["title"]) == (409, "Operation cancelled")
+        assert occurrence["isCancelPending"] is False
+        assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+
+        async def one_is_left() -> bool | None:
+            return len(await machines(lab, instance_id)) == 1 or None
+
+        await until(one_is_left)
+    (await user.lcm("POST", f"/vnf_lcm_op_occs/{operation}/cancel", {"cancelMode": mode})).must(409)
+    await user.terminate(instance_id)
