@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -68,7 +68,7 @@ class EventFeed:
 
     async def follow(
         self, wanted: Wanted, *, after: str | None, silence_s: float
-    ) -> AsyncIterator[Told | Silence | Missed]:
+    ) -> AsyncGenerator[Told | Silence | Missed, None]:
         """Yield the wanted events that come after the event ``after``, or from now on; ends for who is too slow."""
         place, seen = self._count, {after}
         if after is not None:
