@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
 from kubevnfm_events.infra import (
@@ -11,14 +11,24 @@ from kubevnfm_events.infra import (
     ObjectsDeleted,
     PodFacts,
     PortFacts,
+    ResourcesChanged,
     ResourcesCreated,
     ResourcesDeleted,
     ServerFacts,
+    ServersOperated,
     StackResources,
 )
 from kubevnfm_events.lcm import RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
+from kubevnfm_lcm_api.domain.change_drafts import (
+    ChangeVmDraft,
+    ConnectVmDraft,
+    HealVmDraft,
+    OperateVmDraft,
+    ReplaceVmDraft,
+    ScaleVmDraft,
+)
 from kubevnfm_lcm_api.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -126,8 +136,40 @@ def a_cnf_terminate_draft() -> TerminateCnfDraft:
     return TerminateCnfDraft(vnf_instance_id="inst-1", vnfd_id="vnfd-1", vim_key="k", vim=VIM, is_forceful=True)
 
 
+C = TypeVar("C", bound=ChangeVmDraft)
+
+
+def a_change_draft(kind: type[C], **known: Any) -> C:
+    """A change of the stack that holds RESOURCES."""
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "vim1", "vim": VIM, "stack_name": "vnf-inst-1",
+        "flavour_id": "simple", "counts": {"masterNode": 1, "workerNode": 2}, "before": RESOURCES,
+    }  # fmt: skip
+    if kind is ReplaceVmDraft:
+        facts.update(before_package=PACKAGE, before_flavour_id="simple")
+    return kind(**{**facts, **known})
+
+
+def an_operate_draft(**known: Any) -> OperateVmDraft:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "before": RESOURCES,
+        "servers": ("server-w1",), "state": "STOPPED",
+    }  # fmt: skip
+    return OperateVmDraft(**{**facts, **known})
+
+
+_OPERATION_BY_PLAN = {
+    ScaleVmDraft.plan: OperationType.SCALE,
+    HealVmDraft.plan: OperationType.HEAL,
+    OperateVmDraft.plan: OperationType.OPERATE,
+    ConnectVmDraft.plan: OperationType.CHANGE_EXT_CONN,
+    ReplaceVmDraft.plan: OperationType.CHANGE_FLAVOUR,
+}
+
+
 def an_operation(draft: Any, *, state: OperationState = OperationState.STARTING) -> OccurrenceRecord:
-    operation = OperationType.INSTANTIATE if draft.plan.startswith("instantiate") else OperationType.TERMINATE
+    otherwise = OperationType.INSTANTIATE if draft.plan.startswith("instantiate") else OperationType.TERMINATE
+    operation = _OPERATION_BY_PLAN.get(draft.plan, otherwise)
     return OccurrenceRecord(
         occ=VnfLcmOpOcc(
             id="op-1", operation_state=state, state_entered_time="2026-11-20T12:00:00.000Z",
@@ -137,12 +179,18 @@ def an_operation(draft: Any, *, state: OperationState = OperationState.STARTING)
         plan=draft.plan,
         steps=planned(draft),
         draft=write_draft(draft, RING),
+        has_way_back=draft.has_way_back,
     )  # fmt: skip
 
 
 ANSWERS: dict[str, Event] = {
     "infra.openstack.create_resources": ResourcesCreated(resources=RESOURCES),
     "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-inst-1"),
+    **{
+        f"infra.openstack.{what}": ResourcesChanged(resources=RESOURCES)
+        for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
+    },
+    "infra.openstack.operate_servers": ServersOperated(servers=("server-w1",), state="STOPPED"),
     "infra.k8s.apply_objects": ObjectsApplied(
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),

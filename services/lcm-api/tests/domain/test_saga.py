@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
+from kubevnfm_lcm_api.domain.change_drafts import ConnectVmDraft, HealVmDraft, ReplaceVmDraft, ScaleVmDraft
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord, StepState
 from kubevnfm_lcm_api.domain.plans import STEPS, read_draft
 from kubevnfm_lcm_api.domain.saga import Move, Saga
@@ -18,11 +19,13 @@ from lcm_builders import (
     NOW,
     RESOURCES,
     RING,
+    a_change_draft,
     a_cnf_draft,
     a_cnf_terminate_draft,
     a_terminate_draft,
     an_instance,
     an_instantiate_draft,
+    an_operate_draft,
     an_operation,
     answer_to,
     later,
@@ -36,10 +39,18 @@ DRAFTS = {
     "cnf": a_cnf_draft(),
     "terminate cluster": a_terminate_draft(),
     "terminate cnf": a_cnf_terminate_draft(),
+    "scale out": a_change_draft(ScaleVmDraft),
+    "scale in": a_change_draft(ScaleVmDraft, leaving=("server-w1",)),
+    "heal": a_change_draft(HealVmDraft, servers=("server-w1",)),
+    "heal whole": a_change_draft(HealVmDraft, is_recreated=True),
+    "connect": a_change_draft(ConnectVmDraft),
+    "change flavour": a_change_draft(ReplaceVmDraft),
+    "operate": an_operate_draft(),
 }
+NO_WAY_BACK = ("terminate", "scale in", "heal")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}
 EACH_STEP = [(name, index) for name, length in LENGTHS.items() for index in range(length)]
-INSTANTIATES = [(name, index) for name, index in EACH_STEP if not name.startswith("terminate")]
+WITH_WAY_BACK = [(name, index) for name, index in EACH_STEP if not name.startswith(NO_WAY_BACK)]
 
 
 def commands_of(move: Move) -> list[Envelope[Message]]:
@@ -143,7 +154,7 @@ def test_a_failed_step_stops_the_operation_and_retry_goes_on_there(name: str, in
     assert last.record.occ.error is None
 
 
-@pytest.mark.parametrize(("name", "index"), INSTANTIATES)
+@pytest.mark.parametrize(("name", "index"), WITH_WAY_BACK)
 def test_rollback_runs_the_compensations_backwards(name: str, index: int) -> None:
     move = granted(DRAFTS[name])
     out = commands_of(move)
@@ -170,8 +181,10 @@ def test_a_failed_compensation_stops_and_rollback_repeats_it() -> None:
     assert last.record.occ.operation_state is OperationState.ROLLED_BACK
 
 
-def test_a_terminate_cannot_be_rolled_back() -> None:
-    move = granted(DRAFTS["terminate cnf"])
+@pytest.mark.parametrize("name", [name for name in DRAFTS if name.startswith(NO_WAY_BACK)])
+def test_what_has_no_way_back_cannot_be_rolled_back(name: str) -> None:
+    """API-051."""
+    move = granted(DRAFTS[name])
     move = answered(move, failure(commands_of(move)[0]))
     with pytest.raises(RollbackUnsupported):
         SAGA.rollback(move.record, later(1))
