@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+from documented import our_document
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
@@ -234,7 +235,9 @@ class World:
         async with self.session.request(
             method, f"{self.url}{path}", json=body, data=data, headers=sent, params=params, allow_redirects=False
         ) as response:
-            return Answer(response.status, response.headers, await response.read())
+            answer = Answer(response.status, response.headers, await response.read())
+        our_document().check(method, path, answer.status, answer.headers, answer.raw)
+        return answer
 
     async def lcm(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
         """Call below ``/vnflcm/v2``."""

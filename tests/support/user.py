@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import aiohttp
+from documented import our_document
 from installations import Installation
 from lab_process import LabProcess
 from patience import until
@@ -85,8 +86,9 @@ class User:
         async with self._open.request(
             method, f"{self.installation.url}{path}", json=body, data=data, headers=headers
         ) as response:
-            text = (await response.read()).decode(errors="replace")
-            answer = Answer(response.status, response.headers, text)
+            raw = await response.read()
+            answer = Answer(response.status, response.headers, raw.decode(errors="replace"))
+        our_document().check(method, path, answer.status, answer.headers, raw)
         self.heard.append(f"{dict(answer.headers)} {answer.text}")
         return answer
 

@@ -6,23 +6,10 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from aiohttp import web
-from kubevnfm_lcm_api.access.gate import Gate
-from kubevnfm_lcm_api.gateway.access import Proxies
-from kubevnfm_lcm_api.gateway.app import make_app
+from documented import an_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document, served
 from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED
 from lcm_world import World
-
-
-def an_app() -> web.Application:
-    """The application with its routes; nothing of it is asked for."""
-
-    async def ready() -> bool:
-        return True
-
-    nothing: Any = None
-    return make_app(nothing, ready, gate=Gate([]), proxies=Proxies())
 
 
 def nodes(tree: Any) -> list[dict[str, Any]]:

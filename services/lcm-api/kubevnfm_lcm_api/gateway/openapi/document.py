@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from kubevnfm_lcm_api.access.caller import is_open
 from kubevnfm_lcm_api.gateway.openapi import models
 from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED, Answer, Described, Parameter
-from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference
+from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, used_by
 from kubevnfm_lcm_api.gateway.versions import api_of
 
 Json = dict[str, Any]
@@ -71,7 +71,7 @@ def make_document(app: web.Application, *, version: str) -> Json:
         "tags": [{"name": tag} for tag in tags],
         "security": [*_WAYS_IN, {}],
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": _SECURITY},
+        "components": {"schemas": used_by(paths, schemas), "securitySchemes": _SECURITY},
     }
 
 

@@ -58,6 +58,13 @@ def component_schemas(
     return {**schemas, **{f"{name}{_V1}": schema for name, schema in v1.items()}}, {n: f"{n}{_V1}" for n in v1}
 
 
+def used_by(paths: Json, schemas: Json) -> Json:
+    """Return the schemas that the paths refer to, and those that these refer to."""
+    roots = {node["$ref"] for node in _objects(paths) if "$ref" in node}
+    wanted = set(_reached(schemas, roots))
+    return {name: schema for name, schema in sorted(schemas.items()) if name in wanted}
+
+
 def reference(name: str) -> Json:
     """Return the reference to a schema."""
     return {"$ref": f"{_PREFIX}{name}"}
@@ -150,6 +157,16 @@ def _nodes(node: Any) -> Iterator[Json]:
                 yield from _nodes(each)
         elif isinstance(value, dict):
             yield from _nodes(value)
+
+
+def _objects(node: Any) -> Iterator[Json]:
+    if isinstance(node, dict):
+        yield node
+        for value in node.values():
+            yield from _objects(value)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _objects(each)
 
 
 def _references(schema: Json) -> set[str]:

@@ -1,0 +1,86 @@
+"""Answers held against an OpenAPI document: that the status, the media type and the body are as it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from aiohttp import web
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from kubevnfm_lcm_api.access.gate import Gate
+from kubevnfm_lcm_api.gateway.access import Proxies
+from kubevnfm_lcm_api.gateway.app import make_app
+from kubevnfm_lcm_api.gateway.openapi.document import make_document
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+_HERE: Final = "urn:openapi"
+
+
+class Documented:
+    """An OpenAPI 3.1 document, as a judge of answers."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        resource: Resource[Any] = Resource.from_contents(document, default_specification=DRAFT202012)
+        self._registry: Registry[Any] = Registry().with_resource(_HERE, resource)
+        self._patterns = [(_pattern(path), path) for path in sorted(document["paths"], key=lambda path: "{" in path)]
+        self._validators: dict[str, Draft202012Validator] = {}
+
+    def check(self, method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Raise AssertionError when an answer is not as the document says."""
+        operation = self._operation(method, path)
+        if operation is None:
+            assert method in {"HEAD", "OPTIONS"} or status in {401, 404, 405}, f"{method} {path} is not documented"
+            return
+        said = f"{method} {path} answers {status}"
+        response = operation["responses"].get(str(status)) or operation["responses"]["default"]
+        assert status >= 400 or str(status) in operation["responses"], f"{said}, which is not documented"
+        content = response.get("content")
+        if content is None:
+            assert not body, f"{said} with a body, which is not documented"
+            return
+        media_type = headers.get("Content-Type", "").partition(";")[0]
+        described = content.get(media_type) or content.get("*/*")
+        assert described is not None, f"{said} as {media_type}; documented: {', '.join(content)}"
+        if media_type.endswith("json"):
+            error = best_match(self._validator(described["schema"]).iter_errors(json.loads(body)))
+            assert error is None, f"{said}: {error.json_path}: {error.message[:500]}"
+
+    def _operation(self, method: str, path: str) -> Mapping[str, Any] | None:
+        path = path.partition("?")[0]
+        template = next((template for pattern, template in self._patterns if pattern.fullmatch(path)), None)
+        found: Mapping[str, Any] | None = self._document["paths"].get(template, {}).get(method.lower())
+        return found
+
+    def _validator(self, schema: Mapping[str, Any]) -> Draft202012Validator:
+        key = json.dumps(schema)
+        if key not in self._validators:
+            absolute = json.loads(key.replace('"#/', f'"{_HERE}#/'))
+            self._validators[key] = Draft202012Validator(absolute, registry=self._registry)
+        return self._validators[key]
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    last = re.escape(path).replace(re.escape("{path}"), ".+")
+    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", last))
+
+
+def an_app() -> web.Application:
+    """Return the gateway's application with its routes; nothing of it can be asked for."""
+
+    async def ready() -> bool:
+        return True
+
+    nothing: Any = None
+    return make_app(nothing, ready, gate=Gate([]), proxies=Proxies())
+
+
+@cache
+def our_document() -> Documented:
+    """Return the gateway's own document as a judge."""
+    return Documented(make_document(an_app(), version="tested"))
