@@ -101,6 +101,9 @@ class InstanceDeleted(Event, kind="lcm.instance.deleted"):
     vnf_product_name: str = ""
     vnf_software_version: str = ""
     vnfd_version: str = ""
+    follows: str = ""
+    """As in OperationChanged."""
+    follows_at: datetime | None = None
 
 
 class OperationChanged(Event, kind="lcm.operation.changed"):
@@ -121,8 +124,11 @@ class OperationChanged(Event, kind="lcm.operation.changed"):
     is_automatic_invocation: bool = False
     is_first: bool = False
     """The first state of the occurrence: its notification has status START."""
-    previous_state_entered_time: datetime | None = None
-    """When the state before was entered: who must tell states in order waits for that one's event. None at the first."""
+    follows: str = ""
+    """The id of the event before this one about the same VNF instance: its creation, its deletion or a state of an
+    operation. Who must keep them in order waits for that one."""
+    follows_at: datetime | None = None
+    """When that one became true."""
     error: Problem | None = None
     affected_vnfcs: tuple[dict[str, object], ...] = ()
     affected_virtual_links: tuple[dict[str, object], ...] = ()

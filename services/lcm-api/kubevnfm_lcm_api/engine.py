@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.domain import instance as instances
 from kubevnfm_lcm_api.domain import occurrence as occurrences
 from kubevnfm_lcm_api.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.domain.news import state_of
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.plans import read_draft
 from kubevnfm_lcm_api.domain.saga import SILENCE_S, SOURCE, CancelModeName, Move, Saga
@@ -82,7 +83,8 @@ class Engine:
         claimed meanwhile.
         """
         occ = record.occ
-        document = record.document(self._ring)
+        last_news = InstanceRecord.from_document(stored.body).internals.last_news
+        document = record.model_copy(update={"follows": last_news}).document(self._ring)
         wake_up = Envelope[Message](
             data=AdvanceOperation(occurrence=document),
             source=SOURCE,
@@ -309,7 +311,7 @@ class Engine:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.given_up(instance, occ.id)
-            instance = instance.with_internals(current_operation=None)
+            instance = instance.with_internals(current_operation=None, last_news=state_of(occ))
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
                 await self._outbox.replace(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, RemoveRemains
@@ -18,6 +19,7 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.domain import occurrence as occurrences
 from kubevnfm_lcm_api.domain.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.domain.news import creation_of
 from kubevnfm_lcm_api.domain.saga import SOURCE
 from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.packages import Packages, reference
@@ -67,9 +69,9 @@ class Instances:
             created_at=now,
             updated_at=now,
         )
-        created = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
+        record = record.with_internals(last_news=creation_of(record.vnf.id, now))
         stored = await self._outbox.insert(
-            COLLECTION, record.vnf.id, record.document(self._ring), events=[_news(record.vnf.id, created)]
+            COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
         )
         # The package may have been disabled or deleted since we looked; its delete counts instances after it has shut
         # the door, so of the two at least one sees the other.
@@ -125,9 +127,16 @@ class Instances:
         return list(dict.fromkeys([*(s.id for s in living), *(s.body["vnfInstanceId"] for s in leaving)]))
 
 
+def _creation(record: InstanceRecord) -> Envelope[Message]:
+    event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
+    news_id = creation_of(record.vnf.id, record.created_at).id
+    return Envelope(data=event, source=SOURCE, id=news_id, subject=record.vnf.id)
+
+
 def _deletion(record: InstanceRecord) -> Envelope[Message]:
-    return _news(record.vnf.id, InstanceDeleted(vnf_instance_id=record.vnf.id, **record.facts.model_dump()))
-
-
-def _news(instance_id: str, event: InstanceCreated | InstanceDeleted) -> Envelope[Message]:
-    return Envelope(data=event, source=SOURCE, subject=instance_id)
+    last = record.internals.last_news
+    follows: dict[str, Any] = (
+        {"follows": last.id, "follows_at": datetime.fromisoformat(last.at)} if last is not None else {}
+    )
+    event = InstanceDeleted(vnf_instance_id=record.vnf.id, **record.facts.model_dump(), **follows)
+    return Envelope(data=event, source=SOURCE, subject=record.vnf.id)

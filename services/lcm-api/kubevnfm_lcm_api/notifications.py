@@ -35,7 +35,6 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.domain.callback_access import Callback, Refused, Subscriber, Taken, Untaken
 from kubevnfm_lcm_api.domain.saga import SOURCE
-from kubevnfm_lcm_api.domain.states import TERMINAL
 from kubevnfm_lcm_api.domain.subscription import COLLECTION, matching, moment, notification
 from kubevnfm_lcm_api.turns import Turns
 
@@ -61,7 +60,9 @@ _REMEMBERED: Final = timedelta(days=1)
 _FORGET_EVERY_S: Final = 3600.0
 _EARLIER_NEWS_S: Final = 60.0
 """How long news wait for those of the state before, which a crash may have delayed."""
-_LOOK_AGAIN_S: Final = 0.02
+_SHORT_WAITS_S: Final = (0.005, 0.01, 0.02, 0.04, 0.08)
+"""Before the bus is asked to bring them again: most often two events were only taken side by side."""
+_LOOK_AGAIN_S: Final = 0.2
 
 LcmNews = OperationChanged | InstanceCreated | InstanceDeleted
 
@@ -130,32 +131,32 @@ class Notifications:
         news = envelope.data
         if not isinstance(news, OperationChanged | InstanceCreated | InstanceDeleted):
             return Ack()
-        if isinstance(news, OperationChanged) and not await self._is_next(news, envelope):
+        if not isinstance(news, InstanceCreated) and not await self._is_next(news, envelope):
             return Again(_LOOK_AGAIN_S)
         wanting = await self._store.find(COLLECTION, Query(matching(news)))
         await asyncio.gather(*(self._queue(envelope, news, subscription) for subscription in wanting))
-        if isinstance(news, OperationChanged) and news.state not in TERMINAL:
-            await self._note_told(news)
+        if not isinstance(news, InstanceDeleted):
+            await self._note_told(envelope)
         return Ack()
 
-    async def _is_next(self, news: OperationChanged, envelope: Envelope[Message]) -> bool:
-        """Tell whether the news of the operation's state before are in the queues (API-074)."""
-        before = news.previous_state_entered_time
+    async def _is_next(self, news: OperationChanged | InstanceDeleted, envelope: Envelope[Message]) -> bool:
+        """Tell whether what became true before is in the queues already (API-074)."""
         now = self._clock.now()
-        if before is None or now - before > _REMEMBERED / 2:
+        if not news.follows or (news.follows_at is not None and now - news.follows_at > _REMEMBERED / 2):
             return True
-        if await self._store.get(NOTIFICATIONS, _told_id(news.vnf_lcm_op_occ_id, before)) is not None:
-            return True
+        for pause_s in _SHORT_WAITS_S:
+            if await self._store.get(NOTIFICATIONS, _told_id(news.follows)) is not None:
+                return True
+            await asyncio.sleep(pause_s)
         waited_s = (now - envelope.time).total_seconds()
         if waited_s < _EARLIER_NEWS_S:
             return False
-        log.warning("earlier_news_missing", operation_id=news.vnf_lcm_op_occ_id, state=news.state, waited_s=waited_s)
+        log.warning("earlier_news_missing", message_id=envelope.id, missing=news.follows, waited_s=waited_s)
         return True
 
-    async def _note_told(self, news: OperationChanged) -> None:
-        told_id = _told_id(news.vnf_lcm_op_occ_id, news.state_entered_time)
+    async def _note_told(self, envelope: Envelope[Message]) -> None:
         try:
-            await self._store.insert(NOTIFICATIONS, told_id, {"doneAt": rfc3339(self._clock.now())})
+            await self._store.insert(NOTIFICATIONS, _told_id(envelope.id), {"doneAt": rfc3339(self._clock.now())})
         except AlreadyExists:
             return
 
@@ -348,5 +349,5 @@ class Notifications:
             await asyncio.sleep(_FORGET_EVERY_S)
 
 
-def _told_id(occurrence_id: str, entered: datetime) -> str:
-    return derived_id("told", occurrence_id, rfc3339(entered))
+def _told_id(event_id: str) -> str:
+    return derived_id("told", event_id)

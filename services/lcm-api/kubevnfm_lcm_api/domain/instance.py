@@ -11,6 +11,8 @@ from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
+from kubevnfm_lcm_api.domain.news import NewsRef
+
 COLLECTION = "vnf_instances"
 
 
@@ -69,6 +71,8 @@ class InstanceInternals(SolType):
     cluster_vim_key: str | None = None
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
+    last_news: NewsRef | None = None
+    """The last event about the instance, operations' states included."""
     remains_of: str | None = None
     """The FAILED instantiate occurrence whose resources may still exist."""
 

@@ -13,6 +13,7 @@ from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.domain.instance import VnfFacts
+from kubevnfm_lcm_api.domain.news import NewsRef
 from kubevnfm_lcm_api.domain.states import Task
 
 COLLECTION = "vnf_lcm_op_occs"
@@ -65,8 +66,8 @@ class OccurrenceRecord(BaseModel):
     """A clean-up of ours: in no list, without notifications."""
     has_way_back: bool = True
     """Whether it can be rolled back, as far as that depends on what was asked."""
-    previous_state_entered_time: str | None = None
-    """Of the state before this one; None in the first."""
+    follows: NewsRef | None = None
+    """The event about the instance before that of the present state."""
     ending: Task | None = None
     """The task by which a person has decided the end: from then on no other task is possible, a crash or not."""
 
@@ -85,7 +86,7 @@ class OccurrenceRecord(BaseModel):
             "isInternal": self.is_internal,
             "hasWayBack": self.has_way_back,
             **({"ending": self.ending} if self.ending is not None else {}),
-            **({"previousStateAt": self.previous_state_entered_time} if self.previous_state_entered_time else {}),
+            **({"follows": self.follows.model_dump()} if self.follows is not None else {}),
         }
         if self.next_deadline is not None:
             body["internal"]["deadline"] = self.next_deadline
@@ -105,7 +106,7 @@ class OccurrenceRecord(BaseModel):
             is_internal=internal["isInternal"],
             has_way_back=internal.get("hasWayBack", True),
             ending=internal.get("ending"),
-            previous_state_entered_time=internal.get("previousStateAt"),
+            follows=internal.get("follows"),
         )
 
     def with_occ(self, **changes: Any) -> Self:

@@ -7,7 +7,7 @@ it, a restart changes nothing. The only thing taken from outside is the time, as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -23,6 +23,7 @@ from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.problem import ProblemDetails
 
+from kubevnfm_lcm_api.domain.news import state_of
 from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord, PlannedStep, StepState
 from kubevnfm_lcm_api.domain.plans import STEPS, AnyStep, read_draft, write_draft
 from kubevnfm_lcm_api.domain.states import (
@@ -351,9 +352,8 @@ class Saga:
     def _enter(self, record: OccurrenceRecord, trigger: str, now: datetime) -> OccurrenceRecord:
         """States are entered at different milliseconds: subscribers get them in the order of these times."""
         state = next_state(record.occ.operation_state, trigger)
-        before = record.occ.state_entered_time
-        earliest = datetime.fromisoformat(before) + timedelta(milliseconds=1)
-        return record.model_copy(update={"previous_state_entered_time": before}).with_occ(
+        earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
+        return record.model_copy(update={"follows": state_of(record.occ)}).with_occ(
             operation_state=state,
             state_entered_time=rfc3339(max(now, earliest)),
             is_cancel_pending=False,
@@ -421,11 +421,8 @@ class Saga:
             state_entered_time=moment,
             is_automatic_invocation=occ.is_automatic_invocation,
             is_first=is_first,
-            previous_state_entered_time=(
-                datetime.fromisoformat(record.previous_state_entered_time)
-                if record.previous_state_entered_time is not None and not is_first
-                else None
-            ),
+            follows=record.follows.id if record.follows is not None else "",
+            follows_at=datetime.fromisoformat(record.follows.at) if record.follows is not None else None,
             error=problem,
             affected_vnfcs=tuple(dump.get("affectedVnfcs", ())),
             affected_virtual_links=tuple(dump.get("affectedVirtualLinks", ())),
@@ -442,7 +439,7 @@ class Saga:
                 else None
             ),
         )
-        return self._event(record, data, moment)
+        return replace(self._event(record, data, moment), id=state_of(occ).id)
 
 
 def _asked(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:

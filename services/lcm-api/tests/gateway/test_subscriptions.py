@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -11,7 +13,7 @@ import aiohttp
 import pytest
 from certificates import Authority, Pair
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import NotificationDropped, NotificationsDelivered
+from kubevnfm_events.lcm import NotificationDropped, NotificationsDelivered, OperationChanged
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.adapters.callbacks import thumbprint
 from lcm_world import World, lcm_world
@@ -515,3 +517,28 @@ async def test_deleting_a_subscription_drops_what_is_pending(world: World, subsc
     (await world.call("GET", f"/kubevnfm/v1/subscriptions/{subscription_id}")).problem(404)
     await world.bus.quiet()
     assert subscriber.told == []
+
+
+async def test_news_that_a_crash_has_delayed_are_told_before_those_that_followed(
+    world: World, subscriber: Subscriber
+) -> None:
+    """API-074: the bus may bring events in another order than they became true."""
+    await subscribe(world, subscriber)
+    moment = datetime.now(UTC)
+    facts: dict[str, Any] = {
+        "vnf_lcm_op_occ_id": "op", "vnf_instance_id": "instance", "operation": "INSTANTIATE",
+        "state_entered_time": moment,
+    }  # fmt: skip
+    start = Envelope(
+        OperationChanged(**facts, state="STARTING", is_first=True), source="/kubevnfm/lcm-api", subject="instance"
+    )
+    later = {**facts, "state_entered_time": moment + timedelta(seconds=1), "follows": start.id, "follows_at": moment}
+    processing = Envelope(OperationChanged(**later, state="PROCESSING"), source="/kubevnfm/lcm-api", subject="instance")
+    early = asyncio.create_task(world.bus.publish(processing))
+    other_id = await world.create()
+    await subscriber.has_heard(other_id, 1)
+    assert subscriber.of("instance") == []
+    await world.bus.publish(start)
+    bodies = await subscriber.has_heard("instance", 2)
+    await early
+    assert [each["operationState"] for each in bodies] == ["STARTING", "PROCESSING"]
