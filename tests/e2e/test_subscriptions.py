@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from subscriber import Subscriber
+from patience import until
+from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
 from user import User, sample_body
 
 OPERATION = "VnfLcmOperationOccurrenceNotification"
@@ -80,13 +81,46 @@ async def test_a_subscriber_that_is_down_for_a_moment_misses_nothing(user: User)
         assert "affectedVnfcs" not in short
         heard = await away.has_heard(instance_id, 4)
         assert [each.get("operationState") for each in heard] == [None, "STARTING", "PROCESSING", "COMPLETED"]
+
+        async def has_caught_up() -> dict[str, Any] | None:
+            state = (await user.call("GET", f"/kubevnfm/v1/subscriptions/{one}")).must(200).json
+            return state if (state["state"], state["failuresInARow"]) == ("IDLE", 0) else None
+
+        state = await until(has_caught_up)
+        assert state["lastFailure"] == "it answered 503"
+        assert (state["pending"], state["dropped"]) == (0, 0)
         for subscription in (one, other):
             (await user.lcm("DELETE", f"/subscriptions/{subscription}")).must(204)
         await user.terminate(instance_id)
 
 
+async def test_a_subscriber_that_hangs_delays_nobody_else(user: User) -> None:
+    """API-078, API-079."""
+    vnfd_id = await user.sample("vm")
+    async with Subscriber.listening() as hanging, Subscriber.listening() as quick:
+        quick.wants_token = True
+        params = {"clientId": CLIENT_ID, "clientPassword": CLIENT_PASSWORD, "tokenEndpoint": quick.token_endpoint}
+        by_token = {"authType": ["OAUTH2_CLIENT_CREDENTIALS"], "paramsOauth2ClientCredentials": params}
+        wanted = {"vnfInstanceSubscriptionFilter": {"vnfdIds": [vnfd_id]}}
+        stuck = await _subscribe(user, hanging, filter=wanted)
+        other = await _subscribe(user, quick, filter=wanted, authentication=by_token)
+        hanging.goes_on.clear()
+        instance_id = await user.create(vnfd_id)
+        await user.delete(instance_id)
+        heard = await quick.has_heard(instance_id, 2)
+        assert hanging.told == []
+        assert {each.authorization for each in quick.told} == {"Bearer token-1"}
+        hanging.goes_on.set()
+        late = await hanging.has_heard(instance_id, 2)
+        assert [each["id"] for each in late] == [each["id"] for each in heard]
+        for subscription in (stuck, other):
+            (await user.lcm("DELETE", f"/subscriptions/{subscription}")).must(204)
+
+
 async def test_a_subscription_that_cannot_work_is_refused(user: User) -> None:
-    """API-070, API-073."""
+    """API-070, API-073; a callback into an internal network is refused."""
+    inside = (await user.lcm("POST", "/subscriptions", {"callbackUri": "http://169.254.169.254/latest"})).must(422)
+    assert "network" in inside.detail
     away = (await user.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/told"})).must(422)
     assert "callbackUri" in away.detail
     both = {"vnfInstanceSubscriptionFilter": {"vnfInstanceIds": ["a"], "vnfInstanceNames": ["b"]}}
