@@ -16,7 +16,7 @@ from documented import our_document
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
-from kubevnfm_events import CommandFailed, Envelope, Event, Message
+from kubevnfm_events import CancelStep, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_kit.connections import DEFAULT_LIMITS
 from kubevnfm_kit.errors import NotFound
@@ -136,11 +136,22 @@ class ServiceTwins:
         self.commands.append(command)
         self._took.set()
         key = type(command.data).routing_key()
-        if key in self.waiting:
+        if isinstance(command.data, CancelStep):
+            await self._end(command.data)
+        elif key in self.waiting:
             self.held.append(command)
         else:
             await self._bus.publish(self.answer(command))
         return Ack()
+
+    async def _end(self, cancel: CancelStep) -> None:
+        """End the command that is cancelled, if it is held."""
+        for command in [one for one in self.held if one.id == cancel.command["id"]]:
+            self.held.remove(command)
+            ended = CommandFailed(
+                command=command.data.type, code="cancelled", title="Operation cancelled", detail="cancelled", status=409
+            )
+            await self._bus.publish(command.follow_up(ended, source="/kubevnfm/twin"))
 
     def answer(self, command: Envelope[Message]) -> Envelope[Message]:
         """Return the event that answers the command, by what the twins are told now."""

@@ -1,0 +1,322 @@
+"""The tasks of instances over HTTP, with twins behind: what is judged, what is asked of infra-openstack, what is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import (
+    CancelOpenstackStep,
+    ChangeConnections,
+    ChangeTemplate,
+    HealResources,
+    OperateServers,
+    RestoreResources,
+    ScaleResources,
+)
+from lcm_builders import RESOURCES
+from lcm_world import World
+from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
+
+SCALE = "infra.openstack.scale_resources"
+OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
+CHANGE = {"extVirtualLinks": [{"id": "external", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]}
+TASKS: Mapping[str, Any] = {
+    "scale": OUT,
+    "scale_to_level": {"instantiationLevelId": "three"},
+    "heal": {"cause": "x"},
+    "operate": {"changeStateTo": "STOPPED"},
+    "change_ext_conn": CHANGE,
+    "change_flavour": {"newFlavourId": "large"},
+    "change_vnfpkg": {"vnfdId": TWO_FLAVOURS},
+}
+
+
+async def built(world: World, content: bytes | None = None) -> str:
+    """Return an instance of two flavours (or of a package of its own), INSTANTIATED."""
+    package = await world.upload(content or two_flavours(world.folder))
+    instance_id = await world.create(vnfdId=package["vnfdId"])
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    return instance_id
+
+
+async def asked(world: World, kind: type[Any]) -> Any:
+    """Return the last command, of this kind."""
+    command = world.twins.commands[-1].data
+    assert isinstance(command, kind)
+    return command
+
+
+async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) -> None:
+    """API-056, API-055."""
+    instance_id = await built(world)
+    operation_id = await world.ask(instance_id, "scale", {**OUT, "numberOfSteps": "2"})
+    await world.reached(operation_id, "COMPLETED")
+    command = await asked(world, ScaleResources)
+    assert command.counts["VDU1"] == 2, "none of the twin's servers is of VDU1, two steps add two"
+    assert command.grant_request["operation"] == "SCALE"
+    assert [one["resourceTemplateId"] for one in command.grant_request["addResources"]] == ["VDU1", "VDU1"]
+    assert command.instance["id"] == instance_id
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert shown["scaleStatus"] == [{"aspectId": "VDU1_scale", "scaleLevel": 2}]
+
+
+@pytest.mark.parametrize(
+    ("task", "body", "place"),
+    [
+        ("scale", {**OUT, "aspectId": "x"}, "aspectId"),
+        ("scale", {**OUT, "numberOfSteps": 0}, "numberOfSteps"),
+        ("scale", {**OUT, "numberOfSteps": 3}, "numberOfSteps"),
+        ("scale", {**OUT, "type": "SCALE_IN"}, "numberOfSteps"),
+        ("scale", {"aspectId": "VDU1_scale"}, "type"),
+        ("scale_to_level", {}, "exactly one"),
+        ("scale_to_level", {"instantiationLevelId": "x"}, "instantiationLevelId"),
+        ("scale_to_level", {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 9}]}, "scaleInfo[0]/scaleLevel"),
+        ("heal", {"vnfcInstanceId": ["x"]}, "vnfcInstanceId[0]"),
+        ("heal", {"additionalParams": {"all": 1}}, "additionalParams/all"),
+        ("operate", {"changeStateTo": "STARTED", "stopType": "GRACEFUL"}, "STARTED"),
+        ("operate", {"changeStateTo": "GONE"}, "changeStateTo"),
+        ("change_ext_conn", {"extVirtualLinks": []}, "extVirtualLinks"),
+        (
+            "change_ext_conn",
+            {"extVirtualLinks": [{"id": "l", "resourceId": "n", "extCps": [{"cpdId": "x"}]}]},
+            "extVirtualLinks[0]/extCps[0]/cpdId",
+        ),
+        ("change_flavour", {"newFlavourId": "x"}, "newFlavourId"),
+        ("change_flavour", {"newFlavourId": "simple"}, "newFlavourId"),
+        ("change_flavour", {"newFlavourId": "large", "instantiationLevelId": "x"}, "instantiationLevelId"),
+        ("change_vnfpkg", {"vnfdId": "x", "additionalParams": {"upgrade_type": "x"}}, "upgrade_type"),
+        (
+            "change_vnfpkg",
+            {"vnfdId": "x", "additionalParams": {"vdu_params": [{"vdu_id": "x"}]}},
+            "vdu_params[0]/vdu_id",
+        ),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_by_name(world: World, task: str, body: Any, place: str) -> None:
+    """API-010, API-056, API-058, API-059."""
+    instance_id = await built(world)
+    before = len(world.twins.commands)
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).problem(400)
+    assert place in problem["detail"]
+    assert len(world.twins.commands) == before
+
+
+async def test_heal_takes_both_ids_and_no_body(world: World) -> None:
+    """API-058."""
+    instance_id = await built(world)
+    info = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    server = RESOURCES.servers[1]
+    (vnfc,) = [one["id"] for one in info["vnfcInfo"] if one["vnfcResourceInfoId"] == server.vnfc_id]
+    for vnfc_id in (server.vnfc_id, vnfc):
+        operation_id = await world.ask(instance_id, "heal", {"vnfcInstanceId": [vnfc_id]})
+        await world.reached(operation_id, "COMPLETED")
+        assert (await asked(world, HealResources)).servers == (server.server_id,)
+    answer = (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal")).must(202)
+    await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
+    assert (await asked(world, HealResources)).servers == tuple(one.server_id for one in RESOURCES.servers)
+
+
+async def test_a_stop_waits_as_long_as_it_is_told(world: World) -> None:
+    """API-060."""
+    instance_id = await built(world)
+    for body, waits in (({"stopType": "GRACEFUL", "gracefulStopTimeout": 7}, 7.0), ({}, 0.0)):
+        operation_id = await world.ask(instance_id, "operate", {"changeStateTo": "STOPPED", **body})
+        await world.reached(operation_id, "COMPLETED")
+        assert (await asked(world, OperateServers)).graceful_wait_s == waits
+        again = await world.lcm("POST", f"/vnf_instances/{instance_id}/operate", {"changeStateTo": "STOPPED"})
+        assert "STOPPED already" in again.problem(409)["detail"]
+        await world.reached(await world.ask(instance_id, "operate", {"changeStateTo": "STARTED"}), "COMPLETED")
+
+
+async def test_links_that_are_not_named_stay(world: World) -> None:
+    """API-034: the links of a v1 request are those of a v2 one."""
+    instance_id = await built(world)
+    v1 = {"id": "more", "resourceId": "net2", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": [{"cpInstanceId": "c9"}]}]}
+    answer = (await world.v1("POST", f"/vnf_instances/{instance_id}/change_ext_conn", {"extVirtualLinks": [v1]})).must(
+        202
+    )
+    occurrence = await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
+    (link,) = (await asked(world, ChangeConnections)).connections["extVirtualLinks"]
+    assert (link["id"], link["resourceId"]) == ("more", "net2"), "a point is on one link only"
+    assert set(link["extCps"][0]["cpConfig"]) == {"VDU1_CP1_1", "c9"}
+    (changed,) = occurrence["changedExtConnectivity"]
+    assert changed["resourceHandle"]["resourceId"] == "net2"
+    link_info = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert [one["id"] for one in link_info["extVirtualLinkInfo"]] == ["more"]
+
+
+async def test_another_flavour_takes_the_place_of_the_first_and_can_be_rolled_back(world: World) -> None:
+    """API-060."""
+    instance_id = await built(world)
+    world.twins.failing.add("infra.openstack.change_template")
+    operation_id = await world.ask(instance_id, "change_flavour", {"newFlavourId": "large"})
+    assert "rollback" in (await world.reached(operation_id, "FAILED_TEMP"))["_links"]
+    world.twins.failing.clear()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    restored = await asked(world, RestoreResources)
+    assert restored.flavour_id == "simple"
+    assert set(restored.staying) == {server.server_id for server in RESOURCES.servers}
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert shown["flavourId"] == "simple"
+
+    operation_id = await world.ask(instance_id, "change_flavour", {"newFlavourId": "large"})
+    await world.reached(operation_id, "COMPLETED")
+    command = await asked(world, ChangeTemplate)
+    assert (command.flavour_id, command.counts) == ("large", {"VDU1": 2})
+    assert command.request["flavourId"] == "large"
+    assert command.request["extVirtualLinks"][0]["id"] == "external", "the links stay when none are given"
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert (shown["flavourId"], shown["scaleStatus"][0]["scaleLevel"]) == ("large", 2)
+
+
+async def test_another_package_changes_the_instances_identity(world: World) -> None:
+    """API-059."""
+    instance_id = await built(world)
+    (await world.v1("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", {"vnfdId": OTHER_IMAGE})).problem(404)
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", {"vnfdId": OTHER_IMAGE})).problem(422)
+    await world.upload(other_image(world.folder))
+    operation_id = await world.ask(instance_id, "change_vnfpkg", {"vnfdId": OTHER_IMAGE})
+    occurrence = await world.reached(operation_id, "COMPLETED")
+    told = occurrence["modificationsTriggeredByVnfPkgChange"]
+    assert (told["vnfdId"], told["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
+    assert (await asked(world, ChangeTemplate)).package.vnfd_id == OTHER_IMAGE
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert (shown["vnfdId"], shown["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
+    assert "changeFlavour" not in shown["_links"], "the new descriptor has one flavour only"
+
+
+@pytest.mark.parametrize("task", TASKS)
+async def test_a_task_needs_an_instance_that_is_instantiated_and_free(world: World, task: str) -> None:
+    """API-041, API-044; api.md chapter 9."""
+    (await world.lcm("POST", f"/vnf_instances/nowhere/{task}", TASKS[task])).problem(404)
+    package = await world.upload(two_flavours(world.folder))
+    instance_id = await world.create(vnfdId=package["vnfdId"])
+    path = f"/vnf_instances/{instance_id}/{task}"
+    assert "NOT_INSTANTIATED" in (await world.lcm("POST", path, TASKS[task])).problem(409)["detail"]
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    world.twins.waiting.add(SCALE)
+    operation_id = await world.ask(instance_id, "scale", OUT)
+    assert operation_id in (await world.lcm("POST", path, TASKS[task])).problem(409)["detail"]
+    await world.twins.release()
+
+
+async def test_of_many_tasks_at_once_one_is_accepted(world: World) -> None:
+    """API-043."""
+    instance_id = await built(world)
+    world.twins.waiting |= {SCALE, "infra.openstack.heal_resources"}
+    answers = await asyncio.gather(
+        *(world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task]) for task in ("scale", "heal") * 4)
+    )
+    assert sorted(answer.status for answer in answers) == [202, *[409] * 7]
+    await world.twins.release()
+
+
+async def test_a_cnf_has_terminate_alone(world: World) -> None:
+    """API-033, API-060."""
+    await world.sample("cnf")
+    world.vims.add("k8s", "kubernetes")
+    instance_id = await world.create("cnf")
+    vims = {"k": {"vimId": "k8s", "vimType": "kubernetes"}}
+    await world.reached(await world.instantiate(instance_id, "cnf", vimConnectionInfo=vims), "COMPLETED")
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert set(shown["_links"]) == {"self", "terminate"}
+    for task in ("scale", "heal", "operate"):
+        problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
+        assert "CNF" in problem["detail"]
+
+
+@pytest.mark.parametrize("state", ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"])
+async def test_cancel_is_taken_and_linked_where_something_runs(world: World, state: str) -> None:
+    """API-041, API-052, API-053."""
+    await world.sample()
+    operation_id = await world.an_operation_in(state)
+    runs = state in {"PROCESSING", "ROLLING_BACK"}
+    assert ("cancel" in (await world.operation(operation_id))["_links"]) == runs
+    path = f"/vnf_lcm_op_occs/{operation_id}/cancel"
+    (await world.lcm("POST", path, {"cancelMode": "NOW"})).problem(400)
+    (await world.lcm("POST", path)).problem(400)
+    answer = await world.lcm("POST", path, {"cancelMode": "GRACEFUL"})
+    if not runs:
+        assert state in answer.problem(409)["detail"]
+        return
+    assert answer.must(202).raw == b""
+    pending = await world.operation(operation_id)
+    assert (pending["operationState"], pending["isCancelPending"], pending["cancelMode"]) == (state, True, "GRACEFUL")
+    (await world.lcm("POST", path, {"cancelMode": "GRACEFUL"})).problem(409)
+    (await world.lcm("POST", path, {"cancelMode": "FORCEFUL"})).must(202)
+    occurrence = await world.reached(operation_id, "FAILED_TEMP")
+    assert isinstance(world.twins.commands[-1].data, CancelOpenstackStep)
+    assert (occurrence["error"]["status"], occurrence["error"]["title"]) == (409, "Operation cancelled")
+    assert (occurrence["isCancelPending"], "cancelMode" in occurrence) == (False, False)
+    assert {"retry", "rollback", "fail"} <= set(occurrence["_links"])
+
+
+async def test_a_modification_is_conditional_and_merges(world: World) -> None:
+    """API-014, API-027, API-028, API-047."""
+    instance_id = await built(world)
+    path = f"/vnf_instances/{instance_id}"
+    tag = (await world.lcm("GET", path)).headers["ETag"]
+    headers = {"Version": "2.0.0", "If-Match": tag, "Content-Type": "application/merge-patch+json"}
+    answers = await asyncio.gather(
+        *(world.lcm("PATCH", path, {"vnfInstanceName": name}, headers=headers) for name in ("a", "b"))
+    )
+    assert sorted(answer.status for answer in answers)[0] == 202
+    assert {answer.status for answer in answers} & {409, 412}
+    (accepted,) = [answer for answer in answers if answer.status == 202]
+    occurrence = await world.reached(accepted.headers["Location"].rpartition("/")[2], "COMPLETED")
+    assert occurrence["operation"] == "MODIFY_INFO"
+    assert "grantId" not in occurrence
+    states = [c.state for c in world.changes if c.vnf_lcm_op_occ_id == occurrence["id"]]
+    assert states == ["PROCESSING", "COMPLETED"]
+    (await world.lcm("PATCH", path, {"vnfInstanceName": "c"}, headers=headers)).problem(412)
+    refused = (await world.lcm("PATCH", path, {"extensions": {"x": 1}, "vnfInstanceName": "d"})).problem(422)
+    assert "extensions/x" in refused["detail"]
+    assert (await world.lcm("GET", path)).json["vnfInstanceName"] in {"a", "b"}
+
+    for patch, name, metadata in (
+        ({"metadata": {"a": {"b": 1, "c": 2}}}, True, {"a": {"b": 1, "c": 2}}),
+        ({"metadata": {"a": {"b": None}}, "vnfInstanceName": None}, False, {"a": {"c": 2}}),
+        ({}, False, {"a": {"c": 2}}),
+    ):
+        answer = (await world.lcm("PATCH", path, patch)).must(202)
+        await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
+        shown = (await world.lcm("GET", path)).json
+        assert ("vnfInstanceName" in shown, shown["metadata"]) == (name, metadata)
+
+
+async def test_a_modification_names_another_package_only_if_its_images_alone_differ(world: World) -> None:
+    """api.md 3.4."""
+    await world.upload(two_flavours(world.folder))
+    await world.upload(other_image(world.folder))
+    instance_id = await built(world, world.zipped("vm"))
+    path = f"/vnf_instances/{instance_id}"
+    (await world.lcm("PATCH", path, {"vnfdId": TWO_FLAVOURS})).problem(422)
+    (await world.lcm("PATCH", path, {"vnfdId": "nowhere"})).problem(422)
+    answer = (await world.lcm("PATCH", path, {"vnfdId": OTHER_IMAGE})).must(202)
+    await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
+    assert (await world.lcm("GET", path)).json["vnfSoftwareVersion"] == "2.0"
+
+
+async def test_vim_connections_are_modified_and_their_secrets_hidden(world: World) -> None:
+    """API-023, API-030."""
+    instance_id = await built(world)
+    entry = {
+        "vimId": "v9",
+        "vimType": "openstack",
+        "interfaceInfo": {"endpoint": "http://k"},
+        "accessInfo": {"username": "u", "password": "hidden-9"},
+    }
+    path = f"/vnf_instances/{instance_id}"
+    answer = (await world.v1("PATCH", path, {"vimConnectionInfo": [{"id": "more", **entry}]})).must(202)
+    operation_id = answer.headers["Location"].rpartition("/")[2]
+    occurrence = await world.reached(operation_id, "COMPLETED")
+    assert occurrence["changedInfo"]["vimConnectionInfo"]["more"]["accessInfo"] == {"username": "u"}
+    v1 = (await world.v1("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
+    assert [one["id"] for one in v1["changedInfo"]["vimConnectionInfo"]] == ["more"]
+    shown = (await world.lcm("GET", path)).json
+    assert set(shown["vimConnectionInfo"]) == {"vim-1", "more"}
+    assert "hidden-9" not in str(occurrence) + str(v1) + str(shown) + str([c.changed_info for c in world.changes])

@@ -1,0 +1,75 @@
+"""Variants of the sample package `vm`: another descriptor, a second flavour, another image."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from kubevnfm_csar.pack import pack
+
+SAMPLE: Final = Path(__file__).parents[2] / "deploy/samples/vm"
+TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
+OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
+_VNFD: Final = "Definitions/vm.vnfd.yaml"
+
+
+def two_flavours(folder: Path) -> bytes:
+    """Return a package with the flavours ``simple`` and ``large``, which has a larger Nova flavor and two machines."""
+    root = folder / "two-flavours"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests"))
+    whole = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    node = whole["topology_template"]["node_templates"]["VNF"]
+    for name in ("simple", "large"):
+        one = copy.deepcopy(whole)
+        topology = one["topology_template"]
+        topology["substitution_mappings"]["properties"]["flavour_id"] = name
+        topology["node_templates"]["VNF"]["properties"] = {"flavour_id": name, "flavour_description": name}
+        if name == "large":
+            _enlarge(topology)
+        (root / f"Definitions/df_{name}.yaml").write_text(yaml.safe_dump(one), encoding="utf-8")
+    shutil.copytree(root / "BaseHOT/simple", root / "BaseHOT/large")
+    node["properties"].update(descriptor_id=TWO_FLAVOURS, flavour_id={"get_input": "selected_flavour"})
+    top = {
+        **{name: whole[name] for name in ("tosca_definitions_version", "description")},
+        "imports": [*whole["imports"], "df_simple.yaml", "df_large.yaml"],
+        "topology_template": {
+            "inputs": {"selected_flavour": {"type": "string", "default": "simple"}},
+            "node_templates": {"VNF": node},
+        },
+    }
+    (root / _VNFD).write_text(yaml.safe_dump(top), encoding="utf-8")
+    return _packed(root)
+
+
+def _enlarge(topology: dict[str, Any]) -> None:
+    compute = topology["node_templates"]["VDU1"]["capabilities"]["virtual_compute"]["properties"]
+    asked = compute["requested_additional_capabilities"]["properties"]
+    asked["requested_additional_capability_name"] = "m1.small"
+    for policy in topology["policies"]:
+        for body in policy.values():
+            levels = body["properties"].get("levels", {})
+            if "default_level" in body["properties"]:
+                body["properties"]["default_level"] = "three"
+            if "number_of_instances" in levels.get("three", {}):
+                levels["three"]["number_of_instances"] = 2
+
+
+def other_image(folder: Path) -> bytes:
+    """Return the sample with another descriptor and another image: what S3 lets a modification change to."""
+    root = folder / "other-image"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    nodes = vnfd["topology_template"]["node_templates"]
+    nodes["VNF"]["properties"].update(descriptor_id=OTHER_IMAGE, software_version="2.0")
+    nodes["VDU1"]["properties"]["sw_image_data"]["name"] = "dummy"
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    return _packed(root)
+
+
+def _packed(root: Path) -> bytes:
+    archive = root.with_suffix(".zip")
+    pack(root, archive)
+    return archive.read_bytes()
