@@ -26,6 +26,7 @@ from kubevnfm_store import MongoStore, SqliteStore
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
+from callbacks import subscriber  # noqa: E402
 from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
 from load import INSTANCES, SAMPLES, Load, body, rate  # noqa: E402
@@ -33,8 +34,8 @@ from targets import Target, real_servers, single, six  # noqa: E402
 
 CLIENTS = 16
 GOALS: Mapping[str, Mapping[str, float]] = {
-    "single": {"create": 400, "instantiate": 80, "at_once": 1500, "memory": 250},
-    "six": {"create": 150, "instantiate": 150, "at_once": 600, "memory": 120},
+    "single": {"create": 400, "instantiate": 80, "at_once": 1500, "callback": 20, "memory": 250},
+    "six": {"create": 150, "instantiate": 150, "at_once": 600, "callback": 60, "memory": 120},
 }
 
 
@@ -50,6 +51,7 @@ async def life_cycle(target: Target, wiring: str, vnfd_id: str) -> list[Figure]:
         figures.append(Figure("instantiate a small VM package", "ms", taken, goals["instantiate"]))
         taken = [await load.operate(one, "terminate", forceful) * 1000 for one in ids]
         figures.append(Figure("terminate it", "ms", taken))
+        figures.append(await notified(load, vnfd_id, goals["callback"]))
         per_minute: dict[int, list[float]] = {20: [], 100: []}
         for count in (20, 20, 20, 100, 100):
             ids = [await load.create(vnfd_id) for _ in range(count)]
@@ -64,6 +66,18 @@ async def life_cycle(target: Target, wiring: str, vnfd_id: str) -> list[Figure]:
         Figure(f"memory after load: {name}", "MiB", [mib], goals["memory"]) for name, mib in target.memory_mib().items()
     ]
     return figures
+
+
+async def notified(load: Load, vnfd_id: str, goal: float) -> Figure:
+    """From an operation's state change to the callback, operations one after the other."""
+    wanted, forceful = body("vm", "instantiate"), {"terminationType": "FORCEFUL"}
+    async with subscriber() as callbacks:
+        subscription, _ = await load.call("POST", "/vnflcm/v2/subscriptions", {"callbackUri": callbacks.uri})
+        for one in [await load.create(vnfd_id) for _ in range(20)]:
+            await load.operate(one, "instantiate", wanted)
+            await load.operate(one, "terminate", forceful)
+        await load.call("DELETE", f"/vnflcm/v2/subscriptions/{subscription['id']}")
+    return Figure("state change to callback", "ms", callbacks.taken_ms, goal)
 
 
 async def installs(target: Target, seconds: float) -> list[Figure]:

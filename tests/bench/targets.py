@@ -50,6 +50,7 @@ async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[
         "KUBEVNFM_DATA_DIR": str(data_dir),
         "KUBEVNFM_SSH_PORT": str(endpoints["ssh_port"]),
         "KUBEVNFM_LOG_LEVEL": "WARNING",
+        "KUBEVNFM_ALLOWED_NETWORKS": "127.0.0.0/8",
     }
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "kubevnfm.cli", "run", env=environment)
     try:
@@ -70,6 +71,7 @@ async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) ->
         mongo_url=servers.ferret.url,
         ssh_port=int(endpoints["ssh_port"]),
         keys=servers.keys,
+        more={"lcm-api": {"ALLOWED_NETWORKS": "127.0.0.0/8"}},
     )
     await asyncio.to_thread(processes.start)
     try:
