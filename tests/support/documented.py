@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from aiohttp import web
+from etsi import etsi_schemas
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from kubevnfm_lcm_api.access.gate import Gate
@@ -84,3 +85,11 @@ def an_app() -> web.Application:
 def our_document() -> Documented:
     """Return the gateway's own document as a judge."""
     return Documented(make_document(an_app(), version="tested"))
+
+
+def judge(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """Raise AssertionError when an answer is not as our document says; nor, where they are at hand, as ETSI's files do."""
+    our_document().check(method, path, status, headers, body)
+    etsi = etsi_schemas()
+    if etsi is not None:
+        etsi.check(path, status, headers, body)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-from documented import our_document
+from documented import judge
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
@@ -247,7 +247,7 @@ class World:
             method, f"{self.url}{path}", json=body, data=data, headers=sent, params=params, allow_redirects=False
         ) as response:
             answer = Answer(response.status, response.headers, await response.read())
-        our_document().check(method, path, answer.status, answer.headers, answer.raw)
+        judge(method, path, answer.status, answer.headers, answer.raw)
         return answer
 
     async def lcm(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:

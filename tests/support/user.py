@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import aiohttp
-from documented import our_document
+from documented import judge
 from installations import Installation
 from lab_process import LabProcess
 from patience import until
@@ -88,7 +88,7 @@ class User:
         ) as response:
             raw = await response.read()
             answer = Answer(response.status, response.headers, raw.decode(errors="replace"))
-        our_document().check(method, path, answer.status, answer.headers, raw)
+        judge(method, path, answer.status, answer.headers, raw)
         self.heard.append(f"{dict(answer.headers)} {answer.text}")
         return answer
 

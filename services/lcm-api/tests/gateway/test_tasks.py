@@ -134,7 +134,8 @@ async def test_a_stop_waits_as_long_as_it_is_told(world: World) -> None:
 async def test_links_that_are_not_named_stay(world: World) -> None:
     """API-034: the links of a v1 request are those of a v2 one."""
     instance_id = await built(world)
-    v1 = {"id": "more", "resourceId": "net2", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": [{"cpInstanceId": "c9"}]}]}
+    config = {"cpInstanceId": "c9", "cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
+    v1 = {"id": "more", "resourceId": "net2", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": [config]}]}
     answer = (await world.v1("POST", f"/vnf_instances/{instance_id}/change_ext_conn", {"extVirtualLinks": [v1]})).must(
         202
     )

@@ -1,0 +1,157 @@
+"""ETSI's OpenAPI files as a judge of v2 answers, where the folder they lie in is told: ``$ETSI_OPENAPI``.
+
+They are no part of the project. Some of what they say refuses valid data (ETSI's specification, or the rest of the same
+file, says so); each of these places is mended here, and a file that no longer has the defect is told as such.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+VARIABLE: Final = "ETSI_OPENAPI"
+_ROOT: Final = "file:///etsi/"
+_SOL003: Final = "SOL003"
+_GENERAL: Final = f"{_SOL003}/General_Definitions/SOL003_def.yaml"
+_LCM: Final = f"{_SOL003}/VNFLifecycleManagement/definitions/SOL003VNFLifecycleManagement_def.yaml"
+_NOTIFICATIONS: Final = (
+    f"{_SOL003}/VNFLifecycleManagementNotification/definitions/SOL003VNFLifecycleManagementNotification_def.yaml"
+)
+_FILE_BY_TYPE: Final = {
+    "VnfInstance": _LCM,
+    "VnfLcmOpOcc": _LCM,
+    "LccnSubscription": _LCM,
+    "ProblemDetails": _GENERAL,
+    "ApiVersionInformation": _GENERAL,
+    "VnfLcmOperationOccurrenceNotification": _NOTIFICATIONS,
+    "VnfIdentifierCreationNotification": _NOTIFICATIONS,
+    "VnfIdentifierDeletionNotification": _NOTIFICATIONS,
+}
+_TYPE_BY_PATH: Final = (
+    (r"/vnflcm/v2/vnf_instances(/[^/]+)?", "VnfInstance"),
+    (r"/vnflcm/v2/vnf_lcm_op_occs(/[^/]+(/fail)?)?", "VnfLcmOpOcc"),
+    (r"/vnflcm/v2/subscriptions(/[^/]+)?", "LccnSubscription"),
+    (r"/vnflcm/(v2/)?api_versions", "ApiVersionInformation"),
+)
+Tree = dict[str, Any]
+
+
+# --- what is mended ---------------------------------------------------------------------------------------------------
+
+
+def _without(name: str, key: str) -> Callable[[Tree], None]:
+    def mend(definitions: Tree) -> None:
+        del definitions[name][key]
+
+    return mend
+
+
+def _scale_level(definitions: Tree) -> None:
+    """Required is scaleLevel, declared is scaleToLevel; the specification says scaleLevel."""
+    properties = definitions["ScaleInfo"]["properties"]
+    del properties["scaleToLevel"]
+    properties["scaleLevel"] = {"type": "integer"}
+
+
+def _no_external_cps(definitions: Tree) -> None:
+    """``extCpInfo`` has minItems 1; a CNF without external connection points has none."""
+    info = definitions["VnfInstance"]["properties"]["instantiatedVnfInfo"]
+    del info["properties"]["extCpInfo"]["minItems"]
+
+
+def _alternatives(definitions: Tree) -> None:
+    """The alternatives name vnfdId, the attribute is vnfdIds; and a filter may have none of them."""
+    filters = definitions["VnfInstanceSubscriptionFilter"]
+    assert filters["anyOf"][0]["oneOf"][0]["required"] == ["vnfdId"]
+    del filters["anyOf"]
+
+
+def _metadata_of_vips(definitions: Tree) -> None:
+    metadata = definitions["VipCpInfo"]["properties"]["metadata"]
+    assert metadata["items"] is None
+    definitions["VipCpInfo"]["properties"]["metadata"] = {"type": "object"}
+
+
+def _deleted_configuration(definitions: Tree) -> None:
+    """Null deletes an entry of cpConfig."""
+    config = definitions["VnfExtCpData"]["properties"]["cpConfig"]
+    config["additionalProperties"] = {"anyOf": [config["additionalProperties"], {"type": "null"}]}
+
+
+_MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
+    _GENERAL: (
+        _alternatives,
+        _scale_level,
+        _deleted_configuration,
+        _without("IpOverEthernetAddressData", "oneOf"),  # meant for each of ipAddresses
+    ),
+    _LCM: (
+        _no_external_cps,
+        _metadata_of_vips,
+        _without("VnfLcmOpOcc", "oneOf"),  # exactly one of two attributes that ordinary occurrences have none of
+        _without("IpOverEthernetAddressInfo", "oneOf"),  # meant for each of ipAddresses
+    ),
+}
+
+
+# --- the judge --------------------------------------------------------------------------------------------------------
+
+
+class EtsiSchemas:
+    """The schemas of ETSI's files."""
+
+    def __init__(self, folder: Path) -> None:
+        base = folder / "nfv-sol002-sol003"
+        resources = []
+        for path in sorted(base.rglob("*.yaml")):
+            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+            name = path.relative_to(base).as_posix()
+            for mend in _MENDED.get(name, ()):
+                try:
+                    mend(document["definitions"])
+                except (AssertionError, KeyError, IndexError) as error:
+                    raise AssertionError(f"{name}: no longer has the defect that {mend} mends") from error
+            resource: Resource[Any] = Resource.from_contents(document, default_specification=DRAFT202012)
+            resources.append((f"{_ROOT}{name}", resource))
+        assert resources, f"{VARIABLE}: {folder} has no nfv-sol002-sol003"
+        registry: Registry[Any] = Registry().with_resources(resources)
+        self._validators = {
+            name: Draft202012Validator({"$ref": f"{_ROOT}{file}#/definitions/{name}"}, registry=registry)
+            for name, file in _FILE_BY_TYPE.items()
+        }
+
+    def check_type(self, name: str, body: Any) -> None:
+        """Raise AssertionError when a body is not of the type."""
+        error = best_match(self._validators[name].iter_errors(body))
+        assert error is None, f"ETSI's {name}: {error.json_path}: {error.message[:500]}"
+
+    def check(self, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Raise AssertionError when an answer of the v2 API is not as ETSI has it; others are none of its business."""
+        path = path.partition("?")[0]
+        if not path.startswith("/vnflcm/v2/") or not body or "json" not in headers.get("Content-Type", ""):
+            return
+        document = json.loads(body)
+        if status >= 400:
+            self.check_type("ProblemDetails", document)
+            return
+        name = next(name for pattern, name in _TYPE_BY_PATH if re.fullmatch(pattern, path))
+        for each in document if isinstance(document, list) else [document]:
+            self.check_type(name, each)
+
+
+@cache
+def etsi_schemas() -> EtsiSchemas | None:
+    """Return the schemas, or None where the folder is not told."""
+    folder = os.environ.get(VARIABLE)
+    return EtsiSchemas(Path(folder)) if folder else None
