@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lab_process import LabControl
 from patience import until
 from user import GRACEFUL, User, sample_body
+from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 
 CP = "VDU1_CP1"
 
@@ -238,7 +240,8 @@ async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
     vnfd_id = await user.sample("vm")
     (await v1.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id})).must(404)
     (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": "nowhere"})).must(422)
-    for params in ({"upgrade_type": "BlueGreen"}, {"vdu_params": [{"vdu_id": "nowhere"}]}):
+    wrong: tuple[dict[str, Any], ...] = ({"upgrade_type": "BlueGreen"}, {"vdu_params": [{"vdu_id": "nowhere"}]})
+    for params in wrong:
         (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": params})).must(400)
     scripts = {"lcm-operation-coordinate-new-vnf": "./Scripts/coordinate.py"}
     (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": scripts})).must(422)
@@ -249,6 +252,62 @@ async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
     assert (await user.occurrence(operation))["modificationsTriggeredByVnfPkgChange"]["vnfdId"] == vnfd_id
     assert servers_of(await user.instance(instance_id)) == servers_of(before), "the same package changes no machine"
     await user.terminate(instance_id)
+
+
+async def package_of(user: User, vnfd_id: str, content: bytes) -> str:
+    """Return the descriptor of a package that this installation has, uploaded at the first call."""
+    listed = (await user.call("GET", f"/vnfpkgm/v1/vnf_packages?filter=(eq,vnfdId,{vnfd_id})")).must(200).json
+    if not listed:
+        assert (await user.upload(content))["onboardingState"] == "ONBOARDED"
+    return vnfd_id
+
+
+async def test_a_flavour_is_changed_and_a_change_that_fails_is_rolled_back(
+    user: User, v1: User, lab: LabControl, tmp_path: Path
+) -> None:
+    """API-060."""
+    instance_id = await user.create(await package_of(user, TWO_FLAVOURS, two_flavours(tmp_path)))
+    await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
+    before = set(await machines(lab, instance_id))
+    smaller = {one["metadata"]["flavor"] for one in await vnfcs(user, instance_id)}
+    async with lab.fault("nova", "server_boot", message="no room", times=-1):
+        operation = await user.start(instance_id, "change_flavour", {"newFlavourId": "large"})
+        assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    shown = await user.instance(instance_id)
+    assert (shown["instantiatedVnfInfo"]["flavourId"], level_of(shown)) == ("simple", 0)
+    assert servers_of(shown) == set(await machines(lab, instance_id))
+    assert len(before) == len(servers_of(shown)) == 1
+
+    await v1.do(instance_id, "change_flavour", {"newFlavourId": "large"})
+    shown = await user.instance(instance_id)
+    assert (shown["instantiatedVnfInfo"]["flavourId"], level_of(shown)) == ("large", 2)
+    assert servers_of(shown) == set(await machines(lab, instance_id))
+    assert len(servers_of(shown)) == 2
+    larger = {one["metadata"]["flavor"] for one in await vnfcs(user, instance_id)}
+    assert len(larger) == 1
+    assert larger != smaller
+    await user.terminate(instance_id)
+
+
+async def test_another_package_brings_another_image(user: User, lab: LabControl, tmp_path: Path) -> None:
+    """API-059."""
+    instance_id = await built(user)
+    images = {one["metadata"]["image_id"] for one in (await vnfcs(user, instance_id))}
+    await package_of(user, OTHER_IMAGE, other_image(tmp_path))
+    operation = await user.start(instance_id, "change_vnfpkg", {"vnfdId": OTHER_IMAGE})
+    view = await user.rest(operation)
+    assert view["state"] == "COMPLETED", view
+    shown = await user.instance(instance_id)
+    assert (shown["vnfdId"], shown["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
+    assert not images & {one["metadata"]["image_id"] for one in (await vnfcs(user, instance_id))}
+    assert servers_of(shown) == set(await machines(lab, instance_id))
+    await user.terminate(instance_id)
+
+
+async def vnfcs(user: User, instance_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await user.instance(instance_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    return found
 
 
 async def test_what_a_vnf_does_not_support_is_not_found(user: User) -> None:
