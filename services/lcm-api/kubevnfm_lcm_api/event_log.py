@@ -30,6 +30,8 @@ KEPT: Final = timedelta(hours=1)
 _FORGET_EVERY_S: Final = 300.0
 _MOST_AT_ONCE: Final = 200
 """Events in one document: far below any database's limit for one."""
+_GATHER_S: Final = 0.03
+"""How long events are gathered for one write: they come in groups, and what changes states must not wait for the log."""
 _STORE_PAUSE_S: Final = 2.0
 _SKEW: Final = timedelta(seconds=2)
 """How far apart two gateways may note the same event."""
@@ -91,6 +93,7 @@ class EventLog:
     async def _write(self) -> None:
         try:
             while self._waiting:
+                await asyncio.sleep(_GATHER_S)
                 batch, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
                 verdict: Verdict = Ack()
                 try:

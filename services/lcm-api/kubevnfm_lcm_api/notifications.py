@@ -9,6 +9,7 @@ tell the run to look again.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -58,6 +59,7 @@ _GIVE_UP_AFTER: Final = timedelta(hours=1)
 _REMEMBERED: Final = timedelta(days=1)
 """How long a notification is known as delivered: an event that comes once more in this time is not told twice."""
 _FORGET_EVERY_S: Final = 3600.0
+_TOLD_KNOWN: Final = 10_000
 _EARLIER_NEWS_S: Final = 60.0
 """How long news wait for those of the state before, which a crash may have delayed."""
 _SHORT_WAITS_S: Final = (0.005, 0.01, 0.02, 0.04, 0.08)
@@ -73,6 +75,10 @@ class _Run:
 
     command_id: str
     task: asyncio.Task[Verdict] = field(init=False)
+    queued: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once what the command is about is stored, and the command with it."""
+    is_void: bool = False
+    """Its command was never stored."""
     is_asked_again: bool = False
 
 
@@ -114,6 +120,8 @@ class Notifications:
         self._turns = Turns(store, clock, lease_s=lease_s)
         self._runs: dict[str, _Run] = {}
         self._is_closing = False
+        self._told: OrderedDict[str, None] = OrderedDict()
+        """The newest events whose marks were stored here: saves looking them up."""
 
     async def close(self) -> None:
         """End the runs; what they had not delivered is delivered by the next process that takes the command."""
@@ -144,6 +152,8 @@ class Notifications:
         now = self._clock.now()
         if not news.follows or (news.follows_at is not None and now - news.follows_at > _REMEMBERED / 2):
             return True
+        if news.follows in self._told:
+            return True
         for pause_s in _SHORT_WAITS_S:
             if await self._store.get(NOTIFICATIONS, _told_id(news.follows)) is not None:
                 return True
@@ -155,10 +165,20 @@ class Notifications:
         return True
 
     async def _note_told(self, envelope: Envelope[Message]) -> None:
+        self._told[envelope.id] = None
+        while len(self._told) > _TOLD_KNOWN:
+            self._told.popitem(last=False)
         try:
             await self._store.insert(NOTIFICATIONS, _told_id(envelope.id), {"doneAt": rfc3339(self._clock.now())})
         except AlreadyExists:
             return
+
+    async def were_taken(self, event_id: str, occurrence_id: str) -> bool:
+        """Tell whether the event was announced, and nobody is left to be told about the operation."""
+        if await self._store.get(NOTIFICATIONS, _told_id(event_id)) is None:
+            return False
+        pending = Query(Compare("body/vnfLcmOpOccId", Op.EQ, [occurrence_id]), limit=1)
+        return not await self._store.find(NOTIFICATIONS, pending)
 
     async def _queue(self, envelope: Envelope[Message], news: LcmNews, subscription: Stored) -> None:
         time_stamp = moment(news, rfc3339(envelope.time))
@@ -177,10 +197,22 @@ class Notifications:
             id=derived_id("deliver", entry),
             subject=subscription.id,
         )
+        # The turn is taken while the notification is stored: one wait for the disk, not two.
+        early = None if self._is_busy(subscription) else self._start(subscription.id, wake_up.id)
         try:
             await self._outbox.insert(NOTIFICATIONS, entry, queued, events=[wake_up])
         except AlreadyExists:
             return
+        else:
+            if early is not None:
+                early.queued.set()
+        finally:
+            if early is not None and not early.queued.is_set():
+                early.is_void = True
+                early.queued.set()
+
+    def _is_busy(self, subscription: Stored) -> bool:
+        return self._is_closing or subscription.id in self._runs or self._turns.is_taken(subscription)
 
     # --- delivery -----------------------------------------------------------------------------------------------------
 
@@ -193,16 +225,23 @@ class Notifications:
             return Again(_BUSY_S)
         run = self._runs.get(subscription_id)
         if run is None or run.task.done():
-            run = self._runs[subscription_id] = _Run(command.id)
-            run.task = asyncio.create_task(self._work(subscription_id, run), name=f"deliver-{subscription_id}")
-            run.task.add_done_callback(partial(self._forget, subscription_id, run))
+            run = self._start(subscription_id, command.id)
+            run.queued.set()
         elif run.command_id != command.id:
+            if run.is_void or not run.queued.is_set():  # nothing will bring its command again
+                return Again(_LOOK_AGAIN_S)
             run.is_asked_again = True
             return Ack()
         done, _ = await asyncio.wait({run.task}, timeout=_HOLD_S)
         if not done or run.task.cancelled():
             return Again(_BACK_S)
         return run.task.result()
+
+    def _start(self, subscription_id: str, command_id: str) -> _Run:
+        run = self._runs[subscription_id] = _Run(command_id)
+        run.task = asyncio.create_task(self._work(subscription_id, run), name=f"deliver-{subscription_id}")
+        run.task.add_done_callback(partial(self._forget, subscription_id, run))
+        return run
 
     def _forget(self, subscription_id: str, run: _Run, _: asyncio.Task[Verdict]) -> None:
         if self._runs.get(subscription_id) is run:
@@ -263,7 +302,8 @@ class Notifications:
         """Deliver until nothing is pending (None), or the subscriber has to rest (for how long)."""
         asked = subscription.body
         callback = Callback(asked["callbackUri"], opened(asked.get("authentication")))
-        while True:
+        await run.queued.wait()
+        while not run.is_void:
             run.is_asked_again = False
             pending = await self._store.find(
                 NOTIFICATIONS, Query(by(pendingFor=subscription.id), sort=Sort("order"), limit=_AT_ONCE)
@@ -281,6 +321,7 @@ class Notifications:
                     await self._drop(entry, record, answer.reason)
             if len(pending) < _AT_ONCE and not run.is_asked_again:
                 return None
+        return None
 
     async def _untaken(self, subscription: Stored, record: _Record, answer: Untaken) -> float:
         """Drop what is too old by now; return the subscriber's rest."""

@@ -86,6 +86,11 @@ class Turns:
             return None
         return max(0.0, (datetime.fromisoformat(turn["until"]) - self._clock.now()).total_seconds())
 
+    def is_taken(self, subscription: Stored) -> bool:
+        """Tell whether somebody delivers, or the subscriber rests."""
+        turn = subscription.body.get("turn", {})
+        return bool(turn) and datetime.fromisoformat(turn["until"]) >= self._clock.now()
+
     @staticmethod
     def command_of(subscription: Stored) -> str | None:
         """Return the command that the turn was taken for."""
