@@ -9,8 +9,8 @@ from kubevnfm_infra_openstack.adapters.tenants import Tenant, said
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
 
-_IN_BETWEEN: Final = "task_state"
-"""Nova's 409 for a server that something is being done to: it names the task."""
+_IN_ANOTHER_STATE: Final = "while it is in"
+"""Nova's 409 for a server that something is being done to, or that is there already: the next look at it decides."""
 
 
 class NovaServers:
@@ -42,6 +42,6 @@ class NovaServers:
         if response.ok:
             return
         reason = said(response)
-        if response.status_code == 409 and _IN_BETWEEN in reason:
+        if response.status_code == 409 and _IN_ANOTHER_STATE in reason:
             return
         raise ServerNotOperable(f"server {id}: {action}: {reason}")
