@@ -7,10 +7,13 @@ import json
 import os
 import re
 import secrets
+import shlex
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aio_pika
 import pytest
@@ -92,6 +95,34 @@ async def test_the_example_prints_the_events_it_asked_for(observer: str, bus: Ra
     assert [event["type"] for event in events] == ["kubevnfm.vim.status.changed.v1", "kubevnfm.vim.deregistered.v1"]
     assert events[0]["id"] == STATUS.id
     assert events[0]["data"]["status"] == "UNREACHABLE"
+
+
+@pytest.mark.skipif(shutil.which("amqp-consume") is None, reason="amqp-consume (Debian: amqp-tools) is not installed")
+async def test_the_shell_example_prints_the_events(observer: str, bus: RabbitBus, tmp_path: Path) -> None:
+    readme = (PROTO_EVENTS / "README.md").read_text()
+    given = re.search(r"^amqp-consume (--server=rabbitmq --authfile=observer.auth .*) jq -c \.$", readme, re.MULTILINE)
+    assert given is not None
+    broker = urlsplit(observer)
+    (tmp_path / "observer.auth").write_text(f"username:{broker.username}\npassword:{broker.password}\n")
+    arguments = [
+        part.replace("=rabbitmq", f"={broker.hostname}").replace("lcm.#", "vim.#") for part in shlex.split(given[1])
+    ]
+    process = await asyncio.create_subprocess_exec(
+        "amqp-consume", f"--port={broker.port}", *arguments, "-c", "1", "cat",
+        cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    told = asyncio.create_task(process.communicate())
+    try:
+        async with asyncio.timeout(20):
+            while not told.done():  # until its queue is bound, nobody keeps the event for it
+                await bus.publish(STATUS)
+                await asyncio.wait({told}, timeout=0.1)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        printed, complaints = await told
+    assert process.returncode == 0, complaints
+    assert json.loads(printed)["id"] == STATUS.id
 
 
 async def test_a_durable_queue_keeps_events_while_the_example_is_away(observer: str, bus: RabbitBus) -> None:
