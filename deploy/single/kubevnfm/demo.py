@@ -57,10 +57,12 @@ async def run(samples: Path, node_seconds: float) -> None:
     with tempfile.TemporaryDirectory(prefix="kubevnfm-demo-") as data_dir:
         async with lab(node_seconds) as endpoints:
             say(f"the lab is up: OpenStack at {endpoints['auth_url']}, machines on SSH port {endpoints['ssh_port']}")
-            alone: Any = dict.fromkeys(("tls_certificate", "tls_key", "tls_client_ca"))  # whatever is set for `run`
+            alone: Any = dict.fromkeys(
+                ("tls_certificate", "tls_key", "tls_client_ca", "callback_tls_certificate", "callback_tls_key")
+            )  # whatever is set for `run`
             settings = Settings(
                 host="127.0.0.1", port=0, data_dir=Path(data_dir), ssh_port=endpoints["ssh_port"], log_level="WARNING",
-                auth_modes=("none",), rate_limit_per_s=0, **alone,
+                auth_modes=("none",), rate_limit_per_s=0, allowed_networks="127.0.0.0/8", **alone,
             )  # fmt: skip
             async with single_node(settings) as node, GatewayClient(node.url) as client:
                 say(f"kubevnfm is up: {node.url}")
