@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from kubevnfm_events import PackageRef, VimConnection
@@ -13,6 +14,7 @@ from kubevnfm_sol.resources import (
     InstantiatedVnfInfo,
     ResourceChanges,
     ScaleInfo,
+    VnfcInfo,
 )
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
@@ -129,13 +131,14 @@ class ChangeVmDraft(Draft):
         known = {one.id: one for one in old.vnfc_info}
         new = self._facts(resources, connections)
         keeps_flavour = flavour_id is None
+        vnfcs = tuple(known.get(one.id, one) for one in new.vnfc_info)
         return new.model_copy(
             update={
                 "flavour_id": old.flavour_id if keeps_flavour else self.flavour_id,
                 "scale_status": scale_status or None,
                 "max_scale_levels": old.max_scale_levels if keeps_flavour else new.max_scale_levels,
-                "vnf_state": old.vnf_state,
-                "vnfc_info": tuple(known.get(one.id, one) for one in new.vnfc_info),
+                "vnf_state": _vnf_state(vnfcs) if vnfcs else old.vnf_state,
+                "vnfc_info": vnfcs,
                 "localization_language": old.localization_language,
                 "additional_params": old.additional_params,
             }
@@ -337,8 +340,9 @@ class OperateVmDraft(Draft):
             else one
             for one in info.vnfc_info
         )
-        state = "STOPPED" if all(one.vnfc_state == "STOPPED" for one in vnfcs) else "STARTED"
-        return instance.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs, "vnf_state": state}))
+        return instance.with_vnf(
+            instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs, "vnf_state": _vnf_state(vnfcs)})
+        )
 
 
 class ModifyDraft(Draft):
@@ -377,6 +381,11 @@ class ModifyDraft(Draft):
             )
             changed = changed.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs}))
         return changed
+
+
+def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:
+    """The VNF is STOPPED when all of its VNFCs are; one that was made anew is STARTED."""
+    return "STOPPED" if all(one.vnfc_state == "STOPPED" for one in vnfcs) else "STARTED"
 
 
 def _scale_status(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
