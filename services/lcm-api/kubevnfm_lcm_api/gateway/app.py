@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.gateway import (
 )
 from kubevnfm_lcm_api.gateway.access import PROXIES, Proxies, admitted
 from kubevnfm_lcm_api.gateway.audit import audited
-from kubevnfm_lcm_api.gateway.bodies import BODY_LIMIT, check_query
+from kubevnfm_lcm_api.gateway.bodies import BODY_LIMIT, check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import GATEWAY, Gateway, api_root
 from kubevnfm_lcm_api.gateway.errors import errors_as_problems
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
@@ -72,6 +72,7 @@ def _versions(prefix: str, *apis: Api) -> Any:
     announced = [{"version": version, "isDeprecated": False} for api in apis for version in api.versions]
 
     async def handle(request: web.Request) -> web.Response:
+        check_accept(request, "application/json")
         check_query(request)
         return web.json_response({"uriPrefix": prefix, "apiVersions": announced})
 

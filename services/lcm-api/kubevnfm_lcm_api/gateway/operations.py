@@ -23,10 +23,10 @@ async def show(request: web.Request) -> web.StreamResponse:
     Asked for ``text/event-stream`` (as a browser's EventSource does), it goes on with the operation's events.
     """
     check_query(request)
+    check_accept(request, "application/json", STREAM)
     record = await _record(request)
     if STREAM in request.headers.get("Accept", ""):
         return await stream(request, wanted_by({"operation": record.occ.id}), await _view(request, record))
-    check_accept(request, "application/json", STREAM)
     return web.json_response(await _view(request, record))
 
 

@@ -1,0 +1,113 @@
+"""What holds for every route, asked of every route: methods, media types, parameters; the table is the document's."""
+
+from __future__ import annotations
+
+import pytest
+from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED
+from lcm_world import TOKEN, World
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+PATHS = sorted({path for _, path in DESCRIBED})
+OPEN_TO_ALL = ("/", "/health/live", "/health/ready")
+
+
+def real(path: str) -> str:
+    return path.replace("{id}", UNKNOWN).replace("{path}", "any/file")
+
+
+def headers_for(path: str, **more: str) -> dict[str, str]:
+    return {
+        **({"Version": "2.0.0"} if path.startswith("/vnflcm/v2") else {}),
+        **({"Authorization": f"Bearer {TOKEN}"} if path.startswith("/internal/") else {}),
+        **more,
+    }
+
+
+async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World) -> None:
+    """API-003, API-011: decided before the Version, the body and the resource are looked at."""
+    for path in PATHS:
+        defined = {method for method, other in DESCRIBED if other == path}
+        for method in METHODS:
+            if method in defined:
+                continue
+            answer = await world.call(method, real(path), headers={})
+            assert answer.status == 405, f"{method} {path}: {answer.status}"
+            allowed = {each.strip() for each in answer.headers["Allow"].split(",")}
+            assert allowed - {"HEAD"} == defined, path
+            if not path.startswith("/v1.0/"):
+                answer.problem(405)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/vnffm/v1/alarms",
+        "/vnffm/v1/subscriptions",
+        "/vnfpm/v2/pm_jobs",
+        "/vnfpm/v2/thresholds",
+        "/vnflcm/v2/vnf_snapshots",
+        f"/vnflcm/v2/vnf_instances/{UNKNOWN}/create_snapshot",
+        f"/vnflcm/v1/vnf_instances/{UNKNOWN}/change_vnfpkg",
+        "/vnflcm/v3/vnf_instances",
+        "/vnfpkgm/v2/vnf_packages",
+        "/nothing",
+    ],
+)
+@pytest.mark.parametrize("method", METHODS)
+async def test_what_is_not_built_is_404(world: World, method: str, path: str) -> None:
+    """API-003, API-059: change_vnfpkg is there in v2 only."""
+    (await world.call(method, path, headers={})).problem(404)
+
+
+async def test_what_answers_json_is_406_to_who_takes_none(world: World) -> None:
+    """API-007: an artifact is what it is, whatever Accept says; what only changes something answers nothing."""
+    for (method, path), described in DESCRIBED.items():
+        answers_json = any(answer.model is not None for answer in described.answers.values())
+        if method != "GET" or not answers_json or path in OPEN_TO_ALL or path.startswith("/internal/"):
+            continue
+        answer = await world.call("GET", real(path), headers=headers_for(path, Accept="text/html"))
+        assert answer.status == 406, f"GET {path}: {answer.status}"
+        if not path.startswith("/v1.0/"):
+            answer.problem(406)
+
+
+async def test_a_body_of_another_media_type_is_415(world: World) -> None:
+    """API-007."""
+    for (method, path), described in DESCRIBED.items():
+        if described.body is None:
+            continue
+        sent = headers_for(path, **{"Content-Type": "text/csv"})
+        answer = await world.call(method, real(path), headers=sent, data=b'{"a": 1}')
+        assert answer.status == 415, f"{method} {path}: {answer.status}"
+
+
+async def test_a_body_that_is_no_json_or_missing_is_400(world: World) -> None:
+    """API-010."""
+    for (method, path), described in DESCRIBED.items():
+        if described.body is None:
+            continue
+        sent = headers_for(path, **{"Content-Type": described.body_types[0]})
+        for data in (b'{"a": ', b"[1]", b"7", *((b"",) if described.is_body_required else ())):
+            answer = await world.call(method, real(path), headers=sent, data=data)
+            assert answer.status == 400, f"{method} {path} {data!r}: {answer.status}"
+
+
+async def test_an_unknown_parameter_is_400_on_every_get(world: World) -> None:
+    """API-012."""
+    for method, path in DESCRIBED:
+        if method != "GET" or path in OPEN_TO_ALL or path.startswith("/internal/"):
+            continue
+        answer = await world.call("GET", f"{real(path)}?attribute_not_exist=x", headers=headers_for(path))
+        assert answer.status == 400, f"GET {path}: {answer.status}"
+        assert "attribute_not_exist" in answer.raw.decode()
+
+
+async def test_what_is_asked_of_a_resource_that_is_not_there_is_404(world: World) -> None:
+    """API-009, API-011: with a stray Content-Type and no body too."""
+    for (method, path), described in DESCRIBED.items():
+        if "{" not in path or described.body is not None or method == "PUT" or path.endswith("/users"):
+            continue  # an upload's Content-Type is no stray one; of a VIM that is not there nobody is a user
+        stray = headers_for(path, **{"Content-Type": "application/csv"})
+        answer = await world.call(method, real(path), headers=stray)
+        assert answer.status == 404, f"{method} {path}: {answer.status}"
