@@ -177,7 +177,7 @@ async def test_a_package_is_read_back_in_parts_and_found_by_its_use(user: User) 
 async def test_an_address_in_an_internal_network_is_refused_in_the_background(user: User) -> None:
     """API-113."""
     package_id = (await user.call("POST", BASE, {})).must(201).json["id"]
-    body = {"addressInformation": "http://127.0.0.1:1/a.zip", "userName": "a", "password": "b"}
+    body = {"addressInformation": "http://169.254.169.254/a.zip", "userName": "a", "password": "b"}
     (await user.call("POST", f"{BASE}/{package_id}/package_content/upload_from_uri", body)).must(202)
 
     async def failure() -> dict[str, Any] | None:

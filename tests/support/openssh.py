@@ -72,7 +72,10 @@ class OpenSsh:
 
 
 def _descendants(pid: int) -> list[int]:
-    children = [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        children = [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        return []
     return [descendant for child in children for descendant in (*_descendants(child), child)]
 
 

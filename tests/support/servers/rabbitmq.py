@@ -85,6 +85,11 @@ class RabbitServer:
             )
         self._await_listener(self._node)
 
+    @property
+    def runs(self) -> bool:
+        """Whether the node was started and not stopped since."""
+        return self._node is not None
+
     def stop(self, *, kill: bool = False) -> None:
         """End the node: in good order, or (``kill``) as a power cut would."""
         if self._node is None:
