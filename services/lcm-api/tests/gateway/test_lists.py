@@ -115,7 +115,8 @@ FOUND = {
     "(eq,metadata/@key,site)": 1,
     "(eq,metadata/@key,nothing)": 0,
     "(neq,metadata/site,south)": 1,
-    "(eq,instantiatedVnfInfo/vnfcResourceInfo/vduId,VDU1)": 1,
+    "(neq,instantiatedVnfInfo/vnfcResourceInfo/vduId,nobody)": 1,
+    "(eq,instantiatedVnfInfo/vnfcResourceInfo/vduId,nobody)": 0,
     "(eq,instantiatedVnfInfo/vnfState,STARTED);(eq,metadata/site,north)": 1,
     "(eq,instantiatedVnfInfo/vnfState,STARTED);(eq,metadata/site,south)": 0,
 }
