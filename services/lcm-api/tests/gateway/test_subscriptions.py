@@ -16,6 +16,8 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import NotificationDropped, NotificationsDelivered, OperationChanged
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.adapters.callbacks import thumbprint
+from kubevnfm_lcm_api.notifications import NOTIFICATIONS
+from kubevnfm_store.query import Query, by
 from lcm_world import World, lcm_world
 from patience import until
 from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
@@ -542,3 +544,22 @@ async def test_news_that_a_crash_has_delayed_are_told_before_those_that_followed
     bodies = await subscriber.has_heard("instance", 2)
     await early
     assert [each["operationState"] for each in bodies] == ["STARTING", "PROCESSING"]
+
+
+async def test_what_was_not_taken_for_an_hour_is_dropped_and_told(world: World, subscriber: Subscriber) -> None:
+    """API-079, api.md 3.9: what is younger stays, in order."""
+    heard = Heard()
+    subscriber.refuses = 2
+    async with world.bus.watch_events(["lcm.notification.dropped"], heard.take):
+        subscription_id = await subscribe(world, subscriber)
+        old_id = await world.create()
+        await deliveries_with(world, subscription_id, failuresInARow=1)
+        (entry,) = await world.store.find(NOTIFICATIONS, Query(by(pendingFor=subscription_id)))
+        await world.store.update(NOTIFICATIONS, entry.id, {"queuedAt": "2026-01-01T00:00:00.000Z"})
+        young_id = await world.create()
+        (dropped,) = await heard.have_come(1)
+    assert isinstance(dropped, NotificationDropped)
+    assert (dropped.vnf_instance_id, dropped.reason) == (old_id, "it answered 503")
+    await subscriber.has_heard(young_id, 1)
+    assert subscriber.of(old_id) == []
+    assert (await deliveries_with(world, subscription_id, failuresInARow=0))["dropped"] == 1
