@@ -11,12 +11,13 @@ from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.access.settings import AccessSettings
 from kubevnfm_lcm_api.callback_settings import CallbackSettings
+from kubevnfm_lcm_api.grant_settings import GrantSettings
 from kubevnfm_lcm_api.outside import OutsideSettings
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):
     """The environment goes before the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``), which may hold these names only."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")

@@ -29,6 +29,7 @@ from kubevnfm_infra_openstack.wiring import infra_openstack
 from kubevnfm_kit.settings import ListenerTls
 from kubevnfm_lcm_api.access.settings import AccessSettings
 from kubevnfm_lcm_api.callback_settings import CallbackSettings
+from kubevnfm_lcm_api.grant_settings import GrantSettings
 from kubevnfm_lcm_api.outside import OutsideSettings
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
 from kubevnfm_lcm_api.wiring import lcm_api
@@ -62,7 +63,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     gateway_port = settings.port or free_port()
     scheme = "http" if settings.server_tls is None else "https"
     gateway_url = f"{scheme}://{_reached_at(settings.host)}:{gateway_port}"
-    parts = (ListenerTls, AccessSettings, OutsideSettings, CallbackSettings)
+    parts = (ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings)
     doors = {name: getattr(settings, name) for part in parts for name in part.model_fields}
     vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
     vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"

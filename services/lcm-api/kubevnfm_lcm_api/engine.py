@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
 from kubevnfm_kit.clock import Clock, rfc3339
@@ -36,6 +36,7 @@ from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.domain.plans import read_draft
 from kubevnfm_lcm_api.domain.saga import SILENCE_S, SOURCE, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.domain.states import IllegalTransition, Task
+from kubevnfm_lcm_api.grants import ExternalGrants
 
 log = structlog.get_logger()
 
@@ -64,14 +65,24 @@ class Engine:
     """Accepts, advances and ends operations."""
 
     def __init__(
-        self, *, store: DocumentStore, outbox: Outbox, ring: KeyRing, clock: Clock, clean_up_look_s: float = 0.5
+        self,
+        *,
+        store: DocumentStore,
+        outbox: Outbox,
+        ring: KeyRing,
+        clock: Clock,
+        clean_up_look_s: float = 0.5,
+        grants: ExternalGrants | None = None,
     ) -> None:
-        """``clean_up_look_s``: how often a running clean-up is looked at, and its first rest after a failure, which
+        """``grants``: None under the local policy, which grants everything.
+
+        ``clean_up_look_s``: how often a running clean-up is looked at, and its first rest after a failure, which
         doubles with each.
         """
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
         self._saga = Saga(ring)
         self._clean_up_look_s = clean_up_look_s
+        self._grants = grants
 
     # --- from the gateway ---------------------------------------------------------------------------------------------
 
@@ -147,14 +158,26 @@ class Engine:
         occurrence_id = delivery.envelope.operationid
         if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
             await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
+        if self._grants is not None:
+            pause_s = await self._pursue_grant(self._grants, occurrence_id)
+            if pause_s is not None:
+                return Again(pause_s)
 
         def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.occ.operation_state is not OperationState.STARTING:
                 return self._saga.end(record, now) or self._saga.begin(record, now)
+            if self._grants is not None:
+                return None
             return self._saga.grant(record, derived_id("grant", occurrence_id), now)
 
         await self._change(occurrence_id, grant)
         return Ack()
+
+    async def _pursue_grant(self, grants: ExternalGrants, occurrence_id: str) -> float | None:
+        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+        if stored is None:
+            return None
+        return await grants.pursue(OccurrenceRecord.from_document(stored.body), self._change)
 
     async def resume_operation(self, delivery: Delivery) -> Verdict:
         """Take a service's answer: fold it in, ask what comes next, or end the operation."""

@@ -10,10 +10,11 @@ from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_lcm_api.access.settings import AccessSettings
 from kubevnfm_lcm_api.callback_settings import CallbackSettings
+from kubevnfm_lcm_api.grant_settings import GrantSettings
 from kubevnfm_lcm_api.outside import OutsideSettings
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")

@@ -39,6 +39,7 @@ from kubevnfm_lcm_api.requests.terminate import Terminate
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring_access import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_lcm_api.wiring_events import INDEXES, told
+from kubevnfm_lcm_api.wiring_grants import external_grants
 
 SERVICE = "lcm-api"
 _DEADLINES_EVERY_S = 30.0
@@ -118,7 +119,6 @@ async def lcm_api(
     ):
         outbox = Outbox(store, relay, key_ring)
         files = DiskPackageFiles(settings.data_dir, signatures)
-        engine = Engine(store=store, outbox=outbox, ring=key_ring, clock=clock)
         package_service = Packages(
             store=store,
             outbox=outbox,
@@ -141,6 +141,16 @@ async def lcm_api(
         events = await ending.enter_async_context(
             told(settings, bus=bus, store=store, outbox=outbox, session=outbound, key_ring=key_ring, clock=clock)
         )
+        grants = await ending.enter_async_context(
+            external_grants(
+                settings,
+                descriptors=package_service,
+                announcements=events.notifications,
+                key_ring=key_ring,
+                clock=clock,
+            )
+        )
+        engine = Engine(store=store, outbox=outbox, ring=key_ring, clock=clock, grants=grants)
         all_instances = Instances(
             store=store, outbox=outbox, engine=engine, packages=package_service, ring=key_ring, clock=clock
         )

@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.subscriptions import Subscriptions
 
 INDEXES = {
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
-    NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"])],
+    NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],
     event_log.COLLECTION: [Index(["order"]), Index(["at"])],
 }
 _LOGGED_AT_ONCE = 500

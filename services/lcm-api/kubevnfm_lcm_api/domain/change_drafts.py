@@ -40,6 +40,8 @@ class ChangeVmDraft(Draft):
     """The operation's request in the shape of its API version, for user data."""
     grant_request: SecretParams = Field(default_factory=dict)
     """What of the resources is added and removed, in SOL003 v3 form, for user data."""
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant of an external NFVO, in SOL003 v3 form."""
     instance: SecretParams = Field(default_factory=dict)
     """VnfInstance in v2 form, as it was before."""
     user_data: UserData | None = None

@@ -14,6 +14,7 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.domain import inventory
+from kubevnfm_lcm_api.domain.granting import merged
 from kubevnfm_lcm_api.domain.instance import InstanceInternals, InstanceRecord, Release
 from kubevnfm_lcm_api.domain.steps.base import Draft
 
@@ -78,7 +79,8 @@ class InstantiateDraft(Draft):
 
     def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """NOT_INSTANTIATED, and remembered what may still exist: DELETE or a new instantiate removes it (api.md 4.3)."""
-        return instance.with_internals(remains_of=occurrence_id)
+        vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
+        return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))
 
 
 class InstantiateVmDraft(InstantiateDraft):
@@ -97,7 +99,9 @@ class InstantiateVmDraft(InstantiateDraft):
     cluster_vim_name: str | None = None
     """The name to register the cluster under; None: this VNF is no cluster."""
     max_nodes: int | None = None
-    grant_id: str = ""
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant of an external NFVO, in SOL003 v3 form."""
+    grant_request: SecretParams = Field(default_factory=dict)
 
     resources: StackResources | None = None
     cluster: ClusterAccess | None = None
@@ -142,7 +146,11 @@ class InstantiateVmDraft(InstantiateDraft):
             request=self.request,
             connections={
                 "extVirtualLinks": list(self.ext_virtual_links),
-                "extManagedVirtualLinks": list(self.request.get("extManagedVirtualLinks") or ()),
+                "extManagedVirtualLinks": merged(
+                    self.request.get("extManagedVirtualLinks") or (),
+                    self.grant.get("extManagedVirtualLinks") or (),
+                    "vnfVirtualLinkDescId",
+                ),
             },
             cluster_vim_id=self.cluster_vim.vim_id if self.cluster_vim else None,
             cluster_vim_key=self.cluster_vim_name if self.cluster_vim else None,

@@ -12,6 +12,7 @@ from kubevnfm_sol.lcm import VnfLcmOpOcc
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict
 
+from kubevnfm_lcm_api.domain.granting import Granting
 from kubevnfm_lcm_api.domain.instance import VnfFacts
 from kubevnfm_lcm_api.domain.news import NewsRef
 from kubevnfm_lcm_api.domain.states import Task
@@ -70,6 +71,8 @@ class OccurrenceRecord(BaseModel):
     """The event about the instance before that of the present state."""
     ending: Task | None = None
     """The task by which a person has decided the end: from then on no other task is possible, a crash or not."""
+    granting: Granting | None = None
+    """What an external NFVO was asked and has answered; None under the local policy."""
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
@@ -88,6 +91,8 @@ class OccurrenceRecord(BaseModel):
             **({"ending": self.ending} if self.ending is not None else {}),
             **({"follows": self.follows.model_dump()} if self.follows is not None else {}),
         }
+        if self.granting is not None:
+            body["internal"]["granting"] = self.granting.document(ring)
         if self.next_deadline is not None:
             body["internal"]["deadline"] = self.next_deadline
         return body
@@ -107,6 +112,7 @@ class OccurrenceRecord(BaseModel):
             has_way_back=internal.get("hasWayBack", True),
             ending=internal.get("ending"),
             follows=internal.get("follows"),
+            granting=internal.get("granting"),
         )
 
     def with_occ(self, **changes: Any) -> Self:

@@ -243,6 +243,10 @@ class Saga:
         stopped = self._enter(record, "cancelled", now).with_occ(error=_cancellation(record))
         return Move(stopped, (*messages, self._news(stopped)))
 
+    def withdraw(self, record: OccurrenceRecord, now: datetime) -> Move:
+        """STARTING to ROLLED_BACK: cancelled before it was granted."""
+        return self._cancelled(record, [], now)
+
     def refuse(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move:
         """STARTING to ROLLED_BACK: the grant was refused or no plan can be made."""
         refused = self._enter(record, "refused", now).with_occ(error=problem)

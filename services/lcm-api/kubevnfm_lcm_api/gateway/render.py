@@ -108,9 +108,11 @@ def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str)
         has_way_back=document.get("internal", {}).get("hasWayBack", True),
         cancel_mode=body.get("cancelMode"),
     )
+    grant = document.get("internal", {}).get("granting", {}).get("link")
     body["_links"] = {
         "self": {"href": me},
         "vnfInstance": {"href": f"{base}/vnf_instances/{body['vnfInstanceId']}"},
+        **({"grant": {"href": grant}} if grant is not None else {}),
         **{task: {"href": f"{me}/{task}"} for task in ("cancel", "retry", "rollback", "fail") if task in tasks},
     }
     if body["operationState"] in {"STARTING", "COMPLETED"}:

@@ -48,6 +48,7 @@ def _stack(draft: ChangeVmDraft) -> dict[str, Any]:
         "instantiation_level_id": draft.instantiation_level_id,
         "api_version": draft.api_version,
         "request": draft.request,
+        "grant": draft.grant,
         "grant_request": draft.grant_request,
         "instance": draft.instance,
         "user_data": draft.user_data,
@@ -78,7 +79,7 @@ class _StackStep(Step[V, ResourcesChanged]):
 
     def undo(self, draft: V) -> RestoreResources | None:
         """Bring back what the operation found."""
-        facts = {**_stack(draft), "request": {}, "grant_request": {}, "user_data": None}
+        facts = {**_stack(draft), "request": {}, "grant": {}, "grant_request": {}, "user_data": None}
         return RestoreResources(**facts, staying=draft.staying)
 
 
@@ -136,6 +137,7 @@ class RecreateVnf(Step[HealVmDraft, ResourcesCreated]):
             instantiation_level_id=draft.instantiation_level_id,
             api_version=draft.api_version,
             request={**draft.instantiate_request, **_links(draft)},
+            grant=draft.grant,
             grant_request=draft.grant_request,
             instance=draft.instance_to_make,
             user_data=draft.user_data,
@@ -209,6 +211,7 @@ class ReplaceTemplate(_StackStep[ReplaceVmDraft]):
         facts = {
             **_stack(draft),
             "request": {},
+            "grant": {},
             "grant_request": {},
             "user_data": None,
             "package": package,

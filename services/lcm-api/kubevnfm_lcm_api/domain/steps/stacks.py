@@ -40,6 +40,8 @@ class CreateVnfResources(Step[InstantiateVmDraft, ResourcesCreated]):
             instantiation_level_id=draft.instantiation_level_id,
             api_version=draft.api_version,
             request=draft.request,
+            grant=draft.grant,
+            grant_request=draft.grant_request,
             instance=draft.instance,
             user_data=draft.user_data,
             timeout_s=STACK_TIMEOUT_S,

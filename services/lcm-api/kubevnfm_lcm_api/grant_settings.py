@@ -1,0 +1,61 @@
+"""What an operator sets of an NFVO that grants operations; a part of lcm-api's settings, and of those of the single process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from kubevnfm_kit.tls import ClientTls
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+class GrantSettings(BaseModel):
+    """Who grants operations (SOL003 clause 9), and how it is asked."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    nfvo_url: str | None = None
+    """The NFVO's API root: grants are asked for at ``<nfvo_url>/grant/v1/grants``. None: every operation is granted here."""
+    nfvo_auth: Literal["none", "basic", "oauth2"] = "none"
+    """How we show the NFVO who asks; ``oauth2``: client credentials."""
+    nfvo_user: str = ""
+    """The user's name, or the OAuth 2.0 client id."""
+    nfvo_password: SecretStr = SecretStr("")
+    """Its password, or the client's."""
+    nfvo_token_url: str | None = None
+    """The token endpoint, for ``oauth2``."""
+    nfvo_poll_s: float = Field(default=5.0, gt=0)
+    """How long to wait before an NFVO is asked again that has not decided yet; unless it names a time itself."""
+    nfvo_timeout_s: float = Field(default=1800.0, gt=0)
+    """How long an operation waits for its grant: people may have to decide. Then it is ROLLED_BACK."""
+    nfvo_call_timeout_s: float = Field(default=20.0, gt=0)
+    """How long one call may take."""
+    nfvo_tls_ca: Path | None = None
+    """PEM file of the CAs that the NFVO's certificate must come from; None: the machine's own."""
+    nfvo_tls_certificate: Path | None = None
+    """PEM file of the certificate that the NFVO is shown; with ``nfvo_tls_key``. Re-read when replaced."""
+    nfvo_tls_key: Path | None = None
+    """PEM file of its key."""
+
+    @model_validator(mode="after")
+    def _nfvo_can_be_asked(self) -> Self:
+        for name in ("nfvo_url", "nfvo_token_url"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            parts = urlsplit(given)
+            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query:
+                raise ValueError(f"{name}: an http or https URL without credentials and query expected")
+        if self.nfvo_auth != "none" and not (self.nfvo_user and self.nfvo_password.get_secret_value()):
+            raise ValueError("nfvo_auth: needs nfvo_user and nfvo_password")
+        if self.nfvo_auth == "oauth2" and self.nfvo_token_url is None:
+            raise ValueError("nfvo_auth: oauth2 needs nfvo_token_url")
+        if (self.nfvo_tls_certificate is None) != (self.nfvo_tls_key is None):
+            raise ValueError("nfvo_tls_certificate and nfvo_tls_key: both or none expected")
+        return self
+
+    @property
+    def nfvo_tls(self) -> ClientTls:
+        """What calls of the NFVO use."""
+        return ClientTls(self.nfvo_tls_ca, self.nfvo_tls_certificate, self.nfvo_tls_key)
