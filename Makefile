@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients lint format schemas bench up down clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients test-fuzz lint format schemas bench up down clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ test-chaos: samples servers ## Kills each process at each step, and delivers eve
 
 test-clients: samples .run/clients/.ready ## Runs every command of the unmodified `openstack` client, installed for it
 	@$(PYTEST) tests/clients
+
+test-fuzz: samples ## Sends many requests made from the OpenAPI document; KUBEVNFM_FUZZ_EXAMPLES of each operation
+	@KUBEVNFM_FUZZ_EXAMPLES=$${KUBEVNFM_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz
 
 lint: .venv/.ready ## Checks style, types, import rules and scripts
 	$(BIN)/ruff check .
