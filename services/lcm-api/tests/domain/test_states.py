@@ -22,6 +22,7 @@ TRIGGERS = sorted({trigger for _, trigger in TRANSITIONS})
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("state", list(S))
 def test_only_the_listed_transitions_happen(state: S, trigger: str) -> None:
+    """API-040."""
     if (state, trigger) in TRANSITIONS:
         assert next_state(state, trigger) is TRANSITIONS[state, trigger]
     else:

@@ -142,6 +142,7 @@ async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None
 
 
 async def test_v1_takes_its_own_form_of_the_same_request(world: World) -> None:
+    """API-023, API-151: lists where v2 has maps, VIM types by their short names."""
     await world.sample()
     v2_id, v1_id = await world.create(), await world.create()
     v2_link = {

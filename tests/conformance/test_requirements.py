@@ -1,0 +1,58 @@
+"""The table of requirements is complete, and says the truth about the tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+TABLE = Path(__file__).with_name("api_requirements.md")
+_ROW = re.compile(r"^\| (API-\d{3}) \| (.*?) \| (.*?) \| (.*?) \|$")
+
+
+def rows() -> dict[str, tuple[str, list[str], str]]:
+    """Return what each id asks for, the tests of it, and what is not tested and why."""
+    found = [fits for line in TABLE.read_text(encoding="utf-8").splitlines() if (fits := _ROW.match(line))]
+    return {fits[1]: (fits[2], re.findall(r"`([^`]+)`", fits[3]), fits[4].strip()) for fits in found}
+
+
+@cache
+def named() -> dict[str, set[str]]:
+    """Return the ids that each test names in its docstring, by ``file::test``."""
+    return {test: set(re.findall(r"API-\d{3}", docstring)) for test, docstring in _tests()}
+
+
+def _tests() -> Iterator[tuple[str, str]]:
+    for pattern in ("services/*/tests/**/test_*.py", "libs/*/tests/**/test_*.py", "deploy/*/tests/**/test_*.py", "tests/**/test_*.py"):  # fmt: skip
+        for path in PROJECT.glob(pattern):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                    yield f"{path.relative_to(PROJECT)}::{node.name}", ast.get_docstring(node) or ""
+
+
+def test_there_are_rows() -> None:
+    ids = list(rows())
+    assert ids == sorted(ids)
+    assert (ids[0], ids[-1]) == ("API-001", "API-153")
+
+
+@pytest.mark.parametrize("requirement", rows())
+def test_each_requirement_has_tests_that_name_it_or_a_reason(requirement: str) -> None:
+    asks, tests, reason = rows()[requirement]
+    assert asks
+    assert tests or reason, "neither a test nor a reason"
+    for test in tests:
+        assert test in named(), f"{test} does not exist"
+        assert requirement in named()[test], f"{test} does not name {requirement}"
+
+
+def test_no_test_names_a_requirement_that_is_none() -> None:
+    known = set(rows())
+    unknown = {test: ids - known for test, ids in named().items() if ids - known}
+    assert not unknown
