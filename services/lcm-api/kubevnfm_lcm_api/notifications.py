@@ -62,7 +62,7 @@ _FORGET_EVERY_S: Final = 3600.0
 _TOLD_KNOWN: Final = 10_000
 _EARLIER_NEWS_S: Final = 60.0
 """How long news wait for those of the state before, which a crash may have delayed."""
-_SHORT_WAITS_S: Final = (0.005, 0.01, 0.02, 0.04, 0.08)
+_SHORT_WAITS_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Before the bus is asked to bring them again: most often two events were only taken side by side."""
 _LOOK_AGAIN_S: Final = 0.2
 
@@ -152,9 +152,9 @@ class Notifications:
         now = self._clock.now()
         if not news.follows or (news.follows_at is not None and now - news.follows_at > _REMEMBERED / 2):
             return True
-        if news.follows in self._told:
-            return True
         for pause_s in _SHORT_WAITS_S:
+            if news.follows in self._told:
+                return True
             if await self._store.get(NOTIFICATIONS, _told_id(news.follows)) is not None:
                 return True
             await asyncio.sleep(pause_s)
