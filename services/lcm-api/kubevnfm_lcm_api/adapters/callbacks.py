@@ -18,7 +18,7 @@ import aiohttp
 from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules, trouble
 from kubevnfm_secrets import KeyRing, Secret
 
-from kubevnfm_lcm_api.adapters.callback_tokens import CallbackTokens, Client, NoToken
+from kubevnfm_lcm_api.adapters.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_lcm_api.domain.callback_access import WITH_CERTIFICATE, Callback, Refused, Taken, Untaken, strongest
 
 _TEST_S: Final = 20.0
@@ -49,7 +49,7 @@ class HttpSubscriber:
     ) -> None:
         """``certified``: None when we have no certificate to show."""
         self._session, self._certified, self._rules, self._ring = session, certified, rules, ring
-        self._tokens = CallbackTokens()
+        self._tokens = ClientTokens()
 
     async def obstacle(self, callback: Callback) -> str | None:
         """See the port. Names are judged when they are connected to; addresses at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import aiohttp
 
 from kubevnfm_lcm_api.access.errors import IdentityUnavailable
+from kubevnfm_lcm_api.adapters.bounded import read_json
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10.0, sock_connect=5.0)
 _LARGEST: Final = 4 * 1024 * 1024
@@ -30,19 +30,10 @@ async def call(session: aiohttp.ClientSession, method: str, url: str, **how: Any
     """Send a request; return the answer, whatever its status below 500. Raises IdentityUnavailable."""
     try:
         async with session.request(method, url, timeout=_TIMEOUT, allow_redirects=False, **how) as response:
-            raw = await response.content.read(_LARGEST)
-            while not response.content.at_eof():
-                more = await response.content.read(_LARGEST)
-                raw += more
-                if len(raw) > _LARGEST:
-                    raise IdentityUnavailable("the identity server's answer is too large")
+            body = await read_json(response, limit_bytes=_LARGEST)
             status, headers = response.status, response.headers
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise IdentityUnavailable(f"the identity server does not answer ({type(error).__name__})") from error
     if status >= 500:
         raise IdentityUnavailable(f"the identity server answered {status}")
-    try:
-        body = json.loads(raw)
-    except ValueError:
-        body = None
     return IdentityAnswer(status, headers, body)

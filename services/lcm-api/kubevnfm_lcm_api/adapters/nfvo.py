@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,7 +12,8 @@ import structlog
 from kubevnfm_clients.outbound import trouble
 from kubevnfm_sol.problem import ProblemDetails
 
-from kubevnfm_lcm_api.adapters.callback_tokens import CallbackTokens, Client, NoToken
+from kubevnfm_lcm_api.adapters.bounded import read_json
+from kubevnfm_lcm_api.adapters.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_lcm_api.domain.granting import Answer, Granted, Refused, Unanswered, Undecided
 
 log = structlog.get_logger()
@@ -48,7 +48,7 @@ class HttpNfvo:
         self._session, self._shown = session, shown
         self._grants = f"{url.rstrip('/')}/grant/v1/grants"
         self._timeout = aiohttp.ClientTimeout(total=call_timeout_s)
-        self._tokens = CallbackTokens()
+        self._tokens = ClientTokens()
 
     def link(self, grant_id: str) -> str:
         """See the port."""
@@ -103,12 +103,8 @@ class HttpNfvo:
         async with self._session.request(
             method, url, json=body, headers=headers, allow_redirects=False, timeout=self._timeout
         ) as response:
-            raw = bytearray()
-            async for chunk in response.content.iter_chunked(64 * 1024):
-                raw += chunk
-                if len(raw) > _ANSWER_BYTES:
-                    raise aiohttp.ClientPayloadError("too long")
-            return _Response(response.status, response.headers, _json(raw))
+            answer = await read_json(response, limit_bytes=_ANSWER_BYTES)
+            return _Response(response.status, response.headers, answer)
 
 
 def _judged(answer: _Response, success: int) -> Answer:
@@ -139,10 +135,3 @@ def _nonsense(what: str) -> Refused:
 def _seconds(answer: _Response) -> float | None:
     text = answer.headers.get("Retry-After", "").strip()
     return float(text[:9]) if text.isascii() and text.isdigit() else None
-
-
-def _json(raw: bytes | bytearray) -> Any:
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return None

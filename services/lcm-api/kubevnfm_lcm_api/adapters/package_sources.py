@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -14,10 +13,11 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_secrets import KeyRing, Secret
 from yarl import URL
 
+from kubevnfm_lcm_api.adapters.client_tokens import Client, ClientTokens, NoToken
+
 _CHUNK: Final = 256 * 1024
 _REDIRECTS: Final = 5
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
-_TOKEN_BYTES: Final = 64 * 1024
 _IDLE_S: Final = 60.0
 _CONNECT_S: Final = 20.0
 
@@ -39,6 +39,7 @@ class HttpPackageSources:
     def __init__(self, session: aiohttp.ClientSession, *, ring: KeyRing, longest_s: float) -> None:
         """``longest_s``: for one package, from the first connection to the last byte."""
         self._session, self._ring, self._longest_s = session, ring, longest_s
+        self._tokens = ClientTokens()
 
     @asynccontextmanager
     async def open(self, source: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -61,27 +62,13 @@ class HttpPackageSources:
         return None
 
     async def _token(self, params: Mapping[str, Any]) -> str:
-        """Return an access token for the client's credentials (RFC 6749 clause 4.4)."""
-        endpoint = URL(self._plain(params["tokenEndpoint"]))
-        basic = aiohttp.encode_basic_auth(self._plain(params["clientId"]), self._plain(params["clientPassword"]))
-        headers = {"Authorization": basic, "Accept": "application/json", "Accept-Encoding": "identity"}
+        """Return an access token for the client's credentials."""
+        endpoint = self._plain(params["tokenEndpoint"])
+        client = Client(endpoint, self._plain(params["clientId"]), self._plain(params["clientPassword"]))
         try:
-            async with self._session.post(
-                endpoint,
-                data={"grant_type": "client_credentials"},
-                headers=headers,
-                allow_redirects=False,
-                timeout=_timeout(),
-            ) as response:
-                if response.status != 200:
-                    raise SourceFailed(endpoint, f"the token endpoint answered {response.status}")
-                answer = await _json_of(response)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise SourceFailed(endpoint, f"the token endpoint: {trouble(error)}") from error
-        token = answer.get("access_token") if isinstance(answer, Mapping) else None
-        if not isinstance(token, str) or not token.isprintable():
-            raise SourceFailed(endpoint, "the token endpoint gave no access token")
-        return token
+            return await self._tokens.token(client, self._session)
+        except NoToken as error:
+            raise SourceFailed(URL(endpoint), str(error)) from error
 
     async def _answer(self, uri: URL, authorization: str | None) -> aiohttp.ClientResponse:
         """Follow redirects to the content. Whoever it leads to elsewhere is not told the credentials."""
@@ -115,14 +102,6 @@ class HttpPackageSources:
 
     def _plain(self, value: Any) -> str:
         return value.reveal(self._ring) if isinstance(value, Secret) else str(value)
-
-
-async def _json_of(response: aiohttp.ClientResponse) -> Any:
-    raw = await response.content.read(_TOKEN_BYTES)
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return None
 
 
 def _redirected(uri: URL, asked: URL, location: str) -> URL:

@@ -1,4 +1,4 @@
-"""Access tokens for subscribers that want OAuth 2.0: fetched when needed, kept until shortly before they end."""
+"""Access tokens by OAuth 2.0 client credentials: fetched when needed, kept until shortly before they end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from urllib.parse import quote_plus
 
 import aiohttp
 from kubevnfm_clients.outbound import trouble
+
+from kubevnfm_lcm_api.adapters.bounded import read_json
 
 _FETCH_S: Final = 10.0
 _ANSWER_BYTES: Final = 64 * 1024
@@ -51,7 +53,7 @@ class _Kept:
     ends_at: float = 0.0
 
 
-class CallbackTokens:
+class ClientTokens:
     """The tokens in memory, one by client; who asks at the same moment waits for one fetch."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -91,9 +93,10 @@ async def _fetched(client: Client, session: aiohttp.ClientSession) -> tuple[str,
         ) as response:
             if response.status != 200:
                 raise NoToken(f"its token endpoint answered {response.status}")
-            answer = _json(await response.content.read(_ANSWER_BYTES))
-    except (aiohttp.ClientError, TimeoutError) as error:
+            told = await read_json(response, limit_bytes=_ANSWER_BYTES)
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise NoToken(f"its token endpoint: {trouble(error)}") from error
+    answer: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
     token, life = answer.get("access_token"), answer.get("expires_in")
     # what is no visible ASCII could not be sent in a header
     if not isinstance(token, str) or not token or not all("!" <= each <= "~" for each in token):
@@ -101,11 +104,3 @@ async def _fetched(client: Client, session: aiohttp.ClientSession) -> tuple[str,
     if not isinstance(life, int | float) or isinstance(life, bool) or life <= 0:
         return token, _LIFE_UNTOLD_S
     return token, float(life)
-
-
-def _json(raw: bytes) -> Mapping[str, Any]:
-    try:
-        answer = json.loads(raw)
-    except ValueError:
-        return {}
-    return answer if isinstance(answer, Mapping) else {}
