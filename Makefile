@@ -34,7 +34,7 @@ $(UV):
 
 setup: .venv/.ready ## Makes the one environment that everything runs in
 
-servers: ## Installs the servers that tests use: RabbitMQ, FerretDB, OpenSSH, shellcheck
+servers: ## Installs what tests run against: RabbitMQ, FerretDB, OpenSSH, shellcheck, amqp-tools
 	@tests/support/servers/install.sh
 
 lock: | $(UV) ## Writes requirements.lock, and what each image installs, anew from the members' pyproject files

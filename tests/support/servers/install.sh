@@ -56,6 +56,7 @@ ferretdb || missing+=(ferretdb)
 debian rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server || missing+=(rabbitmq-server)
 debian openssh-server /usr/sbin/sshd || missing+=(openssh-server)
 debian shellcheck /usr/bin/shellcheck || missing+=(shellcheck)
+debian amqp-tools /usr/bin/amqp-consume || missing+=(amqp-tools)
 
 if ((${#missing[@]})); then
     say "COULD NOT GET: ${missing[*]}; the tests that need them are skipped"
