@@ -39,6 +39,13 @@ async def test_a_broker_that_restarts_during_instantiate_and_terminate_harms_not
     await six_chaos.end_cluster(cluster_id, BROKER, TERMINATE_CLUSTER[:1])
 
 
+async def test_the_one_process_killed_at_some_steps_goes_on_where_it_was(single_chaos: Chaos) -> None:
+    """The single node, on its data folder; ``deep`` has all steps."""
+    cluster_id = await single_chaos.build_cluster("kubevnfm", INSTANTIATE_CLUSTER[1::3])
+    await single_chaos.end_cluster(cluster_id, "kubevnfm", TERMINATE_CLUSTER[1:])
+
+
+@pytest.mark.deep
 async def test_the_one_process_killed_at_each_step_goes_on_where_it_was(single_chaos: Chaos) -> None:
     """The single node, on its data folder."""
     cluster_id = await single_chaos.build_cluster("kubevnfm")

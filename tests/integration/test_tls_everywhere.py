@@ -41,11 +41,17 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
     }
     asks = {"AUTH_MODES": "basic", "AUTH_USERS_FILE": str(users)}
     known = ClientTls(ca.file, own.certificate, own.key).context()
+    # Queues and documents of its own: other installations of the session live on the same servers.
+    rabbitmq.control("add_vhost", "tls")
+    rabbitmq.control("set_permissions", "--vhost", "tls", rabbitmq.user, ".*", ".*", ".*")
+    own_documents = {service: {"MONGO_DATABASE": f"tls_{service.replace('-', '_')}"} for service in SERVICES}
     six = SixProcesses(
         tmp_path / "six",
-        amqp_url=rabbitmq.url,
+        amqp_url=f"{rabbitmq.url}tls",
         mongo_url=ferretdb.url,
-        more={service: {**tls, **(asks if service == "lcm-api" else {})} for service in SERVICES},
+        more={
+            service: {**tls, **own_documents[service], **(asks if service == "lcm-api" else {})} for service in SERVICES
+        },
         tls=known,
     )
     try:

@@ -223,7 +223,13 @@ async def told(story: Story, world: EngineWorld, *, killed_at: int | None = None
     return killed_at is not None
 
 
-@pytest.mark.parametrize("name", STORIES)
+IN_SHORT = {"instantiate a cluster", "give up an instantiate, and instantiate again", "terminate a CNF"}
+"""The stories that every run tells with a kill at each moment; the others go the same ways, so they are ``deep``."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
+)
 async def test_a_kill_between_any_two_writes_or_sends_changes_nothing_of_what_happens(name: str, new: NewWorld) -> None:
     story = STORIES[name]
     whole = new()
