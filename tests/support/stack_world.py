@@ -57,11 +57,16 @@ class TwinStacks:
     sticks: int = 0
     """How many deletions still end stuck."""
     resource_list: tuple[HeatResource, ...] = ()
+    hidden_for: int = 0
+    """How many looks do not see what is there: it was asked for before, and comes a moment later."""
     lost_servers: set[str] = field(default_factory=set)
     """Servers that Heat still names and Nova knows no more."""
 
     async def find(self, name: str, *, tag: str) -> Stack | None:
         self._answer()
+        if self.hidden_for:
+            self.hidden_for -= 1
+            return None
         for stack in self.stacks.values():
             if stack.name == name:
                 if tag not in stack.tags:

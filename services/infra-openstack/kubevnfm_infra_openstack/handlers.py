@@ -12,7 +12,7 @@ from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCre
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_openstack.domain.errors import StackNotDeleted
+from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted
 from kubevnfm_infra_openstack.domain.failure import failure_of
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
@@ -63,7 +63,13 @@ class InfraOpenstackHandlers:
                 return NotYet(_AGAIN_S)
         if stack is None:
             order = await self.orders.order(command, cloud, tags=(command.tag, made_by))
-            stack = await cloud.stacks.create(order)
+            try:
+                stack = await cloud.stacks.create(order)
+            except StackNameTaken:
+                # What a process asked before it was killed may reach Heat after our look: then the stack is ours.
+                if await cloud.stacks.find(command.stack_name, tag=command.tag) is None:
+                    raise
+                return NotYet(_AGAIN_S)
             log.info("stack_started", stack_id=stack.id, stack_name=stack.name)
         if stack.state is StackState.MAKING:
             stack = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)

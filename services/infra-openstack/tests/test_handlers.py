@@ -91,6 +91,14 @@ async def test_a_redelivered_create_makes_no_second_stack(world: World) -> None:
     assert len(world.stacks.orders) == 1
 
 
+async def test_a_stack_that_a_killed_process_asked_for_turns_up_after_the_look_and_is_taken(world: World) -> None:
+    done = await world.handlers.create_resources(a_create(), a_context())
+    made, world.stacks.hidden_for = dict(world.stacks.stacks), 1
+    assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
+    assert await world.handlers.create_resources(a_create(), a_context()) == done
+    assert world.stacks.stacks == made
+
+
 async def test_a_slow_stack_holds_no_worker_and_is_found_again(world: World) -> None:
     world.stacks.is_slow = True
     assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
