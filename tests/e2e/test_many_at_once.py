@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from installations import Installation
 from lab_process import LabControl
 from user import GRACEFUL, User, sample_body
 
@@ -38,10 +39,13 @@ async def test_retry_and_rollback_at_once_are_one_of_both(user: User, lab: LabCo
     await user.delete(instance_id)
 
 
-async def test_twenty_instances_are_built_and_taken_down_at_once(user: User, lab: LabControl) -> None:
+async def test_many_instances_are_built_and_taken_down_at_once(
+    user: User, lab: LabControl, installation: Installation
+) -> None:
     """API-043: they do not wait for one another, and each gets one stack of its own."""
+    number = 8 if len(installation.processes) > 1 else 20  # FerretDB reads a whole collection for most queries
     vnfd_id = await user.sample("vm")
-    made = await asyncio.gather(*(user.create(vnfd_id) for _ in range(20)))
+    made = await asyncio.gather(*(user.create(vnfd_id) for _ in range(number)))
     body = sample_body("vm", "instantiate")
     await asyncio.gather(*(user.do(instance_id, "instantiate", body) for instance_id in made))
     stacks = [stack["name"] for stack in (await lab.inventory())["stacks"]]
