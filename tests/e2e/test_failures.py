@@ -38,8 +38,11 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     """SEQ-045, API-048, API-053: the kubeadm calls of the lab are counted by node."""
     await lab.forget_calls()
     cluster_id = await user.create(await user.sample("cluster"))
-    async with lab.fault("program", "kubeadm join*", times=1, message="the fault of this test"):
-        operation = await user.start(cluster_id, "instantiate", user.cluster(level="instantiation_level_1"))
+    request = user.cluster(level="instantiation_level_1")
+    # one after the other: a join that runs while another fails is given up, and its node is not ready
+    request["additionalParams"]["k8s_cluster_installation_param"]["x_max_parallel_nodes"] = 1
+    async with lab.fault("program", "kubeadm join*", times=1, after=1, message="the fault of this test"):
+        operation = await user.start(cluster_id, "instantiate", request)
         error = await _failed(user, operation)
     assert error["detail"].startswith("instantiate_end: node worker")
     assert "task join" in error["detail"]

@@ -138,7 +138,9 @@ class EtsiSchemas:
 
     def check(self, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Raise AssertionError when an answer of the v2 API is not as ETSI has it; others are none of its business."""
-        path = path.partition("?")[0]
+        path, _, query = path.partition("?")
+        if "fields=" in query or "exclude_default" in query:
+            return  # a selection lacks what its type requires
         if not path.startswith("/vnflcm/v2/") or not body or "json" not in headers.get("Content-Type", ""):
             return
         document = json.loads(body)

@@ -247,7 +247,7 @@ class World:
             method, f"{self.url}{path}", json=body, data=data, headers=sent, params=params, allow_redirects=False
         ) as response:
             answer = Answer(response.status, response.headers, await response.read())
-        judge(method, path, answer.status, answer.headers, answer.raw)
+        judge(method, str(response.url.relative()), answer.status, answer.headers, answer.raw)
         return answer
 
     async def lcm(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
