@@ -80,10 +80,6 @@ class BaseHot(BaseModel):
         kind = inner.get("type") if isinstance(inner, dict) else self.top.resource_types.get(name)
         return self.nested.get(posixpath.basename(str(kind))) if kind else None
 
-    def template_with(self, name: str) -> Template | None:
-        """Return the template that declares a resource, the top one first."""
-        return next((one for one in (self.top, *self.nested.values()) if name in one.resource_types), None)
-
     def user_data_form(self) -> dict[str, Any]:
         """Return the ``base_hot_dict`` of Tacker's v1 user data: nested bodies by file name and ``heat_template``."""
         return {**{name: one.body for name, one in self.nested.items()}, "heat_template": self.top.body}

@@ -197,14 +197,17 @@ class Packages:
             used = await self._store.find(COLLECTION, Query(by(usageState="IN_USE")))
             vnfd_ids = {news.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
         for vnfd_id in vnfd_ids:
-            await self._write_usage(vnfd_id)
+            await self._write_usage(vnfd_id, has_come=isinstance(news, InstanceCreated))
         return Ack()
 
-    async def _write_usage(self, vnfd_id: str) -> None:
-        """Look until what is written is what is true: another instance may come or go meanwhile."""
+    async def _write_usage(self, vnfd_id: str, *, has_come: bool) -> None:
+        """Look until what is written is what is true: another instance may come or go meanwhile.
+
+        An instance that has come (``has_come``) changes nothing about a package in use; its going is told by itself.
+        """
         while True:
             found = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))
-            if not found:
+            if not found or (has_come and found[0].body["usageState"] == "IN_USE"):
                 return
             usage = usage_state(await self.is_in_use(found[0].body))
             if found[0].body["usageState"] == usage:

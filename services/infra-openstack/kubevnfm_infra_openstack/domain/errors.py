@@ -166,14 +166,6 @@ class BaseHotMissing(Unprocessable):
         super().__init__(f"BaseHOT/{flavour_id}", reason)
 
 
-class ImageFileMissing(NotFound):
-    """The VNFD names an image file that the package does not hold."""
-
-    code = "image-file-missing"
-    title = CREATION
-    status = 422
-
-
 class UserDataFailed(VnfmError):
     """The package's LCM operation user data did not give Heat's parameters; the text ends with what it said itself."""
 

@@ -80,13 +80,6 @@ async def answer_file(
     return web.Response(status=status, headers=headers, body=_pieces(path, part))
 
 
-def answer_bytes(request: web.Request, content: bytes, *, content_type: str, tag: str) -> web.Response:
-    """Return a small file that lies in memory: 200 or 304."""
-    if _has_it(request, tag):
-        return web.Response(status=304, headers={"ETag": tag})
-    return web.Response(body=content, headers={"Content-Type": content_type, "ETag": tag})
-
-
 def _has_it(request: web.Request, tag: str) -> bool:
     known = request.headers.get("If-None-Match")
     return known is not None and {"*", tag} & {each.strip().removeprefix("W/") for each in known.split(",")} != set()
