@@ -8,6 +8,8 @@ from typing import Any
 
 from kubevnfm_kit.errors import InvalidInput
 
+from kubevnfm_store.query import names_of
+
 
 def check_apart(paths: Sequence[str]) -> None:
     """Raise InvalidInput when one of the paths lies inside another: the result would depend on their order."""
@@ -23,7 +25,7 @@ def change(body: dict[str, Any], fields: Mapping[str, Any], unset: Sequence[str]
     Raises InvalidInput when the way leads through something that is no object.
     """
     for path, value in fields.items():
-        *way, last = path.split("/")
+        *way, last = names_of(path)
         node = body
         for name in way:
             node = node.setdefault(name, {})
@@ -31,7 +33,7 @@ def change(body: dict[str, Any], fields: Mapping[str, Any], unset: Sequence[str]
                 raise InvalidInput(path, f"{name} is no object in the stored document")
         node[last] = value
     for path in unset:
-        *way, last = path.split("/")
+        *way, last = names_of(path)
         found: Any = body
         for name in way:
             found = found.get(name) if isinstance(found, dict) else None
@@ -41,7 +43,7 @@ def change(body: dict[str, Any], fields: Mapping[str, Any], unset: Sequence[str]
 
 def without(body: dict[str, Any], path: str) -> None:
     """Leave the attribute out, in place, in every element where the path leads through arrays."""
-    _without(body, path.split("/"))
+    _without(body, names_of(path))
 
 
 def _without(node: Any, names: Sequence[str]) -> None:

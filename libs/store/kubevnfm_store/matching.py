@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op, names_of
 
 
 def fits(filter: Filter, body: Mapping[str, Any]) -> bool:
@@ -19,12 +19,12 @@ def fits(filter: Filter, body: Mapping[str, Any]) -> bool:
         case Compare(path, op, values):
             return any(_TESTS[op](value, values) for value in _values(body, path))
         case Exists(path, exists):
-            return exists == any(value is not None for value in _reached(body, path.split("/")))
+            return exists == any(value is not None for value in _reached(body, names_of(path)))
         case HasKey(path, keys, present):
             maps = [value for value in _values(body, path) if isinstance(value, Mapping)]
             return any(present == any(key in found for key in keys) for found in maps)
         case Element(path, inner):
-            arrays = [value for value in _reached(body, path.split("/")) if isinstance(value, list | tuple)]
+            arrays = [value for value in _reached(body, names_of(path)) if isinstance(value, list | tuple)]
             return any(isinstance(each, Mapping) and fits(inner, each) for array in arrays for each in array)
         case AllOf(filters):
             return all(fits(each, body) for each in filters)
@@ -47,7 +47,7 @@ def _reached(node: Any, names: Sequence[str]) -> Iterator[Any]:
 
 
 def _values(body: Any, path: str) -> Iterator[Any]:
-    for found in _reached(body, path.split("/")):
+    for found in _reached(body, names_of(path)):
         if isinstance(found, list | tuple):
             yield from found
         else:

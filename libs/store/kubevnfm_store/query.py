@@ -1,6 +1,7 @@
 """Filters as one small syntax tree; adapters turn it into their database's query.
 
-Paths are ``/``-divided attribute names (``instantiatedVnfInfo/vnfState``); a name may hold any character but ``/``.
+Paths are ``/``-divided attribute names (``instantiatedVnfInfo/vnfState``); within a name ``/`` is written ``~1`` and
+``~`` is written ``~0`` (as in RFC 6901): `path_of` and `names_of`.
 A path through an array matches if any element does; a missing attribute matches nothing, ``NEQ`` and ``NIN`` included
 (SOL013 5.2.2). Strings compare by code point, numbers by value, booleans by identity; a value of another type than
 the stored one does not match.
@@ -30,6 +31,17 @@ class Op(StrEnum):
     CONT = "cont"
     """The stored text contains any of the values."""
     NCONT = "ncont"
+
+
+def names_of(path: str) -> list[str]:
+    """Return the attribute names of a path."""
+    names = path.split("/")
+    return names if "~" not in path else [name.replace("~1", "/").replace("~0", "~") for name in names]
+
+
+def path_of(*names: str) -> str:
+    """Return the path of attribute names."""
+    return "/".join(name.replace("~", "~0").replace("/", "~1") for name in names)
 
 
 @dataclass(frozen=True)

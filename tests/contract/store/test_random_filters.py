@@ -11,10 +11,10 @@ import pytest
 from kubevnfm_store.matching import fits
 from kubevnfm_store.mongo import MongoStore
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Index, Op, Query
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Index, Op, Query, path_of
 from kubevnfm_store.sqlite import SqliteStore
 
-NAMES = ["a", "b", "c.d", "0", "$x"]
+NAMES = ["a", "b", "c.d", "0", "$x", "e/f", "~1"]
 SCALARS: list[Any] = [None, True, False, 0, 1, 1.5, -3, "", "a", "ab", "B", "1", "ä%_", "true"]
 
 
@@ -32,7 +32,7 @@ def an_object(dice: random.Random, depth: int) -> dict[str, Any]:
 
 
 def a_path(dice: random.Random) -> str:
-    return "/".join(dice.choice(NAMES) for _ in range(dice.choice([1, 1, 2, 2, 3])))
+    return path_of(*(dice.choice(NAMES) for _ in range(dice.choice([1, 1, 2, 2, 3]))))
 
 
 def a_filter(dice: random.Random, depth: int) -> Filter:

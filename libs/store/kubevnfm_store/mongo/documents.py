@@ -16,7 +16,7 @@ from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_store.names import Alphabet, read_tree
 from kubevnfm_store.port import Outgoing
-from kubevnfm_store.query import Stored
+from kubevnfm_store.query import Stored, names_of
 
 ALPHABET: Final = Alphabet(re.compile(r"[%.\x00]|^\$|^\d(?=\d*$)"), wrap_arrays=True)
 """No dots and leading dollars (operators), no lone digits (a path would read them as an array's index)."""
@@ -27,7 +27,7 @@ _INTEGERS: Final = range(-(2**63), 2**63)
 
 def field(path: str) -> str:
     """Return MongoDB's notation of a path: ``a/b`` is ``a.b``."""
-    return ".".join(ALPHABET.written(name) for name in path.split("/"))
+    return ".".join(ALPHABET.written(name) for name in names_of(path))
 
 
 def in_body(path: str) -> str:

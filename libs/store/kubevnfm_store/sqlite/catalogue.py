@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_store.port import AlreadyExists
-from kubevnfm_store.query import Index
+from kubevnfm_store.query import Index, names_of
 from kubevnfm_store.sqlite.queries import table_of
 from kubevnfm_store.sqlite.text import extract, json_path
 
@@ -126,7 +126,7 @@ def _has_array(connection: sqlite3.Connection, collection: str, path: str) -> bo
 
 def _leads_to_array(body: Mapping[str, Any], path: str) -> bool:
     node: Any = body
-    for name in path.split("/"):
+    for name in names_of(path):
         node = node.get(name) if isinstance(node, Mapping) else None
         if isinstance(node, list | tuple):
             return True

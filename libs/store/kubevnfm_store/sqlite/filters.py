@@ -4,6 +4,9 @@ A path may lead through arrays, which plain ``json_extract`` does not follow. Pa
 of indexes, as the catalogue watches them) compare directly, so that an index serves them. All others look at the JSON
 type at run time: a scalar is compared as it is, an array (or nothing, if an array on the way hides it) by an EXISTS
 over ``json_each``. SQLite may evaluate terms in any order and fails on text that is no JSON; hence the CASEs.
+
+Filters of one shape, which differ in nothing but their values, share one text: it is made once and kept (`compiled`),
+and each filter only brings its values (`shape_of`).
 """
 
 # Names of tables are checked by the catalogue; every value is a bound parameter or a quoted literal.
@@ -12,14 +15,28 @@ over ``json_each``. SQLite may evaluate terms in any order and fails on text tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any, Final
 
 from kubevnfm_store.matching import kind_of
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op
 from kubevnfm_store.sqlite.text import ALPHABET, extract, json_path, type_of
+
+Values = Sequence[Sequence[Any]]
+"""The values of a filter's comparisons, in the order in which `shape_of` meets them."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Stands for a parameter that differs between filters of one shape."""
+
+    place: int
+    """Whose values."""
+    read: Callable[[Sequence[Any]], Any]
+    """Makes the parameter of them."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +45,13 @@ class Sql:
 
     text: str
     params: tuple[Any, ...] = ()
+
+    def of(self, values: Values) -> Sql:
+        """Return it with the values in their places."""
+        return Sql(
+            self.text,
+            tuple(param.read(values[param.place]) if type(param) is Bound else param for param in self.params),
+        )
 
     def __add__(self, other: Sql | str) -> Sql:
         if isinstance(other, str):
@@ -50,31 +74,79 @@ def joined(word: str, parts: Iterable[Sql], *, empty: Sql) -> Sql:
     return Sql(f"({text})", tuple(value for part in listed for value in part.params))
 
 
-def where(filter: Filter, single_valued: Collection[str]) -> Sql:
+def where(filter: Filter, single_valued: frozenset[str]) -> Sql:
     """Return the condition on a documents table; ``single_valued`` are paths on which no document has an array."""
-    return _Conditions(single_valued).of(filter, "body")
+    values: list[Sequence[Any]] = []
+    shape = shape_of(filter, values)
+    return _condition(shape, single_valued).of(values)
+
+
+def shape_of(filter: Filter, values: list[Sequence[Any]]) -> Filter:
+    """Return the filter with its values taken out, into the list: hashable, and all that the text depends on."""
+    match filter:
+        case Compare(path, op, given):
+            values.append(given)
+            return Compare(path, op, _kinds(op, given))
+        case AllOf(filters):
+            return AllOf(tuple([shape_of(each, values) for each in filters]))
+        case AnyOf(filters):
+            return AnyOf(tuple([shape_of(each, values) for each in filters]))
+        case HasKey(path, keys, present):
+            values.append(keys)
+            return HasKey(path, (), present)
+        case Element(path, inner):
+            return Element(path, shape_of(inner, values))
+        case Exists():
+            return filter
+
+
+def _kinds(op: Op, values: Sequence[Json]) -> tuple[str, ...]:
+    """Return the kinds of the values that count, no kind more often than it matters."""
+    match op:
+        case Op.IN | Op.NIN:
+            kinds = [kind_of(value) for value in values]
+            return tuple([kind for kind in _KINDS for _ in range(min(kinds.count(kind), 2))])
+        case Op.CONT | Op.NCONT:
+            return tuple([kind for value in values if (kind := kind_of(value)) == "text"])
+        case _:
+            return (kind_of(values[0]),) if values else ()
+
+
+_KINDS: Final = ("text", "number", "boolean", "null")
+
+
+def compiled(shape: Filter, single_valued: frozenset[str], places: Iterator[int]) -> Sql:
+    """Return the condition for filters of the shape; its values are in the next of the places."""
+    return _Conditions(single_valued, places).of(shape, "body")
+
+
+@lru_cache(maxsize=1024)
+def _condition(shape: Filter, single_valued: frozenset[str]) -> Sql:
+    return compiled(shape, single_valued, count())
 
 
 class _Conditions:
-    def __init__(self, single_valued: Collection[str]) -> None:
+    def __init__(self, single_valued: frozenset[str], places: Iterator[int]) -> None:
         self._single_valued = single_valued
+        self._places = places
         self._numbers = count(1)
 
-    def of(self, filter: Filter, root: str) -> Sql:
-        match filter:
-            case Compare(path, op, values):
-                return self._any_value(root, path, lambda type_, value: comparison(op, values, type_, value))
+    def of(self, shape: Filter, root: str) -> Sql:
+        match shape:
+            case Compare(path, op, kinds):
+                place = next(self._places)
+                return self._any_value(root, path, lambda type_, value: _comparison(op, kinds, place, type_, value))
             case Exists(path, exists):
                 found = self._any_there(root, path)
                 return found if exists else Sql("NOT ") + found
-            case HasKey(path, keys, present):
-                return self._any_map(root, path, keys, present=present)
+            case HasKey(path, _, present):
+                return self._any_map(root, path, next(self._places), present=present)
             case Element(path, inner):
                 return self._any_element(root, path, inner)
-            case AllOf(filters):
-                return joined("AND", (self.of(each, root) for each in filters), empty=ALWAYS)
-            case AnyOf(filters):
-                return joined("OR", (self.of(each, root) for each in filters), empty=NEVER)
+            case AllOf(shapes):
+                return joined("AND", [self.of(each, root) for each in shapes], empty=ALWAYS)
+            case AnyOf(shapes):
+                return joined("OR", [self.of(each, root) for each in shapes], empty=NEVER)
 
     def _any_value(self, root: str, path: str, test: Test) -> Sql:
         if root == "body" and path in self._single_valued:
@@ -104,11 +176,11 @@ class _Conditions:
         beyond = self._exists(tables, Sql(f"coalesce(json_type({parent}, ?), 'null') <> 'null'", (last,)))
         return Sql("(") + direct + " OR " + beyond + ")"
 
-    def _any_map(self, root: str, path: str, keys: Sequence[str], *, present: bool) -> Sql:
+    def _any_map(self, root: str, path: str, place: int, *, present: bool) -> Sql:
         tables, parent, last = self._way(root, path)
         tables.append(self._elements(parent, last))
         map_ = self._object(tables[-1])
-        wanted = json.dumps([ALPHABET.written(key) for key in keys])
+        wanted = Bound(place, _written)
         has = Sql(
             f"EXISTS (SELECT 1 FROM json_each({map_}) k WHERE k.key IN (SELECT value FROM json_each(?)))", (wanted,)
         )
@@ -126,10 +198,10 @@ class _Conditions:
 
     def _way(self, root: str, path: str) -> tuple[list[Sql], str, str]:
         """Return the tables that fan out on the way to the path's last name, its parent and its JSON path there."""
-        *names, last = path.split("/")
+        *way, last = path.split("/")
         tables: list[Sql] = []
         parent = root
-        for name in names:
+        for name in way:
             tables.append(self._elements(parent, json_path(name)))
             parent = self._object(tables[-1])
         return tables, parent, json_path(last)
@@ -170,49 +242,67 @@ _TYPES: Final = {
 """JSON types of SQLite by the kind of value."""
 
 
-def comparison(op: Op, values: Sequence[Json], type_: Sql, value: Sql) -> Sql:
+def _comparison(op: Op, kinds: Sequence[Json], place: int, type_: Sql, value: Sql) -> Sql:
     """Return the comparison of one value; texts, numbers and booleans never meet."""
     match op:
-        case Op.EQ:
-            return _among(values[:1], type_, value, negated=False)
-        case Op.IN:
-            return _among(values, type_, value, negated=False)
-        case Op.NEQ:
-            return _among(values[:1], type_, value, negated=True)
-        case Op.NIN:
-            return _among(values, type_, value, negated=True)
+        case Op.EQ | Op.IN:
+            return _among(kinds, place, type_, value, negated=False)
+        case Op.NEQ | Op.NIN:
+            return _among(kinds, place, type_, value, negated=True)
         case Op.CONT | Op.NCONT:
-            texts = [each for each in values if isinstance(each, str)]
-            if not texts:
+            if not kinds:
                 return NEVER
-            found = joined("OR", (Sql("instr(") + value + Sql(", ?) > 0", (each,)) for each in texts), empty=NEVER)
+            texts = [Bound(place, partial(_text, number)) for number in range(len(kinds))]
+            parts = [Sql("instr(") + value + Sql(", ?) > 0", (text,)) for text in texts]
             is_text = Sql("(") + type_ + " = 'text' AND "
-            return is_text + ("" if op is Op.CONT else "NOT ") + found + ")"
+            return is_text + ("" if op is Op.CONT else "NOT ") + joined("OR", parts, empty=NEVER) + ")"
         case Op.GT | Op.GTE | Op.LT | Op.LTE:
-            kind = kind_of(values[0])
-            if kind not in ("text", "number"):
+            if kinds[0] not in ("text", "number"):
                 return NEVER
-            compared = value + Sql(f" {_ORDER[op]} ?)", (_bindable(values[0]),))
+            compared = value + Sql(f" {_ORDER[op]} ?)", (Bound(place, _first),))
             # `unlikely`: a range is mostly a small one (what expired, what is newer); unhinted, SQLite rather scans by id
-            return Sql("(unlikely(") + compared + " AND " + type_ + f" {_TYPES[kind]})"
+            return Sql("(unlikely(") + compared + " AND " + type_ + f" {_TYPES[str(kinds[0])]})"
 
 
-def _among(values: Sequence[Json], type_: Sql, value: Sql, *, negated: bool) -> Sql:
+def _among(kinds: Sequence[Json], place: int, type_: Sql, value: Sql, *, negated: bool) -> Sql:
     parts = []
-    for kind in ("text", "number", "boolean"):
-        of_kind = [_bindable(each) for each in values if kind_of(each) == kind]
-        if of_kind:
-            among = value + _one_of(of_kind, negated=negated)
-            parts.append(Sql("(") + among + " AND " + type_ + f" {_TYPES[kind]})")
-    if not negated and any(each is None for each in values):
-        parts.append(type_ + " = 'null'")
+    for kind, types in _TYPES.items():
+        many = kinds.count(kind)
+        if kind == "null":
+            if many and not negated:
+                parts.append(type_ + f" {types}")
+        elif many:
+            parts.append(
+                Sql("(") + value + _one_of(kind, place, many, negated=negated) + " AND " + type_ + f" {types})"
+            )
     return joined("OR", parts, empty=NEVER)
 
 
-def _one_of(values: Sequence[Any], *, negated: bool) -> Sql:
-    if len(values) == 1:
-        return Sql(" <> ?" if negated else " = ?", (values[0],))
-    return Sql(f" {'NOT ' if negated else ''}IN (SELECT value FROM json_each(?))", (json.dumps(values),))
+def _one_of(kind: str, place: int, many: int, *, negated: bool) -> Sql:
+    if many == 1:
+        return Sql(" <> ?" if negated else " = ?", (Bound(place, partial(_only, kind)),))
+    listed = Bound(place, partial(_listed, kind))
+    return Sql(f" {'NOT ' if negated else ''}IN (SELECT value FROM json_each(?))", (listed,))
+
+
+def _first(values: Sequence[Json]) -> Any:
+    return _bindable(values[0])
+
+
+def _only(kind: str, values: Sequence[Json]) -> Any:
+    return _bindable(next(value for value in values if kind_of(value) == kind))
+
+
+def _listed(kind: str, values: Sequence[Json]) -> str:
+    return json.dumps([_bindable(value) for value in values if kind_of(value) == kind])
+
+
+def _text(number: int, values: Sequence[Json]) -> Any:
+    return [value for value in values if isinstance(value, str)][number]
+
+
+def _written(keys: Sequence[str]) -> str:
+    return json.dumps([ALPHABET.written(key) for key in keys])
 
 
 def _bindable(value: Json) -> Any:

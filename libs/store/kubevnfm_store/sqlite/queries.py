@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from operator import itemgetter
+from typing import Any, Final
 
-from kubevnfm_store.query import Filter, Query
-from kubevnfm_store.sqlite.filters import ALWAYS, Sql, joined, where
+from kubevnfm_store.query import Filter, Query, Sort
+from kubevnfm_store.sqlite.filters import ALWAYS, Bound, Sql, compiled, joined, shape_of, where
 from kubevnfm_store.sqlite.text import extract, json_path
 
 _EVERYTHING: Final = -1
@@ -21,27 +24,48 @@ def table_of(collection: str) -> str:
     return f'"documents_{collection}"'
 
 
-def selects(collection: str, query: Query, single_valued: Collection[str]) -> Iterator[Sql]:
+def selects(collection: str, query: Query, single_valued: frozenset[str]) -> Iterator[Sql]:
     """Yield statements for (id, revision, body) whose rows, one after the other, are the answer.
 
     The last parameter of each is its LIMIT: how many rows are still wanted.
     """
+    values: list[Sequence[Any]] = []
+    shape = shape_of(query.filter, values)
+    after = None if query.after is None else "there" if query.after[0] is not None else "missing"
+    statements = _selects(collection, shape, query.sort, after, tuple(query.exclude), single_valued)
+    values += [query.after or (), (_EVERYTHING if query.limit is None else query.limit,)]
+    for statement in statements:
+        yield statement.of(values)
+
+
+@lru_cache(maxsize=1024)
+def _selects(
+    collection: str,
+    shape: Filter,
+    sort: Sort | None,
+    after: str | None,
+    exclude: tuple[str, ...],
+    single_valued: frozenset[str],
+) -> Sequence[Sql]:
+    """Return the statements of all queries that differ only in values; ``after``: the kind of the last sort value."""
     body = Sql("body")
-    if query.exclude:
-        marks = ", ".join("?" * len(query.exclude))
-        body = Sql(f"json_remove(body, {marks})", tuple(json_path(path) for path in query.exclude))
-    for condition, order in _segments(query):
-        fits = joined("AND", [where(query.filter, single_valued), condition], empty=ALWAYS)
-        yield (
-            Sql("SELECT id, revision, ")
-            + body
-            + f" FROM {table_of(collection)} WHERE "
-            + fits
-            + Sql(f" ORDER BY {order} LIMIT ?", (_EVERYTHING if query.limit is None else query.limit,))
-        )
+    if exclude:
+        marks = ", ".join("?" * len(exclude))
+        body = Sql(f"json_remove(body, {marks})", tuple(json_path(path) for path in exclude))
+    places = count()
+    fits = compiled(shape, single_valued, places)
+    after_place, limit_place = next(places), next(places)
+    return [
+        Sql("SELECT id, revision, ")
+        + body
+        + f" FROM {table_of(collection)} WHERE "
+        + joined("AND", [fits, condition], empty=ALWAYS)
+        + Sql(f" ORDER BY {order} LIMIT ?", (Bound(limit_place, itemgetter(0)),))
+        for condition, order in _segments(sort, after, after_place)
+    ]
 
 
-def counting(collection: str, filter: Filter, single_valued: Collection[str], limit: int) -> Sql:
+def counting(collection: str, filter: Filter, single_valued: frozenset[str], limit: int) -> Sql:
     """Return the statement that counts what fits, no further than the limit."""
     return (
         Sql(f"SELECT count(*) FROM (SELECT 1 FROM {table_of(collection)} WHERE ")
@@ -50,28 +74,28 @@ def counting(collection: str, filter: Filter, single_valued: Collection[str], li
     )
 
 
-def _segments(query: Query) -> Iterator[tuple[Sql, str]]:
+def _segments(sort: Sort | None, after: str | None, place: int) -> Iterator[tuple[Sql, str]]:
     """Yield (condition, order): missing values come first, so a page goes on inside them, then with the others.
 
     The order within one value, and the range after it, are each one range of the index on (value, id).
     """
-    down = query.sort is not None and query.sort.descending
+    down = sort is not None and sort.descending
     way, beyond = ("DESC", "<") if down else ("ASC", ">")
     by_id = f"id {way}"
-    if query.sort is None:
-        yield (Sql("id > ?", (query.after[1],)) if query.after else ALWAYS), by_id
+    last_value, last_id = Bound(place, itemgetter(0)), Bound(place, itemgetter(1))
+    if sort is None:
+        yield (ALWAYS if after is None else Sql("id > ?", (last_id,))), by_id
         return
-    key = extract(query.sort.path)
+    key = extract(sort.path)
     by_key = f"{key} {way}, {by_id}"
-    if query.after is None:
+    if after is None:
         yield ALWAYS, by_key
         return
-    value, last_id = query.after
-    if value is None:
+    if after == "missing":
         yield Sql(f"{key} IS NULL AND id {beyond} ?", (last_id,)), by_id
         if not down:
             yield Sql(f"{key} IS NOT NULL"), by_key
         return
-    yield Sql(f"({key}, id) {beyond} (?, ?)", (value, last_id)), by_key
+    yield Sql(f"({key}, id) {beyond} (?, ?)", (last_value, last_id)), by_key
     if down:
         yield Sql(f"{key} IS NULL"), by_id

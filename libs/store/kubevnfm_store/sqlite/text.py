@@ -14,6 +14,7 @@ from typing import Any, Final
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_store.names import Alphabet, read_tree
+from kubevnfm_store.query import names_of
 
 ALPHABET: Final = Alphabet(re.compile(r'[%"\\\x00-\x1f]'))
 _MAY_NEED_ESCAPING: Final = re.compile(r'[%\\]|"":')
@@ -42,7 +43,7 @@ def loaded(text: str) -> dict[str, Any]:
 
 def json_path(path: str) -> str:
     """Return SQLite's notation of a path: ``a/b`` is ``$."a"."b"``."""
-    return "$" + "".join(f'."{ALPHABET.written(name)}"' for name in path.split("/"))
+    return "$" + "".join(f'."{ALPHABET.written(name)}"' for name in names_of(path))
 
 
 def literal(text: str) -> str:

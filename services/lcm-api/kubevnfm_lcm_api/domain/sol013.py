@@ -10,7 +10,7 @@ from typing import Final
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret, hide
-from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Filter, HasKey, Json, Op
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Filter, HasKey, Json, Op, path_of
 
 from kubevnfm_lcm_api.domain.shapes import Attribute, Kind, Shape
 
@@ -138,7 +138,7 @@ def _all_of(expressions: Sequence[_Expression], attributes: Mapping[str, Attribu
             inner = _Expression(expression.op, rest, expression.values, expression.at)
             through.setdefault(prefix, (array, []))[1].append(inner)
     for prefix, (array, inner_expressions) in through.items():
-        filters.append(Element("/".join(prefix), _all_of(inner_expressions, array.members)))
+        filters.append(Element(path_of(*map(_unescaped, prefix)), _all_of(inner_expressions, array.members)))
     return filters[0] if len(filters) == 1 else AllOf(filters)
 
 
@@ -165,7 +165,7 @@ def _compare(expression: _Expression, attributes: Mapping[str, Attribute]) -> Fi
         if kind in {"map", "free"} and raw == "@key":
             if index != len(expression.path) - 1:
                 raise InvalidFilter("@key must be the last name of a path", at=expression.at)
-            return _keys(expression, "/".join(path))
+            return _keys(expression, path_of(*path))
         if kind == "map":
             kind = "object"
         elif kind == "free":
@@ -185,7 +185,7 @@ def _compare(expression: _Expression, attributes: Mapping[str, Attribute]) -> Fi
         kind = attribute.element
     if kind in {"object", "array", "map"}:
         raise InvalidFilter(f"attribute {'/'.join(expression.path)} is no simple value", at=expression.at)
-    return _typed(expression, "/".join(path), kind)
+    return _typed(expression, path_of(*path), kind)
 
 
 def _keys(expression: _Expression, path: str) -> Filter:

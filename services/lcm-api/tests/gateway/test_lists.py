@@ -52,7 +52,7 @@ async def filled(tmp_path: Path) -> AsyncIterator[World]:
 async def fill(world: World) -> World:
     await world.sample()
     await world.an_operation_in("FAILED_TEMP")
-    instance_id = await world.create(metadata={"site": "north", "a,b~@": "c,d"}, vnfInstanceName="it's, (fine)")
+    instance_id = await world.create(metadata={"site": "north", "a,b~@": "c,d", "app/tier": "front"}, vnfInstanceName="it's, (fine)")
     await world.reached(await world.instantiate(instance_id), "COMPLETED")
     for version in ("v1", "v2"):
         body = {"callbackUri": "http://127.0.0.1:9/", "filter": {"operationTypes": ["SCALE"]}}
@@ -112,7 +112,10 @@ FOUND = {
     "(lte,vnfdVersion,1.0)": 2,
     "(eq,metadata/site,north)": 1,
     "(eq,metadata/a~ab~0~b,'c,d')": 1,
+    "(eq,metadata/app~1tier,front)": 1,
+    "(eq,metadata/app/tier,front)": 0,
     "(eq,metadata/@key,site)": 1,
+    "(eq,metadata/@key,app/tier)": 1,
     "(eq,metadata/@key,nothing)": 0,
     "(neq,metadata/site,south)": 1,
     "(neq,instantiatedVnfInfo/vnfcResourceInfo/vduId,nobody)": 1,
