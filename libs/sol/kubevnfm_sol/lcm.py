@@ -55,12 +55,29 @@ class OperationState(StrEnum):
     """As before the operation, as closely as possible."""
 
 
+class VnfExtCpConfig(SolRequest):
+    """Clause 4.4.1.10a: a port that is there, or what a new one shall be like."""
+
+    parent_cp_config_id: str | None = None
+    link_port_id: str | None = Field(default=None, min_length=1, max_length=255)
+    create_ext_link_port: bool | None = None
+    cp_protocol_data: tuple[dict[str, Any], ...] | None = None
+    net_att_def_resource_id: str | tuple[str, ...] | None = None
+    """One or several; v2 only."""
+
+    @model_validator(mode="after")
+    def _says_what_is_connected(self) -> Self:
+        if self.link_port_id is None and self.cp_protocol_data is None and self.net_att_def_resource_id is None:
+            raise ValueError("linkPortId or cpProtocolData expected")
+        return self
+
+
 class VnfExtCpData(SolRequest):
     """Clause 4.4.1.10, v2 form."""
 
     cpd_id: str = Field(min_length=1, max_length=255)
-    cp_config: dict[str, dict[str, Any] | None] = Field(default_factory=dict)
-    """VnfExtCpConfig by id; null deletes the entry."""
+    cp_config: dict[str, VnfExtCpConfig | None] = Field(default_factory=dict)
+    """By id; null deletes the entry."""
 
 
 class ExtVirtualLinkData(SolRequest):

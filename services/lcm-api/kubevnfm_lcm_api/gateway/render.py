@@ -158,7 +158,7 @@ def instantiate_from_v1(document: Mapping[str, Any]) -> Json:
         body["vimConnectionInfo"] = _map_of(body["vimConnectionInfo"])
     links = body.get("extVirtualLinks")
     if isinstance(links, list):
-        body["extVirtualLinks"] = [_link_from_v1(link) for link in links]
+        body["extVirtualLinks"] = [_link_from_v1(link, f"extVirtualLinks[{i}]") for i, link in enumerate(links)]
     return body
 
 
@@ -178,26 +178,35 @@ def _map_of(listed: Any) -> Json:
     return by_id
 
 
-def _link_from_v1(link: Any) -> Any:
+def _link_from_v1(link: Any, place: str) -> Any:
     if not isinstance(link, Mapping):
         return link
     cps = link.get("extCps")
     if not isinstance(cps, list):
         return dict(link)
-    return {**link, "extCps": [_cp_from_v1(cp) for cp in cps]}
+    return {**link, "extCps": [_cp_from_v1(cp, f"{place}/extCps[{i}]/cpConfig") for i, cp in enumerate(cps)]}
 
 
-def _cp_from_v1(cp: Any) -> Any:
-    if not isinstance(cp, Mapping) or not isinstance(cp.get("cpConfig"), list):
+_CONFIG_IN_V1: Final = frozenset({"linkPortId", "cpProtocolData"})
+"""What VnfExtCpConfig has in both versions; all else is ignored, as unknown attributes are."""
+
+
+def _cp_from_v1(cp: Any, place: str) -> Any:
+    """Return v1's list of VnfExtCpConfig as v2's map by id. Raises InvalidInput."""
+    if not isinstance(cp, Mapping) or cp.get("cpConfig") is None:
         return cp
-    configs = {
-        str(config.get("cpInstanceId") or f"{cp.get('cpdId', 'cp')}-{index}"): {
-            name: value for name, value in config.items() if name != "cpInstanceId"
-        }
-        for index, config in enumerate(cp["cpConfig"])
-        if isinstance(config, Mapping)
-    }
-    return {**cp, "cpConfig": configs}
+    listed = cp["cpConfig"]
+    if not isinstance(listed, list):
+        raise InvalidInput(place, "a list expected")
+    by_id: Json = {}
+    for index, config in enumerate(listed):
+        if not isinstance(config, Mapping):
+            raise InvalidInput(f"{place}[{index}]", "an object expected")
+        key = config.get("cpInstanceId") or f"{cp.get('cpdId', 'cp')}-{index}"
+        if not isinstance(key, str) or key in by_id:
+            raise InvalidInput(f"{place}[{index}]/cpInstanceId", "a text expected, of its own for each entry")
+        by_id[key] = {name: value for name, value in config.items() if name in _CONFIG_IN_V1}
+    return {**cp, "cpConfig": by_id}
 
 
 def as_is(document: Mapping[str, Any]) -> Json:

@@ -75,19 +75,20 @@ def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtu
     for link in wanted:
         body = link.model_dump(mode="json", by_alias=True, exclude_unset=True)
         here: list[dict[str, Any]] = []
-        for cp in link.ext_cps:
+        for cp in body.get("extCps", ()):
             configs: dict[str, Any] = {}
             for other in links.values():
-                for old in [one for one in other["extCps"] if one["cpdId"] == cp.cpd_id]:
+                for old in [one for one in other["extCps"] if one["cpdId"] == cp["cpdId"]]:
                     configs.update(old.get("cpConfig") or {})
                     other["extCps"].remove(old)
-            for name, config in cp.cp_config.items():
+            given = cp.get("cpConfig", {})
+            for name, config in given.items():
                 if config is None:
                     configs.pop(name, None)
                 else:
                     configs[name] = config
-            if configs or not cp.cp_config:
-                here.append({"cpdId": cp.cpd_id, "cpConfig": configs})
+            if configs or not given:
+                here.append({"cpdId": cp["cpdId"], "cpConfig": configs})
         stays = links.get(link.id, {}).get("extCps", [])
         links[link.id] = {**body, "extCps": [*stays, *here]}
     return [link for link in links.values() if link["extCps"]]

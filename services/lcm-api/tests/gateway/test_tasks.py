@@ -149,6 +149,50 @@ async def test_links_that_are_not_named_stay(world: World) -> None:
     assert [one["id"] for one in link_info["extVirtualLinkInfo"]] == ["more"]
 
 
+CONFIGURING = {
+    "v1": ("instantiate", "change_ext_conn", "change_flavour"),
+    "v2": ("instantiate", "change_ext_conn", "change_flavour", "change_vnfpkg"),
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "place"),
+    [
+        ("v2", {"c": {}}, "/c"),
+        ("v2", {"a": {"linkPortId": "p"}, "c": {"linkPortId": None, "createExtLinkPort": True}}, "/c"),
+        ("v2", {"c": {"linkPortId": 5}}, "/c/linkPortId"),
+        ("v2", [{"cpInstanceId": "c", "linkPortId": "p"}], ""),
+        ("v1", [{"cpInstanceId": "c"}], "/c"),
+        ("v1", [{"linkPortId": "p"}, {"netAttDefResourceId": "v2 has it"}], "/VDU1_CP1-1"),
+        ("v1", [5], "[0]"),
+        ("v1", [{"cpInstanceId": "c", "linkPortId": "p"}] * 2, "[1]/cpInstanceId"),
+        ("v1", {"c": {"linkPortId": "p"}}, ""),
+    ],
+)
+async def test_what_configures_a_connection_point_says_what_is_connected(
+    world: World, version: str, config: Any, place: str
+) -> None:
+    """API-010; SOL003 4.4.1.10a."""
+    link = {"id": "l", "resourceId": "n", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": config}]}
+    body = {"flavourId": "simple", "newFlavourId": "large", "vnfdId": "d", "extVirtualLinks": [link]}
+    ask = world.v1 if version == "v1" else world.lcm
+    for task in CONFIGURING[version]:
+        problem = (await ask("POST", f"/vnf_instances/nowhere/{task}", body)).problem(400)
+        named = [each["name"] for each in problem["invalidParams"]]
+        assert f"extVirtualLinks[0]/extCps[0]/cpConfig{place}" in named, task
+
+
+async def test_null_takes_a_configuration_away(world: World) -> None:
+    """In v2 null is the one entry that need not say what is connected."""
+    instance_id = await built(world)
+    config = {"VDU1_CP1_1": None, "c9": {"linkPortId": "port-9"}}
+    link = {"id": "external", "resourceId": "net0", "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": config}]}
+    operation_id = await world.ask(instance_id, "change_ext_conn", {"extVirtualLinks": [link]})
+    await world.reached(operation_id, "COMPLETED")
+    (changed,) = (await asked(world, ChangeConnections)).connections["extVirtualLinks"]
+    assert changed["extCps"] == [{"cpdId": "VDU1_CP1", "cpConfig": {"c9": {"linkPortId": "port-9"}}}]
+
+
 async def test_another_flavour_takes_the_place_of_the_first_and_can_be_rolled_back(world: World) -> None:
     """API-060."""
     instance_id = await built(world)

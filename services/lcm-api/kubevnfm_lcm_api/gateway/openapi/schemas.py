@@ -27,6 +27,7 @@ _LEFT_OUT_OF_V1: Final[Mapping[str, tuple[str, ...]]] = {
     "InstantiatedVnfInfo": ("maxScaleLevels", "metadata"),
     "VnfExtCpInfo": ("cpConfigId",),
     "ExtVirtualLinkInfo": ("currentVnfExtCpData",),
+    "VnfExtCpConfig": ("parentCpConfigId", "createExtLinkPort", "netAttDefResourceId"),
     "ResourceChanges": ("affectedExtLinkPorts",),
     "VnfLcmOpOcc": ("modificationsTriggeredByVnfPkgChange",),
 }
@@ -100,8 +101,9 @@ def _edit_for_v1(name: str, schema: Json) -> None:
         can_be_null = any(option.get("type") == "null" for option in connections.get("anyOf", ()))
         properties["vimConnectionInfo"] = {"anyOf": [listed, {"type": "null"}]} if can_be_null else listed
     if name == "VnfExtCpData":
-        config = {"type": "object", "properties": {"cpInstanceId": _TEXT}, "additionalProperties": True}
-        properties["cpConfig"] = {"type": "array", "items": config}
+        properties["cpConfig"] = {"type": "array", "items": {"$ref": f"{_PREFIX}VnfExtCpConfig"}}
+    if name == "VnfExtCpConfig":
+        _add(schema, {"cpInstanceId": _TEXT})
     if name == "InstantiatedVnfInfo":
         # V2.6.1's name, and V3's, of the same
         properties["virtualLinkResourceInfo"] = deepcopy(properties["vnfVirtualLinkResourceInfo"])
