@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final, TypeVar
 
 from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.sqlite.jobs import Job, Operation, ask, tell
 
 T = TypeVar("T")
 _THREADS: Final = 4
@@ -22,30 +22,46 @@ class Readers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="sqlite-reader", initializer=self._connect)
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._is_closed = False
+        self._threads = [
+            threading.Thread(target=self._run, name=f"sqlite-reader-{number}", daemon=True)
+            for number in range(_THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    async def do(self, read: Callable[[sqlite3.Connection], T]) -> T:
+    async def do(self, read: Operation[T]) -> T:
         """Run the reading function in one of the threads. Raises StoreUnavailable."""
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, read)
-        except (sqlite3.Error, RuntimeError) as error:
+            return await ask(self._queue, read)
+        except sqlite3.Error as error:
             raise StoreUnavailable(f"the database file cannot be read: {error}") from error
 
-    def close(self) -> None:
-        """Finish what is being read, then close; blocks."""
-        self._pool.shutdown()
-        for connection in self._open:
+    async def close(self) -> None:
+        """Finish what was asked for, then close."""
+        self._is_closed = True
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+
+    def _run(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while (job := self._queue.get()) is not None:
+            try:
+                if connection is None:
+                    connection = self._connected()
+                job.result = job.operation(connection)
+            except Exception as error:  # noqa: BLE001 - the edge of the thread: whatever it is, it is the caller's
+                job.error = error
+            tell([job])
+        if connection is not None:
             connection.close()
 
-    def _connect(self) -> None:
-        connection = sqlite3.connect(
-            self._path, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS_KEPT
-        )
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=_STATEMENTS_KEPT)
         connection.execute("PRAGMA query_only = ON")
-        self._local.connection = connection
-        self._open.append(connection)
-
-    def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        return read(self._local.connection)
+        return connection

@@ -38,8 +38,8 @@ class SqliteStore:
         try:
             yield cls(writer, readers)
         finally:
-            await asyncio.to_thread(readers.close)
-            await asyncio.to_thread(writer.close)
+            await readers.close()
+            await writer.close()
 
     async def get(self, collection: str, id: str) -> Stored | None:
         found = await self.get_many(collection, [id])

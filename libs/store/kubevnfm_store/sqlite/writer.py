@@ -10,20 +10,18 @@ import asyncio
 import fcntl
 import sqlite3
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final, TextIO, TypeVar
+from typing import Final, TextIO, TypeVar
 
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.sqlite.catalogue import Catalogue
+from kubevnfm_store.sqlite.jobs import Job, Operation, ask, tell
 
 T = TypeVar("T")
-Operation = Callable[[sqlite3.Connection], T]
 _MOST_PER_COMMIT: Final = 1000
 
 
@@ -32,15 +30,6 @@ class FileInUse(VnfmError):
 
     code = "store-file-in-use"
     title = "Database file in use"
-
-
-@dataclass
-class _Job:
-    operation: Operation[Any]
-    loop: asyncio.AbstractEventLoop
-    answer: asyncio.Future[Any]
-    result: Any = None
-    error: BaseException | None = None
 
 
 class Writer:
@@ -57,7 +46,8 @@ class Writer:
         except sqlite3.Error as error:
             self._lock.close()
             raise StoreUnavailable(f"{path}: {error}") from error
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -70,17 +60,15 @@ class Writer:
 
         An operation that raises leaves nothing behind. A caller that is cancelled may still have written.
         """
-        if not self._thread.is_alive():
+        if self._is_closed or not self._thread.is_alive():
             raise StoreUnavailable("the store is closed")
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Job(operation, loop, answer))
-        return await answer
+        return await ask(self._queue, operation)
 
-    def close(self) -> None:
-        """Finish what is queued, then close the file; blocks."""
+    async def close(self) -> None:
+        """Finish what is queued, then close the file."""
+        self._is_closed = True
         self._queue.put(None)
-        self._thread.join()
+        await asyncio.to_thread(self._thread.join)
         self._connection.close()
         self._lock.close()
 
@@ -94,7 +82,7 @@ class Writer:
             is_open = None not in jobs
             self._commit([job for job in jobs if job is not None])
 
-    def _commit(self, jobs: list[_Job]) -> None:
+    def _commit(self, jobs: list[Job]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
@@ -107,14 +95,9 @@ class Writer:
                 self.catalogue.read(self._connection)
             for job in jobs:
                 job.error = StoreUnavailable(f"the database file cannot be written: {error}")
-        by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        for job in jobs:
-            by_loop.setdefault(job.loop, []).append(job)
-        for loop, done in by_loop.items():
-            with suppress(RuntimeError):  # the loop has ended, nobody waits there
-                loop.call_soon_threadsafe(_tell, done)
+        tell(jobs)
 
-    def _perform(self, job: _Job) -> None:
+    def _perform(self, job: Job) -> None:
         self._connection.execute("SAVEPOINT operation")
         try:
             job.result = job.operation(self._connection)
@@ -125,16 +108,6 @@ class Writer:
             self._connection.execute("ROLLBACK TO operation")
             self.catalogue.read(self._connection)
         self._connection.execute("RELEASE operation")
-
-
-def _tell(jobs: list[_Job]) -> None:
-    for job in jobs:
-        if job.answer.done():
-            continue
-        if job.error is None:
-            job.answer.set_result(job.result)
-        else:
-            job.answer.set_exception(job.error)
 
 
 def _locked(path: Path) -> TextIO:

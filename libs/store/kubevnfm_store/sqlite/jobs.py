@@ -1,0 +1,56 @@
+"""Work that the event loop hands to a thread of the store, and its answer on the way back.
+
+An executor of the standard library does the same with two futures and a lock a call, which costs more than most reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Operation = Callable[[sqlite3.Connection], T]
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One operation, who waits for it, and how it ended."""
+
+    operation: Operation[Any]
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
+async def ask(queue: SimpleQueue[Job | None], operation: Operation[T]) -> T:
+    """Put the operation into the queue; return its result once a thread has told it, or raise its error."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+    queue.put(Job(operation, loop, answer))
+    return await answer
+
+
+def tell(jobs: Iterable[Job]) -> None:
+    """Bring the answers of finished jobs to those who wait, from any thread."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, done in by_loop.items():
+        with suppress(RuntimeError):  # the loop has ended, nobody waits there
+            loop.call_soon_threadsafe(_settle, done)
+
+
+def _settle(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        if job.answer.done():
+            continue
+        if job.error is None:
+            job.answer.set_result(job.result)
+        else:
+            job.answer.set_exception(job.error)
