@@ -334,7 +334,7 @@ class Engine:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.given_up(instance, occ.id)
-            instance = instance.with_internals(current_operation=None, last_news=state_of(occ))
+            instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_of(occ))
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
                 await self._outbox.replace(

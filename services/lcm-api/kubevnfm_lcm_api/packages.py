@@ -14,13 +14,14 @@ from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, sealed
 from kubevnfm_store.port import DocumentStore, RevisionConflict
-from kubevnfm_store.query import Query, Stored, by
+from kubevnfm_store.query import Compare, Op, Query, Stored, by
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.domain import instance as instances
 from kubevnfm_lcm_api.domain.package_contents import PackageContents
 from kubevnfm_lcm_api.domain.ports import PackageFiles
 from kubevnfm_lcm_api.domain.saga import SOURCE
+from kubevnfm_lcm_api.domain.states import TERMINAL
 
 COLLECTION: Final = "vnf_packages"
 VNFDS: Final = "vnfds"
@@ -133,7 +134,7 @@ class Packages:
             if body["onboardingState"] in {"UPLOADING", "PROCESSING"}:
                 raise PackageBusy(f"the package is {body['onboardingState']}")
             if await self.is_in_use(body):
-                raise PackageBusy("the package is IN_USE: VNF instances of it exist")
+                raise PackageBusy("the package is IN_USE: VNF instances of it exist, or are being changed to it")
             try:
                 await self._outbox.delete(
                     COLLECTION, package_id, if_revision=stored.revision, events=[news_of(body, "DELETED")]
@@ -147,9 +148,14 @@ class Packages:
         raise _changed_meanwhile()
 
     async def is_in_use(self, body: Mapping[str, Any]) -> bool:
-        """Tell whether VNF instances of the package's vnfdId exist, whatever their state."""
+        """Tell whether VNF instances of the package's vnfdId exist, whatever their state, or are changed to it."""
         vnfd_id = body.get("vnfdId")
-        return vnfd_id is not None and await self._store.count(instances.COLLECTION, by(vnfdId=vnfd_id), limit=1) > 0
+        if vnfd_id is None:
+            return False
+        for users in (by(vnfdId=vnfd_id), Compare("internal/dstVnfdId", Op.EQ, [vnfd_id])):
+            if await self._store.count(instances.COLLECTION, users, limit=1):
+                return True
+        return False
 
     async def usable(self, vnfd_id: str) -> Stored:
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises PackageUnusable."""
@@ -188,22 +194,28 @@ class Packages:
         return frozenset(stored.body["files"]) if stored is not None else frozenset()
 
     async def follow_instances(self, delivery: Delivery) -> Verdict:
-        """Write usageState anew when instances came, went or changed their VNFD: lists are filtered by it."""
+        """Write usageState anew when instances came, went or change their VNFD: lists are filtered by it."""
         news = delivery.envelope.data
         vnfd_ids: set[str] = set()
+        has_come = isinstance(news, InstanceCreated)
         if isinstance(news, InstanceCreated | InstanceDeleted):
             vnfd_ids = {news.vnfd_id}
-        elif isinstance(news, OperationChanged) and news.state == "COMPLETED" and news.operation in _CHANGE_THE_VNFD:
-            used = await self._store.find(COLLECTION, Query(by(usageState="IN_USE")))
-            vnfd_ids = {news.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
+        elif isinstance(news, OperationChanged) and news.operation in _CHANGE_THE_VNFD:
+            if news.state in TERMINAL:
+                used = await self._store.find(COLLECTION, Query(by(usageState="IN_USE")))
+                vnfd_ids = {news.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
+            elif (stored := await self._store.get(instances.COLLECTION, news.vnf_instance_id)) is not None:
+                destination = stored.body["internal"].get("dstVnfdId")
+                vnfd_ids, has_come = {destination} if destination is not None else set(), True
         for vnfd_id in vnfd_ids:
-            await self._write_usage(vnfd_id, has_come=isinstance(news, InstanceCreated))
+            await self._write_usage(vnfd_id, has_come=has_come)
         return Ack()
 
     async def _write_usage(self, vnfd_id: str, *, has_come: bool) -> None:
         """Look until what is written is what is true: another instance may come or go meanwhile.
 
-        An instance that has come (``has_come``) changes nothing about a package in use; its going is told by itself.
+        An instance that has come or comes (``has_come``) changes nothing about a package in use; its going is told by
+        itself.
         """
         while True:
             found = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))

@@ -65,6 +65,7 @@ _INDEXES = {
         Index(["vnfdId"]),
         Index(["vnfInstanceName"]),
         Index(["internal/vimIds"]),
+        Index(["internal/dstVnfdId"]),
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),

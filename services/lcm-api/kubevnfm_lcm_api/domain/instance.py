@@ -42,6 +42,8 @@ class InstanceInternals(SolType):
 
     current_operation: str | None = None
     """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
+    dst_vnfd_id: str | None = None
+    """What that occurrence changes the VNFD to: the package of it is in use until the occurrence ends."""
     kind: Literal["vm", "cnf"] | None = None
     """What it is made of while INSTANTIATED."""
     vim_ids: tuple[str, ...] = ()

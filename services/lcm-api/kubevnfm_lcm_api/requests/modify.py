@@ -19,7 +19,7 @@ from kubevnfm_lcm_api.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.instances import Instances
 from kubevnfm_lcm_api.packages import Packages, reference
-from kubevnfm_lcm_api.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
 from kubevnfm_lcm_api.requests.replacement import identity
 
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
@@ -102,6 +102,7 @@ class Modify:
             draft,
             original=original,
             version=version,
+            claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
             state=OperationState.PROCESSING,
         )
 

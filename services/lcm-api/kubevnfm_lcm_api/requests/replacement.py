@@ -122,7 +122,13 @@ class ChangePackage:
             counts={**flavour.initial_counts(), **subject.counts},
         )
         return await self._acceptance.accept(
-            subject.stored, subject.record, OperationType.CHANGE_VNFPKG, draft, original=original, version=version
+            subject.stored,
+            subject.record,
+            OperationType.CHANGE_VNFPKG,
+            draft,
+            original=original,
+            version=version,
+            claims={"internal/dstVnfdId": vnfd.vnfd_id},
         )
 
 

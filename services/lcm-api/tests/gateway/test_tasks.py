@@ -234,6 +234,27 @@ async def test_another_package_changes_the_instances_identity(world: World) -> N
     assert "changeFlavour" not in shown["_links"], "the new descriptor has one flavour only"
 
 
+async def test_the_package_that_a_vnf_is_being_changed_to_is_in_use_until_that_ends(world: World) -> None:
+    """API-111, API-118."""
+    instance_id = await built(world)
+    package_id = (await world.upload(other_image(world.folder)))["id"]
+
+    async def usage() -> str:
+        await world.bus.quiet()
+        return str((await world.packages("GET", f"/{package_id}")).json["usageState"])
+
+    world.twins.failing.add("infra.openstack.change_template")
+    operation_id = await world.ask(instance_id, "change_vnfpkg", {"vnfdId": OTHER_IMAGE})
+    await world.reached(operation_id, "FAILED_TEMP")
+    assert await usage() == "IN_USE"
+    (await world.packages("PATCH", f"/{package_id}", {"operationalState": "DISABLED"})).must(200)
+    assert "changed to it" in (await world.packages("DELETE", f"/{package_id}")).problem(409)["detail"]
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    assert await usage() == "NOT_IN_USE"
+    (await world.packages("DELETE", f"/{package_id}")).must(204)
+
+
 @pytest.mark.parametrize("task", TASKS)
 async def test_a_task_needs_an_instance_that_is_instantiated_and_free(world: World, task: str) -> None:
     """API-041, API-044; api.md chapter 9."""
