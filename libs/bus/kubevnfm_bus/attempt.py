@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import structlog
@@ -29,7 +30,8 @@ def pause_s(failures: int) -> float:
 async def attempt(handler: Handler, delivery: Delivery) -> Verdict | Broken:
     """Call the handler with the message's facts bound to every log line."""
     envelope = delivery.envelope
-    with structlog.contextvars.bound_contextvars(**_facts(envelope)):
+    facts = _facts(envelope)
+    with structlog.contextvars.bound_contextvars(**facts) if facts else nullcontext():
         try:
             return await handler(delivery)
         except Exception as error:  # the edge: whatever breaks must not take the consumer with it

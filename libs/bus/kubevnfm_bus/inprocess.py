@@ -35,8 +35,8 @@ _DEAD_KEPT = 1000
 class _Entry:
     """A message in one queue."""
 
-    message_id: str
-    type: str
+    envelope: Envelope[Message]
+    """As its receivers read it."""
     body: bytes
     taken: asyncio.Future[None]
     failures: int = 0
@@ -61,7 +61,7 @@ class _Queue:
 @dataclass(eq=False)
 class _Watch:
     patterns: Sequence[str]
-    told: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
+    told: asyncio.Queue[Envelope[Message]] = field(default_factory=asyncio.Queue)
 
 
 class InProcessBus:
@@ -118,6 +118,7 @@ class InProcessBus:
         if self._is_closed:
             raise BusClosed("the message bus is closed")
         body = envelope.encode(self._ring)
+        received = decode(body)
         if isinstance(envelope.data, Command):
             queues = [self._command_queue(envelope.data.service)]
         else:
@@ -125,9 +126,9 @@ class InProcessBus:
             queues = [queue for queue in self._events.values() if any(fits(p, key) for p in queue.patterns)]
             for watch in self._watches:
                 if any(fits(pattern, key) for pattern in watch.patterns):
-                    watch.told.put_nowait(body)
+                    watch.told.put_nowait(received)
         loop = asyncio.get_running_loop()
-        entries = [_Entry(envelope.id, envelope.type, body, loop.create_future()) for _ in queues]
+        entries = [_Entry(received, body, loop.create_future()) for _ in queues]
         for queue, entry in zip(queues, entries, strict=True):
             queue.waiting.append(entry)
             self._serve(queue)
@@ -197,13 +198,13 @@ class InProcessBus:
             queue.consumers.rotate(-1)
             consumer.free -= 1
             entry = queue.waiting.popleft()
-            task = asyncio.create_task(self._handle(queue, consumer, entry), name=f"handle-{entry.type}")
+            task = asyncio.create_task(self._handle(queue, consumer, entry), name=f"handle-{entry.envelope.type}")
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
     async def _handle(self, queue: _Queue, consumer: _Consumer, entry: _Entry) -> None:
         try:
-            verdict = await attempt(consumer.handler, Delivery(decode(entry.body), entry.failures + 1))
+            verdict = await attempt(consumer.handler, Delivery(entry.envelope, entry.failures + 1))
             match verdict:
                 case Ack():
                     _settle(entry)
@@ -237,17 +238,18 @@ class InProcessBus:
         self._timers[entry] = asyncio.get_running_loop().call_later(max(in_s, 0.0), wake)
 
     def _bury(self, queue: _Queue, entry: _Entry, reason: str) -> None:
-        log.error("message_died", service=queue.service, message_id=entry.message_id, type=entry.type, reason=reason)
+        envelope = entry.envelope
+        log.error("message_died", service=queue.service, message_id=envelope.id, type=envelope.type, reason=reason)
         dead = self._dead.setdefault(queue.service, deque(maxlen=_DEAD_KEPT))
-        dead.append(DeadLetter(queue.service, entry.message_id, entry.type, reason, entry.body))
+        dead.append(DeadLetter(queue.service, envelope.id, envelope.type, reason, entry.body))
         _settle(entry)
 
 
 async def _tell(watch: _Watch, handler: Callable[[Envelope[Message]], Awaitable[None]]) -> None:
     while True:
-        body = await watch.told.get()
+        envelope = await watch.told.get()
         try:
-            await handler(decode(body))
+            await handler(envelope)
         except Exception:  # the edge: one event that cannot be shown must not end the watch
             log.exception("watcher_broke")
 

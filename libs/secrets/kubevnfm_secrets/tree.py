@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
 
@@ -20,6 +21,10 @@ _CREDENTIALS_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECAS
 """``scheme://user:password@host``, as proxy settings carry it."""
 
 
+_LEAVES: Final = frozenset({str, int, float, bool, NoneType})
+"""What most of a tree is: known by one look, where asking for a Mapping takes many."""
+
+
 def hide(tree: Any) -> Any:
     """Return the JSON tree with every text that is secret by its name, or a URL with credentials, as a Secret.
 
@@ -31,7 +36,7 @@ def hide(tree: Any) -> Any:
 def _hide(node: Any, *, is_secret: bool) -> Any:
     if isinstance(node, Secret) or node is None:
         return node
-    if isinstance(node, Mapping):
+    if type(node) not in _LEAVES and isinstance(node, Mapping):
         return {
             name: _hide(value, is_secret=is_secret or bool(_SECRET_NAME.search(str(name))))
             for name, value in node.items()
@@ -47,6 +52,8 @@ def _hide(node: Any, *, is_secret: bool) -> Any:
 
 def map_secrets(tree: Any, change: Callable[[Secret], Any]) -> Any:
     """Return the tree with every Secret leaf replaced by ``change`` of it."""
+    if type(tree) in _LEAVES:
+        return tree
     if isinstance(tree, Secret):
         return change(tree)
     if isinstance(tree, Mapping):
@@ -73,8 +80,10 @@ def revealed(tree: Any, ring: KeyRing) -> Any:
 
 def opened(tree: Any) -> Any:
     """Return the tree of a document or message with its sealed values as Secret leaves again."""
+    if type(tree) in _LEAVES:
+        return tree
     if isinstance(tree, Mapping):
-        if set(tree) == {SEALED_KEY} and isinstance(tree[SEALED_KEY], str):
+        if len(tree) == 1 and isinstance(tree.get(SEALED_KEY), str):
             return Secret.from_sealed(tree[SEALED_KEY])
         return {name: opened(value) for name, value in tree.items()}
     if isinstance(tree, list | tuple):
@@ -84,6 +93,8 @@ def opened(tree: Any) -> Any:
 
 def without_secrets(tree: Any) -> Any:
     """Return the tree with its secrets left out (SOL003 V3.7.1 clause 4.4.1: sensitive information)."""
+    if type(tree) in _LEAVES:
+        return tree
     if isinstance(tree, Mapping):
         return {name: without_secrets(value) for name, value in tree.items() if not isinstance(value, Secret)}
     if isinstance(tree, list | tuple):

@@ -55,6 +55,8 @@ class Proxies:
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLObject) else None
 
     def _is_one(self, address: str) -> bool:
+        if not self.networks:
+            return False
         try:
             parsed = ip_address(address)
         except ValueError:
