@@ -302,6 +302,8 @@ class Engine:
             record = moved.record
             if moved.ends and not record.is_internal:
                 await self._settle(record)
+            if record.granting is not None and _is_granted(before, record):
+                await self._hold_vim(record)
             events = _internal(moved) if record.is_internal else list(moved.messages)
             try:
                 await self._outbox.replace(
@@ -334,6 +336,7 @@ class Engine:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.given_up(instance, occ.id)
+            instance = instance.with_its_vim()
             instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_of(occ))
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
@@ -344,6 +347,24 @@ class Engine:
                 continue
             return
         raise RuntimeError(f"instance {occ.vnf_instance_id}: {_RACES} writes lost in a row")
+
+    async def _hold_vim(self, record: OccurrenceRecord) -> None:
+        """Note in the instance the VIM that a grant has brought, before anything is made there; until the end it counts."""
+        vim_id = read_draft(record.plan, record.draft).vim_id
+        for _ in range(_RACES):
+            stored = await self._store.get(instances.COLLECTION, record.occ.vnf_instance_id)
+            if stored is None:
+                return
+            internals = InstanceRecord.from_document(stored.body).internals
+            if internals.current_operation != record.occ.id or vim_id is None or vim_id in internals.vim_ids:
+                return
+            held = {"internal/vimIds": [*internals.vim_ids, vim_id]}
+            try:
+                await self._store.update(instances.COLLECTION, stored.id, held, if_revision=stored.revision)
+            except RevisionConflict:
+                continue
+            return
+        raise RuntimeError(f"instance {record.occ.vnf_instance_id}: {_RACES} writes lost in a row")
 
     async def _why_busy(self, instance: InstanceRecord) -> OperationRunning | None:
         """Return the error that names the operation which has claimed the instance, None when it is free."""
@@ -361,6 +382,11 @@ class Engine:
             return NotFound(f"VNF instance {instance_id} does not exist")
         busy = await self._why_busy(InstanceRecord.from_document(stored.body))
         return busy or Conflict("the VNF instance was changed by another request meanwhile: try again")
+
+
+def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
+    states = (before.occ.operation_state, after.occ.operation_state)
+    return states == (OperationState.STARTING, OperationState.PROCESSING)
 
 
 def _internal(move: Move) -> list[Envelope[Message]]:

@@ -62,7 +62,6 @@ class InstantiateDraft(Draft):
         )
         kept = InstanceInternals(
             current_operation=instance.internals.current_operation,
-            vim_ids=(self.vim.vim_id,) if self.vim.vim_id is not None else (),
             vim_key=self.vim_key,
             parameters=self.parameters,
             instantiation_level_id=self.instantiation_level_id,

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
-from kubevnfm_sol.lcm import VnfInstance
+from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.domain.news import NewsRef
@@ -118,6 +118,13 @@ class InstanceRecord(BaseModel):
             vnf_software_version=vnf.vnf_software_version,
             vnfd_version=vnf.vnfd_version,
         )
+
+    def with_its_vim(self) -> Self:
+        """Return the record, while INSTANTIATED, with the VIM noted that the resources are on by now."""
+        connection = self.vnf.vim_connection_info.get(self.internals.vim_key or "")
+        if self.vnf.instantiation_state is not InstantiationState.INSTANTIATED or connection is None:
+            return self
+        return self.with_internals(vim_ids=(connection.vim_id,) if connection.vim_id is not None else ())
 
     def with_vnf(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""

@@ -64,5 +64,9 @@ class Acceptance:
             facts=record.facts,
             has_way_back=draft.has_way_back,
         )
+        vim_ids = record.internals.vim_ids
+        if draft.vim_id is not None and draft.vim_id not in vim_ids:
+            # with those of before: what a failed instantiate left lies there until it is removed
+            claims = {**claims, "internal/vimIds": [*vim_ids, draft.vim_id]}
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id

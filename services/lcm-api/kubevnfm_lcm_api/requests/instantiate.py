@@ -89,8 +89,6 @@ class Instantiate:
             draft = cnf_draft(common, flavour, request, await self._packages.file_names(package.id))
         else:
             draft = await self._vm_drafts.draft(common, record, flavour, request, original)
-        # What a failed instantiate left lies on the VIMs of before, until it is removed.
-        vim_ids = [*record.internals.vim_ids, *([connection.vim_id] if connection.vim_id is not None else [])]
         return await self._acceptance.accept(
             stored,
             record,
@@ -98,7 +96,6 @@ class Instantiate:
             draft,
             original=original,
             version=version,
-            claims={"internal/vimIds": list(dict.fromkeys(vim_ids))},
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kubevnfm_events.infra import CreateResources
 from kubevnfm_lcm_api.settings import Settings
-from lcm_world import RING, World, lcm_world
+from lcm_world import RING, TOKEN, World, lcm_world
 from nfvo import PROBLEM, StubNfvo
 from patience import until
 from pydantic import ValidationError
@@ -110,6 +110,60 @@ async def test_an_operation_that_is_granted_at_once_is_carried_out_with_the_gran
     internal = stored.body["internal"]
     assert internal["parameters"] == {"colour": "of the NFVO", "shape": "round"}
     assert internal["connections"]["extManagedVirtualLinks"][0]["resourceId"] == "net-m"
+
+
+async def users_of(world: World, vim_id: str) -> list[str]:
+    """Return what keeps vim-registry from deleting the VIM."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    answer = await world.call("GET", f"/internal/v1/vims/{vim_id}/users", headers=headers)
+    users: list[str] = answer.must(200).json["users"]
+    return users
+
+
+async def test_a_vim_that_a_grant_brings_is_in_use_from_then_on(world: World, nfvo: StubNfvo) -> None:
+    """API-132: while the operation runs, and while what it made is there; what was rolled back is not."""
+    nfvo.more = {
+        "vimConnectionInfo": {"site": VIM},
+        "addResources": [{"resourceDefinitionId": "VDU1-add-0", "vimConnectionId": "site"}],
+    }
+    instance_id = await world.create()
+    world.twins.failing.add(CREATE)
+    operation_id = await world.instantiate(instance_id)
+    await world.reached(operation_id, "FAILED_TEMP")
+    assert await users_of(world, "vim-9") == [instance_id]
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    assert await users_of(world, "vim-9") == []
+
+    world.twins.failing.clear()
+    world.twins.waiting.add(CREATE)
+    operation_id = await world.instantiate(instance_id)
+    await world.twins.has_asked(3)
+    assert await users_of(world, "vim-9") == [instance_id]
+    await world.twins.release()
+    await world.reached(operation_id, "COMPLETED")
+    assert (await users_of(world, "vim-9"), await users_of(world, "vim-1")) == ([instance_id], [])
+
+
+async def test_a_vim_that_a_grant_brings_for_a_change_is_in_use_instead_once_that_is_done(
+    world: World, nfvo: StubNfvo
+) -> None:
+    """API-132: until then both are."""
+    instance_id = await world.create()
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    nfvo.more = {"vimConnectionInfo": {"vim-1": VIM}}
+    ended_in = {"ROLLED_BACK": "vim-1", "COMPLETED": "vim-9"}
+    for state, vim_id in ended_in.items():
+        world.twins.failing.add("infra.openstack.scale_resources")
+        operation_id = await world.ask(instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
+        await world.reached(operation_id, "FAILED_TEMP")
+        assert await users_of(world, "vim-1") == await users_of(world, "vim-9") == [instance_id]
+        world.twins.failing.clear()
+        task = "rollback" if state == "ROLLED_BACK" else "retry"
+        (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/{task}")).must(202)
+        await world.reached(operation_id, state)
+        used = [one for one in ("vim-1", "vim-9") if await users_of(world, one)]
+        assert used == [vim_id]
 
 
 async def test_the_request_says_what_the_operation_adds_and_removes(world: World, nfvo: StubNfvo) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubevnfm_events.infra import DeleteResources
 from lcm_builders import RESOURCES
-from lcm_world import TOKEN, World
+from lcm_world import TOKEN, World, sample_request
 
 CREATE, DELETE = "infra.openstack.create_resources", "infra.openstack.delete_resources"
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -191,6 +191,21 @@ async def test_a_new_instantiate_on_another_vim_removes_the_remains_from_the_fir
     assert (type(made.data).routing_key(), vim_of(made.data)) == (CREATE, "vim-9")
     assert await users_of(world, "vim-1") == []
     assert await users_of(world, "vim-9") == [instance_id]
+
+
+async def test_a_change_that_brings_another_vim_uses_both_until_it_is_done(world: World) -> None:
+    """API-132."""
+    await world.sample()
+    instance_id = (await world.operation(await world.an_operation_in("COMPLETED")))["vnfInstanceId"]
+    world.twins.waiting.add("infra.openstack.change_connections")
+    change = sample_request("vm", "change_ext_conn")
+    change["vimConnectionInfo"] = {"vim-1": {"vimId": "vim-9", "vimType": "openstack"}}
+    operation_id = await world.ask(instance_id, "change_ext_conn", change)
+    assert [await users_of(world, each) for each in ("vim-1", "vim-9")] == [[instance_id]] * 2
+    await world.twins.has_asked(2)
+    await world.twins.release()
+    await world.reached(operation_id, "COMPLETED")
+    assert [await users_of(world, each) for each in ("vim-1", "vim-9")] == [[], [instance_id]]
 
 
 async def test_remains_of_two_given_up_instantiates_on_two_vims_all_go(world: World) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from kubevnfm_events import Command, Event
+from kubevnfm_events import Command, Event, VimConnection
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
 from pydantic import BaseModel, ConfigDict
 
@@ -27,6 +27,12 @@ class Draft(BaseModel):
     def has_way_back(self) -> bool:
         """Whether the operation can be rolled back, of those kinds that depend on what was asked (api.md 4.3)."""
         return True
+
+    @property
+    def vim_id(self) -> str | None:
+        """The registered VIM that the resources are on, or go to; None when there is none, or it is not registered."""
+        vim: VimConnection | None = getattr(self, "vim", None)
+        return vim.vim_id if vim is not None else None
 
     def changes(self) -> ResourceChanges:
         """Return what the operation has added or removed so far, for ``resourceChanges``."""
