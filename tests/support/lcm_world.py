@@ -112,6 +112,8 @@ class ServiceTwins:
         """What a failure says is left."""
         self.waiting: set[str] = set()
         """Routing keys of the commands that nobody answers."""
+        self.answers: dict[str, Event] = dict(ANSWERS)
+        """By routing key of the command."""
         self.held: list[Envelope[Message]] = []
         self._took = asyncio.Event()
 
@@ -156,7 +158,7 @@ class ServiceTwins:
     def answer(self, command: Envelope[Message]) -> Envelope[Message]:
         """Return the event that answers the command, by what the twins are told now."""
         key = type(command.data).routing_key()
-        event: Event = ANSWERS[key]
+        event = self.answers[key]
         if key in self.failing:
             event = CommandFailed(
                 command=command.data.type, code="stack-failed", title="Stack creation failed", detail="no host",

@@ -135,6 +135,14 @@ def test_workers_of_one_compute_host_are_labelled_together() -> None:
     ]
 
 
+def test_workers_carry_the_zone_that_they_are_in() -> None:
+    given = nodes(workers=1, hosts=["cmp-1"])
+    cluster = a_cluster(given=tuple(node.model_copy(update={"zone": "zone-a"}) for node in given))
+    assert values.labels(cluster)["LABELS"] == (
+        "CIS-node=cmp-1 kubernetes.io/zone=zone-a topology.kubernetes.io/zone=zone-a|worker10"
+    )
+
+
 def test_a_compute_host_that_cannot_be_a_label_is_refused() -> None:
     with pytest.raises(Unprocessable, match="cannot be the value of label CIS-node"):
         values.labels(a_cluster(given=nodes(workers=1, hosts=["cmp 1;reboot"])))

@@ -109,6 +109,22 @@ def read_grant(given: Mapping[str, Any], occurrence_id: str) -> Grant:
     return grant
 
 
+def granted_zones(grant: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the zones that were granted to the machines of each VDU, in the order of the GrantRequest's resources."""
+    zone_by_id = {zone["id"]: str(zone["zoneId"]) for zone in grant.get("zones") or ()}
+    zone_by_resource = {
+        one["resourceDefinitionId"]: zone_by_id[one["zoneId"]]
+        for one in grant.get("addResources") or ()
+        if one.get("zoneId") in zone_by_id
+    }
+    found: dict[str, tuple[str, ...]] = {}
+    for one in request.get("addResources") or ():
+        zone = zone_by_resource.get(one["id"])
+        if one["type"] == "COMPUTE" and zone is not None:
+            found[one["vduId"]] = (*found.get(one["vduId"], ()), zone)
+    return found
+
+
 def merged(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
     """Return the entries of both lists; of those with the same key the new one."""
     by_key = {str(one.get(key)): dict(one) for one in (*old, *new)}

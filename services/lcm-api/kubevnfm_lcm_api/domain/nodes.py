@@ -53,11 +53,17 @@ class FoundNodes:
     cluster_public_address: str | None = None
 
 
-def find_nodes(resources: StackResources, parameters: Mapping[str, Any]) -> FoundNodes:
+def find_nodes(
+    resources: StackResources, parameters: Mapping[str, Any], zones: Mapping[str, Sequence[str]] = {}
+) -> FoundNodes:
     """Return the nodes that additionalParams point to; without cluster parameters every server, as ``other``.
 
+    ``zones``: those that were granted, by VDU.
     Raises: NodeNotFound naming the field and what the stack has instead; SharedAddress.
     """
+    resources = resources.model_copy(
+        update={"servers": tuple(s.model_copy(update={"zone": _zone(s, zones)}) for s in resources.servers)}
+    )
     cluster = parameters.get(CLUSTER)
     if not isinstance(cluster, Mapping):
         return FoundNodes(nodes=tuple(_other(server) for server in _in_order(resources.servers)))
@@ -73,6 +79,12 @@ def find_nodes(resources: StackResources, parameters: Mapping[str, Any]) -> Foun
         cluster_address=_cluster_address(masters, resources, cluster),
         cluster_public_address=_public_address(masters, resources, cluster),
     )
+
+
+def _zone(server: ServerFacts, zones: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the zone granted to the machine: of several that where the cloud says it is; without a grant that, too."""
+    granted = zones.get(server.vdu_id, ())
+    return server.zone if not granted or server.zone in granted else granted[0]
 
 
 def _group(resources: StackResources, cluster: Mapping[str, Any], role: Role) -> Sequence[ServerFacts]:

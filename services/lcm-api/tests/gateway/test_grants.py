@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import CreateResources
+from kubevnfm_events.infra import CreateResources, ResourcesCreated
+from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_lcm_api.settings import Settings
+from lcm_builders import RESOURCES
 from lcm_world import RING, TOKEN, World, lcm_world
 from nfvo import PROBLEM, StubNfvo
 from patience import until
@@ -110,6 +112,28 @@ async def test_an_operation_that_is_granted_at_once_is_carried_out_with_the_gran
     internal = stored.body["internal"]
     assert internal["parameters"] == {"colour": "of the NFVO", "shape": "round"}
     assert internal["connections"]["extManagedVirtualLinks"][0]["resourceId"] == "net-m"
+
+
+async def test_granted_zones_reach_who_labels_the_nodes(world: World, nfvo: StubNfvo) -> None:
+    """sequences.md 1, M15: by the machine's VDU; what the grant says nothing of is where the cloud says it is."""
+    await world.sample("cluster")
+    nfvo.more = {
+        "zones": [{"id": "z1", "zoneId": "zone-a"}, {"id": "z2", "zoneId": "zone-b"}],
+        "addResources": [
+            {"resourceDefinitionId": "workerNode-add-0", "zoneId": "z1"},
+            {"resourceDefinitionId": "workerNode-add-1", "zoneId": "z2"},
+        ],
+    }
+    told = zip(RESOURCES.servers, ("nova", None, "zone-b"), strict=True)
+    servers = tuple(server.model_copy(update={"zone": zone}) for server, zone in told)
+    world.twins.answers[CREATE] = ResourcesCreated(resources=RESOURCES.model_copy(update={"servers": servers}))
+    await world.reached(await world.instantiate(await world.create("cluster"), "cluster"), "COMPLETED")
+    (phase,) = [command.data for command in world.twins.commands if isinstance(command.data, RunPhase)]
+    assert {node.server_id: node.zone for node in phase.nodes} == {
+        "server-m1": "nova",
+        "server-w1": "zone-a",
+        "server-w2": "zone-b",
+    }
 
 
 async def users_of(world: World, vim_id: str) -> list[str]:

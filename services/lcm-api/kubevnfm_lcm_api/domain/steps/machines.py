@@ -8,6 +8,7 @@ from kubevnfm_events import Event
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
 
 from kubevnfm_lcm_api.domain.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.domain.granting import granted_zones
 from kubevnfm_lcm_api.domain.nodes import find_nodes
 from kubevnfm_lcm_api.domain.steps.base import Step
 
@@ -64,7 +65,8 @@ class InstallOnMachines(Step[InstantiateVmDraft, PhaseDone]):
         Raises: NodeNotFound, SharedAddress of `nodes`.
         """
         assert draft.resources is not None
-        found = find_nodes(draft.resources, draft.parameters)
+        zones = granted_zones(draft.grant, draft.grant_request)
+        found = find_nodes(draft.resources, draft.parameters, zones)
         return RunPhase(
             vnf_instance_id=draft.vnf_instance_id,
             driver=draft.phases["instantiate_end"],
