@@ -374,8 +374,13 @@ def settings(folder: Path, **changes: Any) -> Settings:
 
 
 @asynccontextmanager
-async def lcm_world(folder: Path, *, limits: Any = DEFAULT_LIMITS, **changes: Any) -> AsyncIterator[World]:
-    """Yield a running lcm-api with its data in the folder; ``limits``: of its listener; ``changes`` are settings."""
+async def lcm_world(
+    folder: Path, *, limits: Any = DEFAULT_LIMITS, clock: Any = None, **changes: Any
+) -> AsyncIterator[World]:
+    """Yield a running lcm-api with its data in the folder; ``limits``: of its listener; ``changes`` are settings.
+
+    ``clock``: the machine's unless given.
+    """
     vims, starting = TwinVims(), ExitStack()
     async with FragileStore.open(folder / "store.db") as store, InProcessBus(RING, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
@@ -385,7 +390,14 @@ async def lcm_world(folder: Path, *, limits: Any = DEFAULT_LIMITS, **changes: An
             configured = settings(folder, **changes)
             async with (
                 lcm_api(
-                    configured, bus=bus, store=store, key_ring=RING, vims=vims, node_logs=TwinLogs(), limits=limits
+                    configured,
+                    bus=bus,
+                    store=store,
+                    key_ring=RING,
+                    vims=vims,
+                    node_logs=TwinLogs(),
+                    limits=limits,
+                    clock=clock,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):

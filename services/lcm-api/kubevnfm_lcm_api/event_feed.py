@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from kubevnfm_bus.port import MessageBus
@@ -21,7 +21,7 @@ _NEWEST: Final = 2000
 
 
 class Silence:
-    """Nothing happened for a while."""
+    """Nothing that is wanted happened for a while."""
 
 
 class Missed:
@@ -85,26 +85,28 @@ class EventFeed:
                         yield told
                     seen.add(told.id)
         newest_replayed = self._count
+        loop = asyncio.get_running_loop()
+        heard_at = loop.time()
         while not self._is_closed:
             first = self._count - len(self._events)
             if place < first:
                 return
-            if place == self._count:
-                if not await self._more(silence_s):
-                    yield Silence()
-                continue
-            told = self._events[place - first]
-            place += 1
-            if wanted(told) and not (place <= newest_replayed and told.id in seen):
-                yield told
+            if place < self._count:
+                told = self._events[place - first]
+                place += 1
+                if wanted(told) and not (place <= newest_replayed and told.id in seen):
+                    yield told
+                    heard_at = loop.time()
+            else:
+                await self._more(heard_at + silence_s - loop.time())
+            if loop.time() - heard_at >= silence_s:
+                yield Silence()
+                heard_at = loop.time()
 
     def _place_after(self, event_id: str) -> int | None:
         first = self._count - len(self._events)
         return next((first + n + 1 for n, told in enumerate(self._events) if told.id == event_id), None)
 
-    async def _more(self, silence_s: float) -> bool:
-        try:
-            await asyncio.wait_for(self._news.wait(), silence_s)
-        except TimeoutError:
-            return False
-        return True
+    async def _more(self, longest_s: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), longest_s)

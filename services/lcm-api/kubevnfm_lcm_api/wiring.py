@@ -12,7 +12,7 @@ from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.lcm import AdvanceOperation, DeliverNotification, FetchPackage, OnboardPackage, RemoveRemains
-from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
 from kubevnfm_secrets import KeyRing
@@ -102,9 +102,10 @@ async def lcm_api(
     vims: Vims,
     node_logs: NodeLogs,
     limits: Limits = DEFAULT_LIMITS,
+    clock: Clock | None = None,
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     warn_of_clear_text(settings)
     rules = AddressRules.from_text(settings.allowed_networks)
     signatures = PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from kubevnfm_lcm_api.access.caller import Caller, Role, needed_role, roles_of
 from kubevnfm_lcm_api.access.credentials import Credentials
 from kubevnfm_lcm_api.access.errors import TooManyRequests, Unauthenticated
 from kubevnfm_lcm_api.access.limiter import RateLimit
-from kubevnfm_lcm_api.access.memory import Verdict, VerdictMemory
+from kubevnfm_lcm_api.access.memory import VerdictMemory
 from kubevnfm_lcm_api.access.passwords import PasswordHash
 from kubevnfm_lcm_api.access.users import UsersFile
 
@@ -60,24 +61,24 @@ async def test_simultaneous_requests_with_a_token_ask_once_and_its_end_is_kept()
     asked: list[str] = []
     is_asked, may_answer = asyncio.Event(), asyncio.Event()
 
-    async def ask() -> Verdict:
+    async def ask() -> Caller:
         asked.append("t")
         is_asked.set()
         await may_answer.wait()
-        return Verdict(ANNA, now.s + 30)
+        return replace(ANNA, expires=now.s + 30)
 
     waiting = [asyncio.create_task(memory.caller("t", ask)) for _ in range(10)]
     await is_asked.wait()
     waiting[0].cancel()  # the one who asks goes away: the next one asks
     may_answer.set()
     done = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [one for one in done if one == ANNA] == [ANNA] * 9
+    assert [one.subject for one in done if isinstance(one, Caller)] == ["anna"] * 9
     assert len(asked) == 2
     now.s += 29
-    assert await memory.caller("t", ask) == ANNA
+    assert await memory.caller("t", ask) == replace(ANNA, expires=1030.0)
     assert len(asked) == 2
     now.s += 1  # it ended, though it might be kept longer
-    assert await memory.caller("t", ask) == ANNA
+    assert await memory.caller("t", ask) == replace(ANNA, expires=1060.0)
     assert len(asked) == 3
     assert memory._asking == {}
 
@@ -85,7 +86,7 @@ async def test_simultaneous_requests_with_a_token_ask_once_and_its_end_is_kept()
 async def test_refusals_are_not_remembered_and_leave_nothing() -> None:
     memory = VerdictMemory(keep_s=60, now=Now())
 
-    async def refuse() -> Verdict:
+    async def refuse() -> Caller:
         raise Unauthenticated("no")
 
     for number in range(100):
@@ -98,8 +99,8 @@ async def test_tokens_that_are_remembered_are_bounded_and_no_token_is_kept(monke
     monkeypatch.setattr("kubevnfm_lcm_api.access.memory._MOST", 10)
     memory = VerdictMemory(keep_s=60, now=Now())
 
-    async def admit() -> Verdict:
-        return Verdict(ANNA, None)
+    async def admit() -> Caller:
+        return ANNA
 
     for number in range(50):
         await memory.caller(f"s3cret-{number}", admit)

@@ -35,6 +35,8 @@ class Caller:
     """How they showed it."""
     roles: frozenset[Role]
     project: str | None = None
+    expires: float | None = None
+    """From when on what they showed is worth nothing, in seconds since the epoch; None: nobody has said."""
 
     def may(self, needed: Role) -> bool:
         """Tell whether one of the roles is, or includes, the one that is needed."""

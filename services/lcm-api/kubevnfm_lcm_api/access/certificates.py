@@ -44,7 +44,8 @@ class CertificateUsers:
             raise Unauthenticated("the certificate has expired")
         for user in self._users.users().values():
             if user.certificate is not None and user.certificate in names:
-                return Caller(user.name, "certificate", user.roles)
+                ends = certificate.not_valid_after_utc.timestamp()
+                return Caller(user.name, "certificate", user.roles, expires=ends)
         raise Unauthenticated("the certificate is nobody's whom we know")
 
 

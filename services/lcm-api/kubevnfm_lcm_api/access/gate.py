@@ -36,6 +36,22 @@ class Gate:
         self._count(f"{caller.mode} {caller.subject}")
         return caller
 
+    async def again(self, caller: Caller, credentials: Credentials, method: str, path: str) -> Caller | None:
+        """Return who shows the same credentials later on, None when they would not do any more. Nothing is counted.
+
+        While the one who knows cannot be asked, the caller is who it was.
+        """
+        if not self._authenticators:
+            return caller
+        try:
+            found = await self._who(credentials)
+            check_right(found, method, path)
+        except (OutsideUnavailable, TooManyRequests):
+            return caller
+        except (Unauthenticated, Forbidden, InvalidInput):
+            return None
+        return found
+
     async def _who(self, credentials: Credentials) -> Caller:
         refusals: list[VnfmError] = []
         for authenticator in self._authenticators:

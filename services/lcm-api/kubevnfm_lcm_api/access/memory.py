@@ -8,20 +8,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_lcm_api.access.caller import Caller
 
 _MOST: Final = 10_000
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A caller, and until when it is one (seconds since the epoch; None: unsaid)."""
-
-    caller: Caller
-    expires: float | None
 
 
 class VerdictMemory:
@@ -32,7 +23,7 @@ class VerdictMemory:
         self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
         self._asking: dict[str, _Asking] = {}
 
-    async def caller(self, token: str, ask: Callable[[], Awaitable[Verdict]]) -> Caller:
+    async def caller(self, token: str, ask: Callable[[], Awaitable[Caller]]) -> Caller:
         """Return what is remembered of the token, else what ``ask`` returns; what it raises is not remembered."""
         key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
         if (known := self._remembered(key)) is not None:
@@ -44,9 +35,9 @@ class VerdictMemory:
             await stack.enter_async_context(asking.lock)
             if (known := self._remembered(key)) is not None:
                 return known
-            verdict = await ask()
-            self._remember(key, verdict)
-            return verdict.caller
+            caller = await ask()
+            self._remember(key, caller)
+            return caller
 
     def _remembered(self, key: str) -> Caller | None:
         known = self._known.get(key)
@@ -58,11 +49,11 @@ class VerdictMemory:
         self._known.move_to_end(key)
         return known[0]
 
-    def _remember(self, key: str, verdict: Verdict) -> None:
+    def _remember(self, key: str, caller: Caller) -> None:
         until = self._now() + self._keep_s
-        if verdict.expires is not None:
-            until = min(until, verdict.expires)
-        self._known[key] = (verdict.caller, until)
+        if caller.expires is not None:
+            until = min(until, caller.expires)
+        self._known[key] = (caller, until)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
 

@@ -13,7 +13,7 @@ import aiohttp
 from kubevnfm_lcm_api.access.caller import Caller, Role
 from kubevnfm_lcm_api.access.credentials import Credentials
 from kubevnfm_lcm_api.access.errors import IdentityUnavailable, Unauthenticated
-from kubevnfm_lcm_api.access.memory import Verdict, VerdictMemory
+from kubevnfm_lcm_api.access.memory import VerdictMemory
 from kubevnfm_lcm_api.adapters.identity_http import call
 from kubevnfm_lcm_api.adapters.tokens_jwt import caller_of
 
@@ -49,7 +49,7 @@ class IntrospectedTokens:
             return None
         return await self._memory.caller(token, lambda: self._ask(token))
 
-    async def _ask(self, token: str) -> Verdict:
+    async def _ask(self, token: str) -> Caller:
         form = {"token": token, "token_type_hint": "access_token"}
         answer = await call(self._session, "POST", self._url, data=form, headers=self._headers)
         if answer.status != 200 or not isinstance(answer.body, dict):
@@ -59,8 +59,8 @@ class IntrospectedTokens:
         has_expired = isinstance(expires, int | float) and expires <= self._now()
         if claims.get("active") is not True or has_expired or not self._is_for_us(claims):
             raise Unauthenticated("the token is not valid here")
-        caller = caller_of(claims, self._roles_claim, self._role_by_name)
-        return Verdict(caller, float(expires) if isinstance(expires, int | float) else None)
+        ends = float(expires) if isinstance(expires, int | float) else None
+        return caller_of(claims, self._roles_claim, self._role_by_name, expires=ends)
 
     def _is_for_us(self, claims: Mapping[str, Any]) -> bool:
         """Tell whether the audience is ours; RFC 7662 leaves it out where the issuer serves one resource only."""

@@ -143,15 +143,17 @@ class JwtTokens:
             raise Unauthenticated("the token has expired") from error
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise Unauthenticated("the token is not valid here") from error
-        return caller_of(claims, self._roles_claim, self._role_by_name)
+        return caller_of(claims, self._roles_claim, self._role_by_name, expires=float(claims["exp"]) + _LEEWAY_S)
 
 
-def caller_of(claims: Mapping[str, Any], roles_claim: str, role_by_name: Mapping[str, Role]) -> Caller:
+def caller_of(
+    claims: Mapping[str, Any], roles_claim: str, role_by_name: Mapping[str, Role], *, expires: float | None
+) -> Caller:
     """Return the caller that a token's claims name. Raises Unauthenticated when they name none."""
     subject = claims.get("client_id") or claims.get("azp") or claims.get("sub")
     if not isinstance(subject, str):
         raise Unauthenticated("the token names nobody")
-    return Caller(subject, "bearer", roles_of(_names(claims, roles_claim), role_by_name))
+    return Caller(subject, "bearer", roles_of(_names(claims, roles_claim), role_by_name), expires=expires)
 
 
 def _names(claims: Mapping[str, Any], path: str) -> list[str]:

@@ -13,7 +13,7 @@ import aiohttp
 from kubevnfm_lcm_api.access.caller import Caller, Role, roles_of
 from kubevnfm_lcm_api.access.credentials import Credentials
 from kubevnfm_lcm_api.access.errors import Forbidden, IdentityUnavailable, Unauthenticated
-from kubevnfm_lcm_api.access.memory import Verdict, VerdictMemory
+from kubevnfm_lcm_api.access.memory import VerdictMemory
 from kubevnfm_lcm_api.adapters.identity_http import IdentityAnswer, call
 
 _LONGEST: Final = 8192
@@ -92,7 +92,7 @@ class KeystoneTokens:
             raise Unauthenticated("X-Auth-Token: no token of Keystone's")
         return await self._memory.caller(token, lambda: self._ask(token))
 
-    async def _ask(self, token: str) -> Verdict:
+    async def _ask(self, token: str) -> Caller:
         own = await self._user.token()
         answer = await self._validate(token, own)
         if answer.status == 401:  # ours has been revoked, or Keystone began anew
@@ -105,19 +105,19 @@ class KeystoneTokens:
         expires = _expires(body)
         if expires <= self._now():
             raise Unauthenticated("the token has expired")
-        return Verdict(self._caller(body), expires)
+        return self._caller(body, expires)
 
     async def _validate(self, token: str, own: str) -> IdentityAnswer:
         headers = {"X-Auth-Token": own, "X-Subject-Token": token}
         return await call(self._session, "GET", f"{self._url}/auth/tokens?nocatalog", headers=headers)
 
-    def _caller(self, body: Mapping[str, Any]) -> Caller:
+    def _caller(self, body: Mapping[str, Any], expires: float) -> Caller:
         user, project = body.get("user") or {}, body.get("project") or {}
         subject = f"{(user.get('domain') or {}).get('name', '')}/{user.get('name', '')}"
         if ANY_PROJECT not in self._projects and not {project.get("id"), project.get("name")} & self._projects:
             raise Forbidden("the token is not of a project that is admitted here")
         names = [str(role.get("name")) for role in body.get("roles") or []]
-        return Caller(subject, "keystone", roles_of(names, self._role_by_name), project.get("id"))
+        return Caller(subject, "keystone", roles_of(names, self._role_by_name), project.get("id"), expires)
 
 
 def _token_of(answer: IdentityAnswer) -> Mapping[str, Any]:

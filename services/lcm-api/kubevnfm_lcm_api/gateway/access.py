@@ -19,6 +19,23 @@ from kubevnfm_lcm_api.gateway.errors import Handler
 CALLER: Final = web.RequestKey("caller", Caller)
 
 
+@dataclass(frozen=True, repr=False)
+class Admission:
+    """How a request was let in, for answers that take long."""
+
+    gate: Gate
+    credentials: Credentials
+    method: str
+    path: str
+
+    async def again(self, caller: Caller) -> Caller | None:
+        """Return who ``caller`` is by now; None when the credentials would not do any more."""
+        return await self.gate.again(caller, self.credentials, self.method, self.path)
+
+
+ADMISSION: Final = web.RequestKey("admission", Admission)
+
+
 @dataclass(frozen=True)
 class Proxies:
     """The proxies in front of us, whose headers are believed."""
@@ -80,6 +97,7 @@ def admitted(gate: Gate, proxies: Proxies) -> Any:
             )
             caller = request[CALLER] = await gate.admit(credentials, address=proxies.address(request))
             check_right(caller, request.method, request.path)
+            request[ADMISSION] = Admission(gate, credentials, request.method, request.path)
         return await handler(request)
 
     return admit

@@ -14,6 +14,7 @@ from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api.event_feed import Missed, Silence, Wanted
 from kubevnfm_lcm_api.event_log import Told
+from kubevnfm_lcm_api.gateway.access import ADMISSION, CALLER
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import GATEWAY, gateway
 
@@ -81,7 +82,10 @@ async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, Any]
     yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
     if first is not None:
         yield f"event: operation\ndata: {json.dumps(first, separators=(',', ':'))}\n\n".encode()
+    right = _Right(request)
     async for told in gateway(request).events.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
+        if not await right.lasts():
+            return
         match told:
             case Silence():
                 yield b": alive\n\n"
@@ -89,6 +93,25 @@ async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, Any]
                 yield f"event: missed\ndata: {json.dumps({'lastEventId': after})}\n\n".encode()
             case Told():
                 yield f"id: {told.id}\nevent: {told.key}\ndata: {told.text}\n\n".encode()
+
+
+class _Right:
+    """A watcher's right to watch: it ends with the credentials, of which new ones may be shown on a new stream."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._caller, self._admission, self._clock = request[CALLER], request[ADMISSION], gateway(request).clock
+        self._loop = asyncio.get_running_loop()
+        self._asked_at = self._loop.time()
+
+    async def lasts(self) -> bool:
+        """Tell whether something more may be told; who calls is asked again as often as a heartbeat is due."""
+        if self._loop.time() - self._asked_at >= _HEARTBEAT_S:
+            caller = await self._admission.again(self._caller)
+            if caller is None:
+                return False
+            self._caller, self._asked_at = caller, self._loop.time()
+        expires = self._caller.expires
+        return expires is None or self._clock.now().timestamp() < expires
 
 
 async def end_streams(app: web.Application) -> None:
