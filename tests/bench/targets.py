@@ -74,6 +74,7 @@ async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) ->
         more={"lcm-api": {"ALLOWED_NETWORKS": "127.0.0.0/8"}},
     )
     await asyncio.to_thread(processes.start)
+    await asyncio.to_thread(servers.ferret.index_ids)
     try:
         yield Target("six processes, RabbitMQ, FerretDB", processes.url, processes.pids)
     finally:

@@ -146,6 +146,7 @@ class SixInstallation(Installation):
 
     def start(self) -> None:
         self._six.start()
+        self._ferret.index_ids()
 
     def stop(self) -> None:
         self._six.stop()

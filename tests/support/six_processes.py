@@ -175,6 +175,7 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
             folder, amqp_url=rabbit.url, mongo_url=ferret.url, ssh_port=ssh_port, gateway_port=port, keys=known
         )
         six.start()
+        ferret.index_ids()
     except AssertionError as error:
         if six is not None:
             six.stop()

@@ -242,12 +242,12 @@ class MongoStore:
     async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
         async def write() -> None:
             # $pull with a condition would do in one step what FerretDB can do by whole elements only
-            now = await self._database[collection].find_one({"_id": id}, {"outbox": 1})
+            now = await self._database[collection].find_one({"_id": id}, {"outbox": 1, "deleted": 1})
             waiting = (now or {}).get("outbox", [])
             published = [each for each in waiting if each["id"] in message_ids]
             if not published:
                 return
-            if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}):
+            if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}, seen=now):
                 return
             left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
             if left is not None and not left.get("outbox"):
@@ -341,20 +341,20 @@ class MongoStore:
         )
         return result
 
-    async def _quick(self, collection: str, search: Document) -> Document | None:
+    async def _quick(self, collection: str, search: Document, *, seen: Document | None = None) -> Document | None:
         """Return a search for the same document that the server answers from an index; None when none fits.
 
         FerretDB does so for an ``_id`` alone and reads the whole collection for anything more. There the guard holds
-        the document, so what was looked at stays true until the write.
+        the document, so what was looked at (``seen``: by the caller, within the guard) stays true until the write.
         """
         if self._elements:
             return search
-        now = await self._database[collection].find_one({"_id": search["_id"]})
+        now = seen or await self._database[collection].find_one({"_id": search["_id"]})
         return {"_id": search["_id"]} if now is not None and holds(now, search) else None
 
-    async def _unmark(self, collection: str, search: Document) -> bool:
+    async def _unmark(self, collection: str, search: Document, *, seen: Document | None = None) -> bool:
         """Take outbox and mark off the live document that fits; return whether there was one."""
-        quick = await self._quick(collection, {**search, **LIVE})
+        quick = await self._quick(collection, {**search, **LIVE}, seen=seen)
         if quick is None:
             return False
         change = {"$unset": {"outbox": "", "pending": ""}}
