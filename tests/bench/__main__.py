@@ -1,6 +1,6 @@
 """``make bench``: prints each figure with its spread beside its goal (two cores; the lab in a process of its own).
 
-python tests/bench [--wiring single|six|both] [--instances 50000] [--install-seconds 15]
+python tests/bench [--wiring single|six|both] [--instances 50000] [--everyday-seconds 60] [--install-seconds 15]
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from uuid import uuid4
 
 import yaml
 from kubevnfm.client import GatewayClient
@@ -32,6 +33,7 @@ from figures import Figure, say  # noqa: E402
 from load import INSTANCES, SAMPLES, Load, body, rate  # noqa: E402
 from targets import Target, real_servers, single, six  # noqa: E402
 
+T = TypeVar("T")
 CLIENTS = 16
 GOALS: Mapping[str, Mapping[str, float]] = {
     "single": {"create": 400, "instantiate": 80, "at_once": 1500, "callback": 20, "memory": 250},
@@ -171,6 +173,38 @@ async def lists(target: Target, count: int) -> list[Figure]:
         return figures
 
 
+async def everyday(target: Target, vnfd_id: str, seconds: float) -> list[Figure]:
+    """What many clients do at once among many instances: create, show, list and delete; any error ends the bench."""
+    taken: dict[str, list[float]] = {}
+    async with Load(target.url) as load:
+
+        async def timed(name: str, call: Awaitable[T]) -> T:
+            started = time.perf_counter()
+            answer = await call
+            taken.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+            return answer
+
+        async def round_trip() -> None:
+            name = f"everyday-{uuid4()}"
+            instance = await timed("create", load.create(vnfd_id, name))
+            shown, _ = await timed("show", load.call("GET", f"{INSTANCES}/{instance}"))
+            assert shown["vnfInstanceName"] == name
+            await timed("first page of a list", load.call("GET", INSTANCES))
+            found, _ = await timed(
+                "list filtered by name", load.call("GET", f"{INSTANCES}?filter=(eq,vnfInstanceName,{name})")
+            )
+            assert [each["id"] for each in found] == [instance]
+            await timed("delete", load.call("DELETE", f"{INSTANCES}/{instance}"))
+
+        await rate(CLIENTS, seconds, round_trip)
+    requests = sum(map(len, taken.values()))
+    title = f"{CLIENTS} clients, {seconds:g} s, no error"
+    return [
+        Figure(f"{title}: all requests", "/s", [requests / seconds]),
+        *(Figure(f"{title}: {name}", "ms", samples) for name, samples in taken.items()),
+    ]
+
+
 @asynccontextmanager
 async def prepared(target: AbstractAsyncContextManager[Target], endpoints: Mapping[str, Any]) -> AsyncIterator[Target]:
     """Yield the target with the lab as its default VIM."""
@@ -210,6 +244,8 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
             await crowd(store, arguments.instances)
             async with start(endpoints, "many") as target:
                 figures += _shown(await lists(target, arguments.instances))
+                if arguments.everyday_seconds:
+                    figures += _shown(await everyday(target, vnfd_id, arguments.everyday_seconds))
         if arguments.install_seconds:
             async with lab(arguments.install_seconds) as slow, start(slow, "installs") as target:
                 figures += _shown(await installs(target, arguments.install_seconds))
@@ -227,6 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wiring", choices=("single", "six", "both"), default="both")
     parser.add_argument("--instances", type=int, default=50_000, help="documents that lists are measured over")
+    parser.add_argument("--everyday-seconds", type=float, default=60.0, help="16 clients among them; 0: not at all")
     parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no installs")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()

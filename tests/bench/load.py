@@ -43,8 +43,8 @@ class Load:
                 raise RuntimeError(f"{method} {path}: {response.status} {text[:500]}")
             return (json.loads(text) if text else None), response.headers
 
-    async def create(self, vnfd_id: str) -> str:
-        created, _ = await self.call("POST", INSTANCES, {"vnfdId": vnfd_id, "vnfInstanceName": "bench"})
+    async def create(self, vnfd_id: str, name: str = "bench") -> str:
+        created, _ = await self.call("POST", INSTANCES, {"vnfdId": vnfd_id, "vnfInstanceName": name})
         return str(created["id"])
 
     async def operate(self, instance_id: str, task: str, request: Mapping[str, Any]) -> float:
