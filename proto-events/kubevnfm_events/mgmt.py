@@ -82,7 +82,8 @@ class TaskProgressed(Event, kind="mgmt.task.progressed"):
     """Host name, or ``""`` for the step as a whole."""
     task: str
     """Stable name: ``reach``, ``prepare``, ``init``, ``join`` ..."""
-    state: Literal["started", "progressed", "finished", "failed", "skipped"]
+    state: Literal["started", "progressed", "finished", "failed", "skipped", "cancelled"]
+    """``skipped``: nothing was left to do; ``cancelled``: begun, and ended because another task has failed."""
     message: str = ""
     done: int | None = None
     total: int | None = None

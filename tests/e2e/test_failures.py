@@ -49,6 +49,8 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     assert "the fault of this test" in error["detail"]
     assert "the fault of this test" in await user.log(operation)
     assert set(await user.vims()) == {"lab"}
+    failed = (await user.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200).json
+    assert not [task for node in failed["nodes"] for task in node["tasks"] if task["state"] == "started"]
     before = await lab.calls("program", "kubeadm init")
 
     view = await user.act(operation, "retry")

@@ -16,6 +16,7 @@ _MARK = {
     "undone": "undone",
     "undoing": "undoing",
     "skipped": "as is",
+    "cancelled": "cancelled",
 }
 
 

@@ -12,8 +12,10 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import Query, Sort, by
 
+from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
+
 COLLECTION: Final = "operation_progress"
-_ENDS: Final = frozenset({"finished", "failed", "skipped"})
+_OPEN: Final = frozenset({"started", "progressed"})
 
 
 class Progress:
@@ -33,6 +35,7 @@ class Progress:
         body: dict[str, Any] = {
             "operationId": envelope.operationid,
             "step": envelope.stepid,
+            "attempt": envelope.attempt,
             "node": told.node,
             "task": told.task,
             "state": told.state,
@@ -56,7 +59,17 @@ class Progress:
             break
         return Ack()
 
-    async def of_operation(self, operation_id: str) -> Sequence[dict[str, Any]]:
-        """Return what is known of the operation's tasks, oldest news first."""
-        found = await self._store.find(COLLECTION, Query(by(operationId=operation_id), sort=Sort("updatedAt")))
-        return [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
+    async def of_operation(self, record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
+        """Return what is known of the operation's tasks, oldest news first.
+
+        A node's task that has not told its end was cancelled, once its step has ended or was asked again: whoever
+        worked on it was stopped, or is gone.
+        """
+        found = await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
+        attempts = {step.name: step.attempt for step in record.running}
+        shown = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
+        for task in shown:
+            is_at_work = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]
+            if task["node"] and task["state"] in _OPEN and not is_at_work:
+                task["state"] = "cancelled"
+        return shown

@@ -209,6 +209,25 @@ async def test_a_failing_kubeadm_names_node_task_command_exit_code_and_last_line
     assert "exit code 3" in record["error"]
 
 
+async def test_tasks_of_other_nodes_that_a_failure_ends_are_told_as_cancelled(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    lab.faults.add(part="program", verb="apt-get install", node=lab.machine(nodes[1]).name, effect="hang")
+    held = lab.faults.add(part="program", verb="kubeadm init", effect="hang")
+    lab.faults.add(part="program", verb="kubeadm init", status=3, message="[ERROR Mem]: the system RAM is too small")
+    work = asyncio.create_task(lab.handlers.run_phase(lab.command(nodes), lab.context()))
+    async with asyncio.timeout(20):
+        await lab.begun("init", "master10")
+        await lab.running(nodes[1], "apt-get install")
+        lab.faults.remove(held.fault_id)
+        with pytest.raises(CommandUnsuccessful):
+            await work
+    last = {(news.task, news.node): news for news in lab.news}
+    assert last["init", "master10"].state == "failed"
+    assert last["prepare", "worker20"].state == "cancelled"
+    assert last["prepare", "worker20"].duration_s is not None
+    assert "started" not in {news.state for news in last.values()}
+
+
 async def test_a_reason_that_the_script_gives_is_told_once(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=0)
     lab.faults.add(part="program", verb="kubeadm init", status=1, message="stop here")

@@ -32,7 +32,7 @@ async def show(request: web.Request) -> web.StreamResponse:
 
 async def _view(request: web.Request, record: OccurrenceRecord) -> dict[str, Any]:
     occ = record.occ
-    tasks = await gateway(request).progress.of_operation(occ.id)
+    tasks = await gateway(request).progress.of_operation(record)
     nodes: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})

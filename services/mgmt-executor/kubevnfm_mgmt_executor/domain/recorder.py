@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, Journal, TaskKey
 
 Tell = Callable[[TaskProgressed], Awaitable[None]]
-ProgressState = Literal["started", "finished", "failed", "skipped"]
+ProgressState = Literal["started", "finished", "failed", "skipped", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,16 @@ class Recorder:
         self._journal, self._claim, self._tell = journal, claim, tell
         self._vnf_instance_id = vnf_instance_id
         self._done = 0
+        self._cancelled: list[tuple[NodeId, str, float]] = []
+        """Node, task and how long it ran."""
         self.total: int | None = None
         """How many tasks the phase has, once its plan is known."""
 
     async def perform(self, node: NodeId, task: str, work: Work, *, counted: bool = True) -> TaskResult:
         """Do the work between ``running`` and ``done``; the work looks first, whatever the journal says.
 
-        A cancelled task stays ``running``, which whoever comes next reads as "unknown".
+        A cancelled task stays ``running``, which whoever comes next reads as "unknown", and is told by
+        `tell_cancelled`.
         """
         key = TaskKey(self._vnf_instance_id, node.vnfc_id, node.name, task)
         earlier = await self._journal.begin(key, self._claim)
@@ -66,11 +70,20 @@ class Recorder:
             await self._journal.failed(key, self._claim, error=str(error), duration_s=duration_s)
             await self._say(node, task, "failed", message=str(error), duration_s=duration_s)
             raise
+        except asyncio.CancelledError:
+            self._cancelled.append((node, task, time.monotonic() - began))
+            raise
         duration_s = time.monotonic() - began
         await self._journal.done(key, self._claim, facts=result.facts, duration_s=duration_s)
         self._done += counted
         await self._say(node, task, "finished" if result.changed else "skipped", duration_s=duration_s)
         return result
+
+    async def tell_cancelled(self) -> None:
+        """Tell which tasks were cut off. Not for a worker that is cut off itself: another may be at them already."""
+        for node, task, duration_s in self._cancelled:
+            await self._say(node, task, "cancelled", duration_s=duration_s)
+        self._cancelled.clear()
 
     async def _say(
         self, node: NodeId, task: str, state: ProgressState, *, message: str = "", duration_s: float | None = None

@@ -124,6 +124,7 @@ class ClusterInstall:
             await self._close(clean=False)
             raise
         except BaseException:
+            await self._tools.recorder.tell_cancelled()
             with suppress(VnfmError):  # they end by themselves soon, and the first error is the one to tell
                 await self._tokens.revoke()
             await self._close(clean=True)
