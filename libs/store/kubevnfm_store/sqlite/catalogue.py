@@ -36,13 +36,19 @@ CREATE TABLE IF NOT EXISTS indexed_paths (
 class Catalogue:
     """The collections of one file."""
 
+    _has_news: bool
+    """Something changed since the last commit, which a rollback may have undone."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executescript(_TABLES)
-        self.read(connection)
+        self._has_news = True
+        self.reread(connection)
         self.publish()
 
-    def read(self, connection: sqlite3.Connection) -> None:
+    def reread(self, connection: sqlite3.Connection) -> None:
         """Learn it from the file as the writer's transaction sees it, when it is opened and after a rollback."""
+        if not self._has_news:
+            return
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
         self._collections = {name.removeprefix("documents_") for (name,) in tables}
         single_valued: dict[str, frozenset[str]] = {}
@@ -55,7 +61,9 @@ class Catalogue:
 
         Their connections do not see a table before that, and would fail with "no such table".
         """
-        self._readable = frozenset(self._collections)
+        if self._has_news:
+            self._readable = frozenset(self._collections)
+            self._has_news = False
 
     def __contains__(self, collection: str) -> bool:
         """Return whether readers can ask for the collection."""
@@ -76,6 +84,7 @@ class Catalogue:
             " (id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL)"
         )
         self._collections.add(collection)
+        self._has_news = True
 
     def watch(self, connection: sqlite3.Connection, collection: str, body: Mapping[str, Any]) -> None:
         """Note the arrays of a body about to be stored that lie on single-valued paths."""
@@ -87,6 +96,7 @@ class Catalogue:
             )
         if arrays:
             self._single_valued[collection] = known.difference(arrays)
+            self._has_news = True
 
     def index(self, connection: sqlite3.Connection, collection: str, indexes: Sequence[Index]) -> None:
         """Make the indexes that are missing. Raises AlreadyExists when stored documents break a unique one."""
@@ -112,6 +122,7 @@ class Catalogue:
             connection.execute("INSERT INTO indexed_paths VALUES (?, ?, ?)", (collection, path, has_arrays))
             if not has_arrays:
                 self._single_valued[collection] = self.single_valued(collection) | {path}
+                self._has_news = True
 
 
 def _prefixes(path: str) -> list[str]:

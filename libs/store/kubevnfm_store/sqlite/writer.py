@@ -92,7 +92,7 @@ class Writer:
         except sqlite3.Error as error:  # the disk is full, or worse: nothing of this transaction was stored
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-                self.catalogue.read(self._connection)
+                self.catalogue.reread(self._connection)
             for job in jobs:
                 job.error = StoreUnavailable(f"the database file cannot be written: {error}")
         tell(jobs)
@@ -106,7 +106,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - the edge of the thread: whatever it is, it is the caller's
             job.error = error
             self._connection.execute("ROLLBACK TO operation")
-            self.catalogue.read(self._connection)
+            self.catalogue.reread(self._connection)
         self._connection.execute("RELEASE operation")
 
 
