@@ -1,4 +1,7 @@
-"""``kubevnfm``: runs the six services in one process, the demo, and follows operations."""
+"""``kubevnfm``: runs the six services in one process, the demo, and follows operations.
+
+To import all services takes seconds: each command imports what it needs, and help nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,18 @@ import getpass
 import sys
 from pathlib import Path
 
-import aiohttp
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.logging import configure_logging
-from kubevnfm_kit.run import run_until_signal
-from kubevnfm_lcm_api.access.passwords import PasswordHash
-
-from kubevnfm import demo
-from kubevnfm.client import ClientSettings, GatewayClient, Refused
-from kubevnfm.settings import Settings
-from kubevnfm.single import single_node
-from kubevnfm.watch import follow, say
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kubevnfm", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("run", help="run all services in this process; settings by KUBEVNFM_<NAME> or kubevnfm.toml")
+    parser = argparse.ArgumentParser(
+        prog="kubevnfm", description="the six services in one process, the demo, and a look at operations"
+    )
+    commands = parser.add_subparsers(required=True)
+    ran = commands.add_parser(
+        "run", help="run all services in this process; settings by KUBEVNFM_<NAME> or kubevnfm.toml"
+    )
+    ran.set_defaults(command=_run)
     shown = commands.add_parser("demo", help="do the main job once, on the lab, and show it")
     shown.add_argument(
         "--samples", type=Path, default=Path(".run/samples"), help="folder of the packed sample packages"
@@ -32,12 +30,61 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument(
         "--node-seconds", type=float, default=1.0, help="how long kubeadm takes on each machine of the lab"
     )
+    shown.set_defaults(command=_demo)
     watched = commands.add_parser("watch", help="follow what happens to a VNF instance's operation")
     watched.add_argument("instance", help="VNF instance id")
     watched.add_argument("operation", help="VNF LCM operation occurrence id")
     watched.add_argument("--url", default="http://127.0.0.1:9890", help="the gateway (default: %(default)s)")
-    commands.add_parser("hash-password", help="read a password, print what stands for it in the users file")
+    watched.set_defaults(command=_watch)
+    hashed = commands.add_parser("hash-password", help="read a password, print what stands for it in the users file")
+    hashed.set_defaults(command=_hash_password)
     return parser
+
+
+def _run(_: argparse.Namespace) -> int:
+    from kubevnfm_kit.logging import configure_logging
+    from kubevnfm_kit.run import run_until_signal
+
+    from kubevnfm.settings import Settings
+    from kubevnfm.single import single_node
+
+    settings = Settings.read_or_exit()
+    configure_logging("kubevnfm", level=settings.log_level, form="console")
+    run_until_signal(single_node(settings))
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from kubevnfm_kit.logging import configure_logging
+
+    from kubevnfm import demo
+
+    configure_logging("kubevnfm", level="WARNING", form="console")
+    asyncio.run(demo.run(arguments.samples, arguments.node_seconds))
+    return 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from kubevnfm.client import ClientSettings, GatewayClient
+    from kubevnfm.watch import follow, say
+
+    async def begun() -> str:
+        return str(arguments.operation)
+
+    async def watch() -> int:
+        async with GatewayClient(arguments.url, ClientSettings.read_or_exit()) as client:
+            view = await follow(client, arguments.instance, begun)
+        say(f"{view['operation']} {view['state']}")
+        return 0 if view["state"] == "COMPLETED" else 1
+
+    return asyncio.run(watch())
+
+
+def _hash_password(_: argparse.Namespace) -> int:
+    from kubevnfm_lcm_api.access.passwords import PasswordHash
+
+    sys.stdout.write(f"{PasswordHash.of(_password())}\n")
+    return 0
 
 
 def _password() -> str:
@@ -48,35 +95,12 @@ def _password() -> str:
     return given
 
 
-async def _watch(url: str, instance: str, operation: str) -> int:
-    async def begun() -> str:
-        return operation
-
-    async with GatewayClient(url, ClientSettings.read_or_exit()) as client:
-        view = await follow(client, instance, begun)
-    say(f"{view['operation']} {view['state']}")
-    return 0 if view["state"] == "COMPLETED" else 1
-
-
 def main() -> None:
     """Run the command line; exit code 0, or 1 with one line that says what went wrong."""
     arguments = _parser().parse_args()
     try:
-        if arguments.command == "run":
-            settings = Settings.read_or_exit()
-            configure_logging("kubevnfm", level=settings.log_level, form="console")
-            run_until_signal(single_node(settings))
-            code = 0
-        elif arguments.command == "demo":
-            configure_logging("kubevnfm", level="WARNING", form="console")
-            asyncio.run(demo.run(arguments.samples, arguments.node_seconds))
-            code = 0
-        elif arguments.command == "hash-password":
-            sys.stdout.write(f"{PasswordHash.of(_password())}\n")
-            code = 0
-        else:
-            code = asyncio.run(_watch(arguments.url, arguments.instance, arguments.operation))
-    except (demo.DemoFailed, Refused, VnfmError, OSError, ValueError, TimeoutError, aiohttp.ClientError) as error:
+        code = arguments.command(arguments)
+    except (VnfmError, OSError, ValueError, TimeoutError) as error:
         sys.stderr.write(f"kubevnfm: {str(error) or type(error).__name__}\n")
         code = 1
     sys.exit(code)

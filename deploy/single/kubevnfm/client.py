@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.settings import ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from pydantic import SecretStr
@@ -51,16 +52,22 @@ class ClientSettings(ServiceSettings):
         return sent
 
 
-class Refused(Exception):
+class Refused(VnfmError):
     """The gateway answered with a problem."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(f"{status}: {detail}")
-        self.status, self.detail = status, detail
+
+
+class Unreachable(VnfmError):
+    """The gateway is not there, or went away."""
 
 
 class GatewayClient:
-    """Calls of SOL003 v2, package management, VIMs and our own views. An async context manager."""
+    """Calls of SOL003 v2, package management, VIMs and our own views.
+
+    An async context manager. What aiohttp raises in its block leaves the block as Unreachable.
+    """
 
     def __init__(self, url: str, access: ClientSettings | None = None) -> None:
         self.url = url.rstrip("/")
@@ -83,6 +90,8 @@ class GatewayClient:
     ) -> None:
         assert self._session is not None
         await self._session.close()
+        if isinstance(error, aiohttp.ClientError):
+            raise Unreachable(f"{self.url}: {str(error) or type(error).__name__}") from error
 
     async def call(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None

@@ -13,13 +13,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from kubevnfm_kit.errors import VnfmError
+
 from kubevnfm.client import GatewayClient
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm.watch import follow, say
 
 
-class DemoFailed(Exception):
+class DemoFailed(VnfmError):
     """The demo did not do what it shows."""
 
 
