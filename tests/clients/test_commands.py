@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+import aiohttp
 import pytest
 import yaml
+from aiohttp import web
 from command_line import ENVIRONMENT, CommandLine, commands_of
 from identity import KeystoneAccount, a_keystone
 from installations import SingleInstallation
 from kubevnfm_csar.pack import pack
+from kubevnfm_kit.http import serving
 from lab_process import LabControl, LabProcess
 from patience import until
 from subscriber import Subscriber
@@ -31,7 +34,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 VNFD_ID: Final = sample_body("vm", "create")["vnfdId"]
 CREATE_STACK: Final = ("heat", "stack_create")
 LOOPBACK: Final = {"KUBEVNFM_ALLOWED_NETWORKS": "127.0.0.0/8"}
-"""Where subscribers of tests listen."""
+"""Where the subscribers of the tests listen, and packages are fetched from."""
 PASSWORD: Final = "pass-of-the-clients"
 
 
@@ -220,6 +223,29 @@ async def test_the_commands_of_packages(v1: CommandLine, files: Files) -> None:
     gone = await v1.tries("vnf", "package", "show", package_id)
     assert package_id in gone.errors
     assert v1.used == {name for name in commands_of("1") if name.startswith("vnf ")}
+
+
+async def test_a_package_is_uploaded_from_an_address(v1: CommandLine, files: Files) -> None:
+    """API-113, API-150: without the credentials that the address wants, and then with them."""
+    content, login = Path(files.package()).read_bytes(), aiohttp.encode_basic_auth("reader", "pw-of-the-address")
+
+    async def answer(request: web.Request) -> web.Response:
+        is_right = request.headers.get("Authorization") == login
+        return web.Response(body=content) if is_right else web.Response(status=401)
+
+    app = web.Application()
+    app.add_routes([web.get("/vm.zip", answer)])
+    package_id = str((await v1.shows("vnf", "package", "create"))["ID"])
+    async with serving(app, host="127.0.0.1", port=0) as port:
+        upload = ("vnf", "package", "upload", "--url", f"http://127.0.0.1:{port}/vm.zip")
+        assert "accepted" in await v1.does(*upload, package_id)
+        assert (await _checked(v1, package_id))["Onboarding State"] == "ERROR"
+        shown = ("--user-name", "reader", "--password", "pw-of-the-address")
+        assert "accepted" in await v1.does(*upload, *shown, package_id)
+        assert (await _checked(v1, package_id))["Onboarding State"] == "ONBOARDED"
+    fetched = files.folder / "fetched.zip"
+    await v1.does("vnf", "package", "download", "--file", str(fetched), package_id)
+    assert fetched.read_bytes() == content
 
 
 # --- life cycle -------------------------------------------------------------------------------------------------------
