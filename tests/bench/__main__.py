@@ -49,16 +49,16 @@ async def life_cycle(target: Target, wiring: str, vnfd_id: str) -> list[Figure]:
         figures.append(Figure(f"create, {CLIENTS} clients", "/s", rates, goals["create"], "more"))
         wanted, forceful = body("vm", "instantiate"), {"terminationType": "FORCEFUL"}
         ids = [await load.create(vnfd_id) for _ in range(30)]
-        taken = [await load.operate(one, "instantiate", wanted) * 1000 for one in ids]
+        taken = [await load.operate([one], "instantiate", wanted) * 1000 for one in ids]
         figures.append(Figure("instantiate a small VM package", "ms", taken, goals["instantiate"]))
-        taken = [await load.operate(one, "terminate", forceful) * 1000 for one in ids]
+        taken = [await load.operate([one], "terminate", forceful) * 1000 for one in ids]
         figures.append(Figure("terminate it", "ms", taken))
         figures.append(await notified(load, vnfd_id, goals["callback"]))
         per_minute: dict[int, list[float]] = {20: [], 100: []}
         for count in (20, 20, 20, 100, 100):
             ids = [await load.create(vnfd_id) for _ in range(count)]
-            per_minute[count].append(count / await load.operate_all(ids, "instantiate", wanted) * 60)
-            await load.operate_all(ids, "terminate", forceful)
+            per_minute[count].append(count / await load.operate(ids, "instantiate", wanted) * 60)
+            await load.operate(ids, "terminate", forceful)
         figures.append(Figure("instantiate, 20 at once", "/min", per_minute[20], goals["at_once"], "more"))
         slowest = min(goals["at_once"], figures[-1].value)
         figures.append(Figure("instantiate, 100 at once (no slower)", "/min", per_minute[100], slowest, "more"))
@@ -74,8 +74,8 @@ async def notified(load: Load, vnfd_id: str, goal: float) -> Figure:
     async with subscriber() as callbacks:
         subscription, _ = await load.call("POST", "/vnflcm/v2/subscriptions", {"callbackUri": callbacks.uri})
         for one in [await load.create(vnfd_id) for _ in range(20)]:
-            await load.operate(one, "instantiate", wanted)
-            await load.operate(one, "terminate", forceful)
+            await load.operate([one], "instantiate", wanted)
+            await load.operate([one], "terminate", forceful)
         await load.call("DELETE", f"/vnflcm/v2/subscriptions/{subscription['id']}")
     return Figure("state change to callback", "ms", callbacks.taken_ms, goal)
 
@@ -92,11 +92,11 @@ async def installs(target: Target, seconds: float) -> list[Figure]:
                 request["instantiationLevelId"] = f"workers_{workers}"
                 request["additionalParams"]["k8s_cluster_installation_param"]["x_max_parallel_nodes"] = 51
                 instance = await load.create(vnfd_id)
-                taken = await load.operate(instance, "instantiate", request)
+                taken = await load.operate([instance], "instantiate", request)
                 limit = figures[0].value * 1.3 if workers == 50 else None
                 name = f"install a cluster of 1 + {workers} nodes ({seconds:g} s of kubeadm each)"
                 figures.append(Figure(name, "s", [taken], limit))
-                await load.operate(instance, "terminate", {"terminationType": "FORCEFUL"})
+                await load.operate([instance], "terminate", {"terminationType": "FORCEFUL"})
     return figures
 
 

@@ -50,25 +50,10 @@ class Load:
         created, _ = await self.call("POST", INSTANCES, {"vnfdId": vnfd_id, "vnfInstanceName": name})
         return str(created["id"])
 
-    async def operate(self, instance_id: str, task: str, request: Mapping[str, Any]) -> float:
-        """Run an operation to its end; return the seconds from the request to COMPLETED as polling sees it."""
-        started = time.perf_counter()
-        path = f"/vnflcm/v2/vnf_lcm_op_occs/{await self._begin(instance_id, task, request)}"
-        pause_s = 0.004
-        while True:
-            occurrence, _ = await self.call("GET", path)
-            state = occurrence["operationState"]
-            if state == "COMPLETED":
-                return time.perf_counter() - started
-            if state in _BAD_ENDS:
-                raise RuntimeError(f"{task} ended {state}: {occurrence.get('error', {}).get('detail')}")
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.3, 0.25)
-
-    async def operate_all(self, instance_ids: Sequence[str], task: str, request: Mapping[str, Any]) -> float:
+    async def operate(self, instance_ids: Sequence[str], task: str, request: Mapping[str, Any]) -> float:
         """Run an operation on all instances at once; return the seconds until the last COMPLETED was told.
 
-        One event stream tells: a hundred clients that poll would be most of what is measured.
+        One event stream tells: polls would be late, or most of what is measured.
         """
         ended: set[str] = set()
         async with self._session.get("/kubevnfm/v1/events?type=lcm.operation.changed") as stream:
