@@ -157,6 +157,10 @@ class SixInstallation(Installation):
     def start_one(self, process: str) -> None:
         self._six.start_one(process)
 
+    def start_twin(self, process: str) -> tuple[str, Process]:
+        """Start one more process of a service; return where it listens."""
+        return self._six.start_twin(process)
+
     def stored_files(self) -> list[Path]:
         return sorted(self._ferret.folder.glob("kubevnfm_*.sqlite*"))
 

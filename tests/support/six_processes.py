@@ -73,9 +73,10 @@ class SixProcesses:
             "LEASE_S": str(lease_s),
             **keys,
         }
-        self._processes = {
-            service: self._process(service, shared, ssh_port, (more or {}).get(service, {})) for service in SERVICES
+        self._settings = {
+            service: self._settings_of(service, shared, ssh_port, (more or {}).get(service, {})) for service in SERVICES
         }
+        self._processes = {service: self._process(service, self._settings[service]) for service in SERVICES}
 
     @property
     def url(self) -> str:
@@ -99,6 +100,16 @@ class SixProcesses:
         self._processes[service].start()
         self.await_ready(service)
 
+    def start_twin(self, service: str) -> tuple[str, Process]:
+        """Start one more process of a service beside its first, on the same queues and documents; return where it listens."""
+        port = free_port()
+        kind = "HEALTH_PORT" if service in _HEALTH_ONLY else "PORT"
+        twin = self._process(f"{service}-{port}", {**self._settings[service], kind: str(port)}, of=service)
+        twin.start()
+        url = f"{'http' if self._tls is None else 'https'}://127.0.0.1:{port}"
+        await_answer(f"{url}/health/ready", twin, context=self._tls)
+        return url, twin
+
     def await_ready(self, service: str) -> None:
         """Return when the service says that it is ready. Raises AssertionError with its log when it ends."""
         await_answer(f"{self.url_of(service)}/health/ready", self._processes[service], context=self._tls)
@@ -116,10 +127,12 @@ class SixProcesses:
         """Return where a service listens."""
         return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port_by_service[service]}"
 
-    def _process(self, service: str, shared: Mapping[str, str], ssh_port: int, more: Mapping[str, str]) -> Process:
+    def _settings_of(
+        self, service: str, shared: Mapping[str, str], ssh_port: int, more: Mapping[str, str]
+    ) -> dict[str, str]:
         data_dir = self.folder / "data" / service
         kind = "HEALTH_" if service in _HEALTH_ONLY else ""
-        settings = {
+        return {
             **shared,
             "MONGO_DATABASE": f"kubevnfm_{service.replace('-', '_')}",
             f"{kind}HOST": "127.0.0.1",
@@ -129,11 +142,14 @@ class SixProcesses:
             **({"SSH_PORT": str(ssh_port)} if service == "mgmt-executor" else {}),
             **more,
         }
-        prefix = f"KUBEVNFM_{service.upper().replace('-', '_')}_"
+
+    def _process(self, name: str, settings: Mapping[str, str], *, of: str | None = None) -> Process:
+        module = f"kubevnfm_{(of or name).replace('-', '_')}"
+        prefix = f"{module.upper()}_"
         return Process(
-            service,
-            [sys.executable, "-m", f"kubevnfm_{service.replace('-', '_')}"],
-            log=self.logs / f"{service}.log",
+            name,
+            [sys.executable, "-m", module],
+            log=self.logs / f"{name}.log",
             environment={f"{prefix}{name}": value for name, value in settings.items()},
         )
 

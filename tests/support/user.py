@@ -50,8 +50,9 @@ class Answer:
 class User:
     """Calls of one API version. An async context manager."""
 
-    def __init__(self, installation: Installation, version: ApiVersion = "v2") -> None:
-        self.installation, self.version = installation, version
+    def __init__(self, installation: Installation, version: ApiVersion = "v2", *, url: str | None = None) -> None:
+        """``url``: of the gateway that is called, where the installation has more than one."""
+        self.installation, self.version, self._url = installation, version, url or installation.url
         self.heard: list[str] = []
         """Every answer's headers and body, for tests that search them."""
         self._session: aiohttp.ClientSession | None = None
@@ -83,9 +84,7 @@ class User:
         data: bytes | None = None,
     ) -> Answer:
         """Send it with exactly these headers (aiohttp's own aside); never raises for a status."""
-        async with self._open.request(
-            method, f"{self.installation.url}{path}", json=body, data=data, headers=headers
-        ) as response:
+        async with self._open.request(method, f"{self._url}{path}", json=body, data=data, headers=headers) as response:
             raw = await response.read()
             answer = Answer(response.status, response.headers, raw.decode(errors="replace"))
         judge(method, path, answer.status, answer.headers, raw)
@@ -216,9 +215,7 @@ class User:
     async def events(self, **query: str) -> AsyncIterator[dict[str, Any] | None]:
         """Yield server-sent events as they come; None once when the stream is open."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
-        async with self._open.get(
-            f"{self.installation.url}/kubevnfm/v1/events", params=query, timeout=timeout
-        ) as response:
+        async with self._open.get(f"{self._url}/kubevnfm/v1/events", params=query, timeout=timeout) as response:
             assert response.status == 200
             async for raw in response.content:
                 line = raw.decode().rstrip("\n")

@@ -1,0 +1,59 @@
+"""Two processes of lcm-api on the same queues and documents: what one takes the other may finish."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import cycle
+
+import pytest
+from installations import SixInstallation
+from patience import until
+from subscriber import Subscriber
+from user import FORCEFUL, User, sample_body
+
+pytestmark = pytest.mark.server
+
+OPERATIONS = "VnfLcmOperationOccurrenceNotification"
+STATES = ["STARTING", "PROCESSING", "COMPLETED"]
+
+
+async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation) -> None:
+    """API-074: each subscriber is told everything, in order: once, or where the teller was killed, at least once."""
+    url, twin = six.start_twin("lcm-api")
+    try:
+        async with User(six) as one, User(six, url=url) as other, Subscriber.listening() as subscriber:
+            await one.register_lab()
+            vnfd_id = await other.sample("vm")
+            wanted = {"vnfInstanceSubscriptionFilter": {"vnfdIds": [vnfd_id]}, "notificationTypes": [OPERATIONS]}
+            made = await other.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": wanted})
+            subscription = f"/subscriptions/{made.must(201).json['id']}"
+            users = [user for user, _ in zip(cycle([one, other]), range(6), strict=False)]
+            body = sample_body("vm", "instantiate")
+            ids = await asyncio.gather(*(user.create(vnfd_id) for user in users))
+            begun = await asyncio.gather(*(u.start(i, "instantiate", body) for u, i in zip(users, ids, strict=True)))
+            for operation, user in zip(begun, reversed(users), strict=True):  # each is asked at the other one
+                assert (await user.rest(operation))["state"] == "COMPLETED"
+            for instance_id in ids:
+                assert await states(subscriber, instance_id, 3) == STATES
+            assert len(subscriber.told) == len({told.body["id"] for told in subscriber.told}) == 18
+
+            begun = await asyncio.gather(*(one.start(i, "terminate", FORCEFUL) for i in ids))
+            twin.kill()
+            for operation in begun:
+                assert (await one.rest(operation))["state"] == "COMPLETED"
+            for instance_id in ids:
+                assert await states(subscriber, instance_id, 6) == STATES * 2
+                await one.delete(instance_id)
+            (await one.lcm("DELETE", subscription)).must(204)
+    finally:
+        twin.stop()
+
+
+async def states(subscriber: Subscriber, instance_id: str, count: int) -> list[str]:
+    """Wait for so many notifications about an instance; return the states, repeats left out."""
+
+    async def enough() -> list[str] | None:
+        told = {each["id"]: each["operationState"] for each in subscriber.of(instance_id)}
+        return list(told.values()) if len(told) >= count else None
+
+    return await until(enough, timeout_s=30)
