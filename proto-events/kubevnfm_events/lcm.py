@@ -32,7 +32,7 @@ class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api"):
 
 
 class OnboardPackage(Command, kind="lcm.onboard_package", service="lcm-api"):
-    """Check, unpack and read an uploaded CSAR; answered by PackageChanged."""
+    """Check, unpack and read an uploaded CSAR; answered by PackageChecked, or PackageChanged when it is refused."""
 
     package_id: str
 
@@ -63,8 +63,11 @@ class NotificationDropped(Event, kind="lcm.notification.dropped"):
     notification_type: str
     """VnfLcmOperationOccurrenceNotification ..."""
     vnf_instance_id: str
+    """Empty where it was about a VNF package."""
     vnf_lcm_op_occ_id: str = ""
     operation_state: str = ""
+    vnf_pkg_id: str = ""
+    """Where it was about a VNF package."""
     queued_at: datetime
     reason: str
 
@@ -172,12 +175,32 @@ class PackageFetched(Event, kind="lcm.package.fetched"):
     vnf_pkg_id: str
 
 
+class PackageChecked(Event, kind="lcm.package.checked"):
+    """The content of a VNF package was checked and taken; PackageChanged told what it has become."""
+
+    vnf_pkg_id: str
+
+
 class PackageChanged(Event, kind="lcm.package.changed"):
     """A VNF package was onboarded, failed to, was enabled, disabled or deleted (SOL005 9.4)."""
 
     vnf_pkg_id: str
     vnfd_id: str = ""
+    """This and the names that follow: of a package that was onboarded."""
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+    vnfm_info: tuple[str, ...] = ()
+    """The VNFMs that the VNFD names as compatible."""
+    usage_state: str = ""
+    """IN_USE, NOT_IN_USE."""
     change: Literal["CREATED", "ONBOARDED", "ERROR", "ENABLED", "DISABLED", "DELETED"]
+    follows: str = ""
+    """The id of the event before this one about the same package, from ONBOARDED on. Who must keep them in order waits
+    for that one."""
+    follows_at: datetime | None = None
+    """When that one became true."""
 
 
 class CancelLcmStep(CancelStep, kind="lcm.cancel_step", service="lcm-api"):

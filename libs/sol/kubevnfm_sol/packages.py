@@ -10,6 +10,7 @@ from kubevnfm_sol.base import SolRequest, SolType
 from kubevnfm_sol.problem import ProblemDetails
 
 OperationalState = Literal["ENABLED", "DISABLED"]
+UsageState = Literal["IN_USE", "NOT_IN_USE"]
 
 
 class Checksum(SolType):
@@ -53,7 +54,7 @@ class VnfPkgInfo(SolType):
     id: str
     onboarding_state: Literal["CREATED", "UPLOADING", "PROCESSING", "ONBOARDED", "ERROR"]
     operational_state: OperationalState
-    usage_state: Literal["IN_USE", "NOT_IN_USE"]
+    usage_state: UsageState
     """IN_USE while VNF instances of it exist."""
     vnfd_id: str | None = None
     """This and what follows: once ONBOARDED."""

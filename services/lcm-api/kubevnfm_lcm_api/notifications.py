@@ -19,14 +19,7 @@ from typing import Any, Final
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import (
-    DeliverNotification,
-    InstanceCreated,
-    InstanceDeleted,
-    NotificationDropped,
-    NotificationsDelivered,
-    OperationChanged,
-)
+from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import opened
@@ -35,15 +28,16 @@ from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.domain.callback_access import Callback, Refused, Subscriber, Taken, Untaken
+from kubevnfm_lcm_api.domain.lifecycle_subscription import LIFECYCLE_NEWS
+from kubevnfm_lcm_api.domain.package_subscription import PACKAGE_NEWS
 from kubevnfm_lcm_api.domain.saga import SOURCE
-from kubevnfm_lcm_api.domain.subscription import COLLECTION, matching, moment, notification
+from kubevnfm_lcm_api.domain.subscription import APIS, COLLECTION, News, matching, notification
 from kubevnfm_lcm_api.turns import Turns
 
 log = structlog.get_logger()
 
 NOTIFICATIONS: Final = "notifications"
-SENT_VERSION: Final = {"v1": "1.3.0", "v2": "2.0.0"}
-"""The ``Version`` of what is posted, by the API that was subscribed."""
+_NEWS: Final = {**LIFECYCLE_NEWS, **PACKAGE_NEWS}
 _AT_ONCE: Final = 20
 _HOLD_S: Final = 1.0
 """How long a command waits for its run; then the bus keeps it, so that subscribers that hang hold up no command."""
@@ -65,8 +59,6 @@ _EARLIER_NEWS_S: Final = 60.0
 _SHORT_WAITS_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Before the bus is asked to bring them again: most often two events were only taken side by side."""
 _LOOK_AGAIN_S: Final = 0.2
-
-LcmNews = OperationChanged | InstanceCreated | InstanceDeleted
 
 
 @dataclass(eq=False)
@@ -136,18 +128,19 @@ class Notifications:
     async def announce(self, delivery: Delivery) -> Verdict:
         """Put the news into the queue of every subscription that wants them."""
         envelope = delivery.envelope
-        news = envelope.data
-        if not isinstance(news, OperationChanged | InstanceCreated | InstanceDeleted):
+        news_of = _NEWS.get(type(envelope.data))
+        news = news_of(envelope.data) if news_of is not None else None
+        if news is None:
             return Ack()
-        if not isinstance(news, InstanceCreated) and not await self._is_next(news, envelope):
+        if not await self._is_next(news, envelope):
             return Again(_LOOK_AGAIN_S)
         wanting = await self._store.find(COLLECTION, Query(matching(news)))
         await asyncio.gather(*(self._queue(envelope, news, subscription) for subscription in wanting))
-        if not isinstance(news, InstanceDeleted):
+        if not news.is_last:
             await self._note_told(envelope)
         return Ack()
 
-    async def _is_next(self, news: OperationChanged | InstanceDeleted, envelope: Envelope[Message]) -> bool:
+    async def _is_next(self, news: News, envelope: Envelope[Message]) -> bool:
         """Tell whether what became true before is in the queues already (API-074)."""
         now = self._clock.now()
         if not news.follows or (news.follows_at is not None and now - news.follows_at > _REMEMBERED / 2):
@@ -180,8 +173,8 @@ class Notifications:
         pending = Query(Compare("body/vnfLcmOpOccId", Op.EQ, [occurrence_id]), limit=1)
         return not await self._store.find(NOTIFICATIONS, pending)
 
-    async def _queue(self, envelope: Envelope[Message], news: LcmNews, subscription: Stored) -> None:
-        time_stamp = moment(news, rfc3339(envelope.time))
+    async def _queue(self, envelope: Envelope[Message], news: News, subscription: Stored) -> None:
+        time_stamp = news.moment(rfc3339(envelope.time))
         entry = derived_id("notification", envelope.id, subscription.id)
         queued = {
             "pendingFor": subscription.id,
@@ -309,7 +302,7 @@ class Notifications:
                 NOTIFICATIONS, Query(by(pendingFor=subscription.id), sort=Sort("order"), limit=_AT_ONCE)
             )
             for entry in pending:
-                version = SENT_VERSION[asked["apiVersion"]]
+                version = APIS[asked["apiVersion"]].version
                 answer = await self._subscriber.notify(callback, entry.body["body"], version)
                 if isinstance(answer, Untaken):
                     return await self._untaken(subscription, record, answer)
@@ -353,7 +346,8 @@ class Notifications:
             subscription_id=entry.body["pendingFor"],
             notification_id=body["id"],
             notification_type=body["notificationType"],
-            vnf_instance_id=body["vnfInstanceId"],
+            vnf_instance_id=body.get("vnfInstanceId", ""),
+            vnf_pkg_id=body.get("vnfPkgId", ""),
             vnf_lcm_op_occ_id=body.get("vnfLcmOpOccId", ""),
             operation_state=body.get("operationState", ""),
             queued_at=datetime.fromisoformat(entry.body["queuedAt"]),
@@ -367,7 +361,10 @@ class Notifications:
             reason=reason,
         )
         news = Envelope[Message](
-            data=dropped, source=SOURCE, id=derived_id("dropped", entry.id), subject=dropped.vnf_instance_id
+            data=dropped,
+            source=SOURCE,
+            id=derived_id("dropped", entry.id),
+            subject=dropped.vnf_instance_id or dropped.vnf_pkg_id,
         )
         await self._settle(entry, [news])
 

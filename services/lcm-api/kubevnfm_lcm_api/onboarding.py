@@ -9,12 +9,12 @@ import asyncio
 import platform
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import structlog
 from kubevnfm_csar import PackageRefused, Vnfd
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import FetchPackage, OnboardPackage, PackageChanged, PackageFetched
+from kubevnfm_events.lcm import FetchPackage, OnboardPackage, PackageChanged, PackageChecked, PackageFetched
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.domain.package_contents import PackageContents
 from kubevnfm_lcm_api.domain.package_facts import facts_of
 from kubevnfm_lcm_api.domain.ports import OnboardedFiles, PackageFiles, PackageSources, Upload
 from kubevnfm_lcm_api.domain.saga import SOURCE
-from kubevnfm_lcm_api.packages import COLLECTION, CONTENTS, VNFDS, PackageBusy, Packages
+from kubevnfm_lcm_api.packages import COLLECTION, CONTENTS, VNFDS, PackageBusy, Packages, last_news, news_of
 
 log = structlog.get_logger()
 
@@ -39,7 +39,6 @@ _SWEEP_EVERY_S: Final = 30.0
 _MOST_FETCHES: Final = 8
 """So many at once in one process: a fetch may last for hours, and other commands need their turn."""
 _FETCH_LATER_S: Final = 2.0
-Change = Literal["DELETED", "ERROR", "ONBOARDED"]
 _HOST: Final = platform.node()
 
 _UPLOADING: Final = by(onboardingState="UPLOADING")
@@ -212,8 +211,8 @@ class Onboarding:
         stored = await self._store.get(COLLECTION, package_id)
         if stored is None or stored.body["onboardingState"] != "PROCESSING":
             is_refused = stored is not None and stored.body["onboardingState"] == "ERROR"
-            change: Change = "DELETED" if stored is None else "ERROR" if is_refused else "ONBOARDED"
-            return Done(PackageChanged(vnf_pkg_id=package_id, change=change))
+            refused = PackageChanged(vnf_pkg_id=package_id, change="ERROR")
+            return Done(refused if is_refused else PackageChecked(vnf_pkg_id=package_id))
         processing = by(onboardingState="PROCESSING")
         try:
             found = await self._files.onboard(package_id)
@@ -231,12 +230,15 @@ class Onboarding:
             "onboardingState": "ONBOARDED",
             "operationalState": "ENABLED",
         }
+        news = news_of({**stored.body, **fields}, "ONBOARDED")
         try:
-            await self._outbox.update(COLLECTION, package_id, self._now(fields), where=processing)
+            await self._outbox.update(
+                COLLECTION, package_id, self._now({**fields, **last_news(news)}), where=processing, events=[news]
+            )
         except AlreadyExists:  # the index found a twin that was onboarded since we looked
             return await self._refused(package_id, _duplicate(vnfd, "another VNF package"), where=processing)
         log.info("package_onboarded", package_id=package_id, vnfd_id=vnfd.vnfd_id)
-        return Done(PackageChanged(vnf_pkg_id=package_id, vnfd_id=vnfd.vnfd_id, change="ONBOARDED"))
+        return Done(PackageChecked(vnf_pkg_id=package_id))
 
     async def _refuse_duplicate(self, package_id: str, vnfd: Vnfd) -> None:
         for twin in await self._store.find(COLLECTION, Query(by(vnfdId=vnfd.vnfd_id), limit=2)):

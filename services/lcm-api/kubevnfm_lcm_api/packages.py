@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
@@ -18,6 +19,7 @@ from kubevnfm_store.query import Compare, Op, Query, Stored, by
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.domain import instance as instances
+from kubevnfm_lcm_api.domain.news import NewsRef
 from kubevnfm_lcm_api.domain.package_contents import PackageContents
 from kubevnfm_lcm_api.domain.ports import PackageFiles
 from kubevnfm_lcm_api.domain.saga import SOURCE
@@ -96,9 +98,11 @@ class Packages:
             stored = await self.get(package_id)
             await check(stored)
             fields = self._modified(stored.body, changes)
-            state = fields.get("operationalState")
-            events = [news_of(stored.body, state)] if state is not None else []
             written = {**fields, "updatedAt": rfc3339(self._clock.now())}
+            events = []
+            if (state := fields.get("operationalState")) is not None:
+                events = [news_of(stored.body, state, is_in_use=await self.is_in_use(stored.body))]
+                written |= last_news(events[0])
             try:
                 await self._outbox.update(COLLECTION, package_id, written, if_revision=stored.revision, events=events)
             except RevisionConflict:
@@ -230,10 +234,28 @@ class Packages:
                 continue
 
 
-def news_of(body: Mapping[str, Any], change: Any) -> Envelope[Message]:
+def news_of(body: Mapping[str, Any], change: Any, *, is_in_use: bool = False) -> Envelope[Message]:
     """Return the event that tells a package's change."""
-    event = PackageChanged(vnf_pkg_id=body["id"], vnfd_id=body.get("vnfdId", ""), change=change)
+    last = body.get("internal", {}).get("lastNews")
+    event = PackageChanged(
+        vnf_pkg_id=body["id"],
+        vnfd_id=body.get("vnfdId", ""),
+        vnf_provider=body.get("vnfProvider", ""),
+        vnf_product_name=body.get("vnfProductName", ""),
+        vnf_software_version=body.get("vnfSoftwareVersion", ""),
+        vnfd_version=body.get("vnfdVersion", ""),
+        vnfm_info=tuple(body.get("vnfmInfo", ())),
+        usage_state=usage_state(is_in_use),
+        change=change,
+        follows=last["id"] if last else "",
+        follows_at=datetime.fromisoformat(last["at"]) if last else None,
+    )
     return Envelope(data=event, source=SOURCE, subject=body["id"])
+
+
+def last_news(event: Envelope[Message]) -> dict[str, Any]:
+    """Return the field by which a package knows, from ONBOARDED on, what was told of it last: the next event follows it."""
+    return {"internal/lastNews": NewsRef(id=event.id, at=rfc3339(event.time)).model_dump()}
 
 
 def usage_state(is_in_use: bool) -> str:

@@ -14,7 +14,7 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.domain.callback_access import Callback, Subscriber
-from kubevnfm_lcm_api.domain.subscription import COLLECTION, SubscriptionRequest, match_keys
+from kubevnfm_lcm_api.domain.subscription import COLLECTION, ApiName, SubscriptionRequest
 from kubevnfm_lcm_api.notifications import NOTIFICATIONS
 
 _COUNTED: Final = 10_000
@@ -47,16 +47,16 @@ class Subscriptions:
         self._store, self._subscriber, self._ring, self._clock = store, subscriber, ring, clock
         self._tests_callbacks = tests_callbacks
 
-    async def create(self, request: SubscriptionRequest, version: str) -> Mapping[str, Any]:
+    async def create(self, request: SubscriptionRequest, api: ApiName) -> Mapping[str, Any]:
         """Store a subscription, its callback tested; return the document. Raises CallbackRefused, InvalidInput."""
         if request.authentication is not None:
             request.authentication.check_addresses(self._ring)
         body = {
             **request.document(self._ring),
             "id": new_id(),
-            "apiVersion": version,
+            "apiVersion": api,
             "createdAt": rfc3339(self._clock.now()),
-            "keys": match_keys(request.filter),
+            "keys": request.keys(),
         }
         callback = Callback(request.callback_uri, opened(body.get("authentication")))
         if (obstacle := await self._subscriber.obstacle(callback)) is not None:
@@ -66,10 +66,10 @@ class Subscriptions:
         await self._store.insert(COLLECTION, body["id"], body)
         return body
 
-    async def get(self, subscription_id: str, version: str) -> Stored:
-        """Return the subscription. Raises NotFound, also for one of the other API version."""
+    async def get(self, subscription_id: str, api: ApiName) -> Stored:
+        """Return the subscription. Raises NotFound, also for one of another API, or API version."""
         stored = await self._store.get(COLLECTION, subscription_id)
-        if stored is None or stored.body["apiVersion"] != version:
+        if stored is None or stored.body["apiVersion"] != api:
             raise NotFound(f"subscription {subscription_id} does not exist")
         return stored
 
@@ -86,8 +86,8 @@ class Subscriptions:
             first[0].body["queuedAt"] if first else None,
         )
 
-    async def delete(self, subscription_id: str, version: str) -> None:
+    async def delete(self, subscription_id: str, api: ApiName) -> None:
         """Remove it; what was not delivered is dropped. Raises NotFound."""
-        await self.get(subscription_id, version)
+        await self.get(subscription_id, api)
         await self._store.delete(COLLECTION, subscription_id)
         await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))

@@ -47,7 +47,9 @@ class ToldOthers:
     async def start(self) -> None:
         """Begin to listen to the events."""
         await self.bus.consume_events(
-            "lcm-api.notifications", ["lcm.operation.changed", "lcm.instance.*"], self.notifications.announce
+            "lcm-api.notifications",
+            ["lcm.operation.changed", "lcm.instance.*", "lcm.package.changed"],
+            self.notifications.announce,
         )
         await self.bus.consume_events("lcm-api.events", event_log.PATTERNS, self.log.keep, concurrency=_LOGGED_AT_ONCE)
 

@@ -1,6 +1,7 @@
-"""The chain of what is told about one VNF instance: each event names the one before it, so that order can be kept.
+"""The chain of what is told about one VNF instance, or one VNF package: each event names the one before it, so that order
+can be kept.
 
-The ids are made of facts that a repetition of the same move finds again: the event that a crash lost is the same one
+The ids of an instance's are made of facts that a repetition of the same move finds again: the event that a crash lost is the same one
 when it is told after all.
 """
 

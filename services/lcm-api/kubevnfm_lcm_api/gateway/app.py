@@ -43,18 +43,11 @@ def make_app(services: Gateway, ready: Ready, *, gate: Gate, proxies: Proxies) -
     for api in (V1, V2, PACKAGES):
         app.add_routes([web.get(f"{api.prefix}/api_versions", _versions(api.prefix, api))])
     for version in ("v1", "v2"):
-        app.add_routes(
-            [
-                *instances.routes(version),
-                *occurrences.routes(version),
-                *subscriptions.routes(version),
-                *tasks.routes(version),
-            ]
-        )
+        app.add_routes([*instances.routes(version), *occurrences.routes(version), *tasks.routes(version)])
     app.add_routes(
         [*packages.routes(), *package_content.routes(), *vims.routes(), *operations.routes(), *internal.routes()]
     )
-    app.add_routes([*events.routes(), *deliveries.routes()])
+    app.add_routes([*subscriptions.routes(), *events.routes(), *deliveries.routes()])
     app[documents.DOCUMENTS] = documents.Documents()
     app.add_routes(documents.routes())
     add_health(app, ready)

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
+from kubevnfm_lcm_api.gateway.subscriptions import subscription_url
 
 
 async def show(request: web.Request) -> web.Response:
@@ -39,7 +40,7 @@ async def show(request: web.Request) -> web.Response:
             **{name: value for name, value in facts.items() if value is not None},
             "_links": {
                 "self": {"href": f"{root}/kubevnfm/v1/subscriptions/{document['id']}"},
-                "subscription": {"href": f"{root}/vnflcm/{document['apiVersion']}/subscriptions/{document['id']}"},
+                "subscription": {"href": subscription_url(document, root)},
             },
         }
     )

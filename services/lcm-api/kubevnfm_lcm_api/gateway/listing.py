@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.gateway.shapes import (
     OCCURRENCE_V1,
     OCCURRENCE_V2,
     PACKAGE,
+    PACKAGE_SUBSCRIPTION,
     SUBSCRIPTION,
 )
 
@@ -71,13 +72,10 @@ OCCURRENCES: Final = {
 _OF_SUBSCRIPTIONS: Final = ("authentication", "keys", "turn")
 PACKAGES: Final = Listed("packages", PACKAGE, "createdAt")
 SUBSCRIPTIONS: Final = {
-    "v1": Listed(
-        "subscriptions-v1", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v1"]), _OF_SUBSCRIPTIONS
-    ),
-    "v2": Listed(
-        "subscriptions-v2", SUBSCRIPTION, "createdAt", Compare("apiVersion", Op.EQ, ["v2"]), _OF_SUBSCRIPTIONS
-    ),
+    api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _OF_SUBSCRIPTIONS)
+    for api, shape in {"v1": SUBSCRIPTION, "v2": SUBSCRIPTION, "vnfpkgm": PACKAGE_SUBSCRIPTION}.items()
 }
+"""By the ``apiVersion`` of the subscriptions."""
 
 
 @dataclass(frozen=True)

@@ -76,11 +76,11 @@ PACKAGE: Final = Shape(
     },
     frozenset({"softwareImages", "additionalArtifacts", "userDefinedData", "checksum"}),
 )
-SUBSCRIPTION: Final = Shape(
+PACKAGE_SUBSCRIPTION: Final = Shape(
     {
         "id": Attribute("string", is_required=True),
         "callbackUri": Attribute("string", is_required=True),
-        "verbosity": Attribute("string", is_required=True),
         "filter": Attribute("free"),
     }
 )
+SUBSCRIPTION: Final = Shape({**PACKAGE_SUBSCRIPTION.attributes, "verbosity": Attribute("string", is_required=True)})

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubevnfm_lcm_api.domain.subscription import LifecycleChangeFilter
+from kubevnfm_lcm_api.domain.lifecycle_subscription import LifecycleChangeFilter
+from kubevnfm_lcm_api.domain.package_subscription import PkgmNotificationsFilter
 
 
 class _Shown(BaseModel):
@@ -71,6 +72,15 @@ class LccnSubscription(_Shown):
     callbackUri: str  # noqa: N815  # as it is on the wire
     verbosity: Literal["FULL", "SHORT"]
     filter: LifecycleChangeFilter | None = None
+    links: dict[str, Link] = Field(alias="_links")
+
+
+class PkgmSubscription(_Shown):
+    """Clause 10.5.2.4; authentication is never shown."""
+
+    id: str
+    callbackUri: str  # noqa: N815  # as it is on the wire
+    filter: PkgmNotificationsFilter | None = None
     links: dict[str, Link] = Field(alias="_links")
 
 

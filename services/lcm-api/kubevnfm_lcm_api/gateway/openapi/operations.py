@@ -9,7 +9,8 @@ from typing import Any, Final
 from kubevnfm_sol import lcm, packages
 from pydantic import BaseModel
 
-from kubevnfm_lcm_api.domain.subscription import SubscriptionRequest
+from kubevnfm_lcm_api.domain.lifecycle_subscription import LccnSubscriptionRequest
+from kubevnfm_lcm_api.domain.package_subscription import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.gateway.bodies import JSON, PATCH
 from kubevnfm_lcm_api.gateway.openapi import models
 from kubevnfm_lcm_api.gateway.package_content import TEXT, ZIP, UploadFromUriRequest
@@ -163,23 +164,20 @@ def _lcm(version: str) -> Iterator[tuple[str, str, Described]]:
     yield "POST", f"{occurrence}/fail", _ending("Give a failed operation up", 200, failed)
     yield "POST", f"{occurrence}/cancel", _ending("Cancel an operation", 202, _ACCEPTED, body=lcm.CancelMode)
 
-    tag, subscription = "Subscriptions", models.LccnSubscription
-    many, single = f"{base}/subscriptions", f"{base}/subscriptions/{{id}}"
-    yield (
-        "POST",
-        many,
-        Described(
-            tag,
-            "Subscribe to life-cycle changes",
-            {201: Answer("Subscribed", subscription, has_location=True)},
-            SubscriptionRequest,
-            refusals={422: "The test of the callback failed"},
-        ),
-    )
-    listed = Answer("A page; Link names the next one", subscription, is_list=True)
+    yield from _subscriptions(base, "life-cycle changes", LccnSubscriptionRequest, models.LccnSubscription)
+
+
+def _subscriptions(
+    base: str, to: str, wanted: type[BaseModel], shown: type[BaseModel]
+) -> Iterator[tuple[str, str, Described]]:
+    tag, many, one = "Subscriptions", f"{base}/subscriptions", f"{base}/subscriptions/{{id}}"
+    made = Answer("Subscribed", shown, has_location=True)
+    refusals = {422: "The test of the callback failed"}
+    yield "POST", many, Described(tag, f"Subscribe to {to}", {201: made}, wanted, refusals=refusals)
+    listed = Answer("A page; Link names the next one", shown, is_list=True)
     yield "GET", many, Described(tag, "List subscriptions", {200: listed}, query=_LIST)
-    yield "GET", single, Described(tag, "Show a subscription", {200: Answer("The subscription", subscription)})
-    yield "DELETE", single, Described(tag, "End a subscription", {204: _GONE})
+    yield "GET", one, Described(tag, "Show a subscription", {200: Answer("The subscription", shown)})
+    yield "DELETE", one, Described(tag, "End a subscription", {204: _GONE})
 
 
 def _packages() -> Iterator[tuple[str, str, Described]]:
@@ -259,6 +257,7 @@ def _packages() -> Iterator[tuple[str, str, Described]]:
         f"{one}/artifacts/{{path}}",
         Described(tag, "Read one artifact", {200: file, 206: piece}, query=(_SIGNATURES,), refusals=ranges),
     )
+    yield from _subscriptions("/vnfpkgm/v1", "news of VNF packages", PkgmSubscriptionRequest, models.PkgmSubscription)
 
 
 def _vims() -> Iterator[tuple[str, str, Described]]:
