@@ -34,6 +34,8 @@ class RequestTooSlow(VnfmError):
 class Limits:
     """What a caller may send, and how slowly."""
 
+    connections: int = 800
+    """So many callers at a time; more are answered 503: below the 1024 files that systems commonly allow a process."""
     uri_bytes: int = 16_384
     """The request's target; more is 414. Clients split their filters at 8192 (api.md 1.6)."""
     header_bytes: int = 12_288
@@ -55,7 +57,8 @@ DEFAULT_LIMITS: Final = Limits()
 class Connection(web.RequestHandler):
     """One caller's connection."""
 
-    def __init__(self, server: web.Server, *, limits: Limits) -> None:
+    def __init__(self, server: web.Server, *, limits: Limits, open_ones: set[Connection]) -> None:
+        """``open_ones``: those of the same listener."""
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -66,10 +69,24 @@ class Connection(web.RequestHandler):
             max_headers=limits.headers,
         )
         self._limits = limits
+        self._open_ones = open_ones
         self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the caller in, or, where too many are here, say so and close."""
+        if len(self._open_ones) >= self._limits.connections:
+            assert isinstance(transport, asyncio.Transport)
+            log.warning("connection_refused", connections=self._limits.connections)
+            transport.write(_TOO_MANY)
+            transport.close()
+            return
+        self._open_ones.add(self)
+        super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; from the first one of a request's head on, time runs until the head is whole."""
+        if self not in self._open_ones:
+            return
         super().data_received(data)
         waits = self._waiter is not None and not self._waiter.done() and not self._messages
         if not waits:
@@ -79,8 +96,10 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the caller."""
-        self._head_is_whole()
-        super().connection_lost(exc)
+        if self in self._open_ones:
+            self._open_ones.remove(self)
+            self._head_is_whole()
+            super().connection_lost(exc)
 
     def wait_no_more(self) -> None:
         """Close after the answer, without the grace in which callers may send the rest of a refused body."""
@@ -135,14 +154,35 @@ _TITLES: Final = {
     414: "URI Too Long",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
+    503: "Service Unavailable",
     504: "Gateway Timeout",
 }
 
 
 def problem_answer(status: int, detail: str) -> web.Response:
     """Return ProblemDetails for what no application has seen."""
-    body = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
-    return web.Response(status=status, text=json.dumps(body), content_type="application/problem+json")
+    return web.Response(status=status, text=_problem(status, detail), content_type="application/problem+json")
+
+
+def _problem(status: int, detail: str) -> str:
+    return json.dumps(
+        {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
+    )
+
+
+def _too_many() -> bytes:
+    body = _problem(503, "too many connections: try again later")
+    head = (
+        "HTTP/1.1 503 Service Unavailable",
+        "Content-Type: application/problem+json",
+        f"Content-Length: {len(body)}",
+        "Retry-After: 5",
+        "Connection: close",
+    )
+    return ("\r\n".join(head) + "\r\n\r\n" + body).encode()
+
+
+_TOO_MANY: Final = _too_many()
 
 
 def bounded_bodies(limits: Limits) -> Any:

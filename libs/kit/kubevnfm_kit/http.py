@@ -41,6 +41,7 @@ class _Site(web.BaseSite):
         self._address = (host, port)
         self._limits = limits
         self._others: list[Any] = []
+        self._connections: set[Connection] = set()
 
     @property
     def name(self) -> str:
@@ -73,7 +74,7 @@ class _Site(web.BaseSite):
     def _connection(self) -> Connection:
         server = self._runner.server
         assert server is not None
-        return Connection(server, limits=self._limits)
+        return Connection(server, limits=self._limits, open_ones=self._connections)
 
 
 @asynccontextmanager

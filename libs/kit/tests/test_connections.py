@@ -106,6 +106,29 @@ async def test_what_no_application_sees_is_refused_as_a_problem(request_bytes: b
     assert "secret of the house" not in str(problem)
 
 
+async def test_more_callers_than_there_is_room_for_are_told_so() -> None:
+    request = b"GET /size HTTP/1.1\r\nHost: a\r\n\r\n"
+    async with listening(Limits(connections=2)) as port, calling(port) as second:
+        async with calling(port) as first:
+            for caller in (first, second):
+                await caller.send(request)
+                assert (await caller.answer())[0] == 200
+            async with calling(port) as third:
+                status, problem = await third.answer()
+                assert (status, problem["status"]) == (503, 503)
+                assert "too many connections" in problem["detail"]
+                assert await third.is_cut_off() == b""
+
+        async def is_there_room() -> bool | None:
+            async with calling(port) as another:
+                await another.send(request)
+                return (await another.answer())[0] == 200 or None
+
+        assert await until(is_there_room)
+        await second.send(request)
+        assert (await second.answer())[0] == 200
+
+
 async def test_a_uri_of_8192_characters_is_served() -> None:
     """API-016."""
     async with listening() as port, calling(port) as caller:
