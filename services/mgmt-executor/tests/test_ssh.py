@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
 import shutil
 import stat
 from collections.abc import AsyncIterator
@@ -256,7 +258,7 @@ class OpenSshServer:
         await self.sshd.stop()
 
     def home(self) -> Path:
-        return Path.home()
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)  # where sshd puts us, whatever $HOME says
 
 
 @pytest.mark.server
