@@ -73,9 +73,9 @@ async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) ->
         keys=servers.keys,
         more={"lcm-api": {"ALLOWED_NETWORKS": "127.0.0.0/8"}},
     )
-    await asyncio.to_thread(processes.start)
-    await asyncio.to_thread(servers.ferret.index_ids)
     try:
+        await asyncio.to_thread(processes.start)
+        await asyncio.to_thread(servers.ferret.index_ids)
         yield Target("six processes, RabbitMQ, FerretDB", processes.url, processes.pids)
     finally:
         await asyncio.to_thread(processes.stop)
