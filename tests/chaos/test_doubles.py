@@ -6,7 +6,9 @@ import pytest
 from broker import everything_twice
 from chaos import Chaos
 from installations import SixInstallation
+from own_packages import own_vm, zipped
 from subscriber import Subscriber
+from user import User
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 NOBODY = ""
@@ -24,6 +26,7 @@ async def test_every_message_delivered_twice_harms_nothing(six_chaos: Chaos) -> 
         await six_chaos.end_cluster(cluster_id, NOBODY, [])
         heard = await subscriber.has_heard(cluster_id, 8)
         (await user.lcm("DELETE", f"/subscriptions/{subscription.json['id']}")).must(204)
+        await _a_package_is_told_of_once(user, subscriber)
     ids = [each["id"] for each in heard]
     assert len(ids) == len(set(ids))
     assert [each.get("operationState") for each in heard] == [
@@ -31,3 +34,15 @@ async def test_every_message_delivered_twice_harms_nothing(six_chaos: Chaos) -> 
     ]  # fmt: skip
     domains = {kind.split(".")[1] for kind in doubled}
     assert {"lcm", "infra", "mgmt", "vim"} <= domains, "commands and events of every service came twice"
+
+
+async def _a_package_is_told_of_once(user: User, subscriber: Subscriber) -> None:
+    many, vnfd_id = "/vnfpkgm/v1/subscriptions", "5b5d5ab5-8a4c-4a4e-9d1b-666666666666"
+    subscription = await user.call("POST", many, {"callbackUri": subscriber.uri, "filter": {"vnfdId": [vnfd_id]}})
+    package = await user.upload(zipped(own_vm(vnfd_id)))
+    one = f"/vnfpkgm/v1/vnf_packages/{package['id']}"
+    (await user.call("PATCH", one, {"operationalState": "DISABLED"})).must(200)
+    (await user.call("DELETE", one)).must(204)
+    heard = await subscriber.has_heard(package["id"], 3)
+    (await user.call("DELETE", f"{many}/{subscription.json['id']}")).must(204)
+    assert [each.get("changeType") for each in heard] == [None, "OP_STATE_CHANGE", "PKG_DELETE"]

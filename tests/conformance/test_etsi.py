@@ -1,4 +1,4 @@
-"""Answers of the v2 API in every state, against ETSI's OpenAPI files; `etsi` says which of their defects are mended.
+"""Answers of the v2 API in every state, and of subscriptions to packages, against ETSI's OpenAPI files; `etsi` says which of their defects are mended.
 
 The files are no part of the project: ``$ETSI_OPENAPI`` tells their folder. Where it is set, every other test that asks
 the gateway judges its v2 answers by them as well (`documented.judge`).
@@ -116,6 +116,31 @@ async def _shown_subscription(world: World, etsi: EtsiSchemas, subscription_id: 
     etsi.check_type("LccnSubscription", (await world.lcm("GET", f"/subscriptions/{subscription_id}")).must(200).json)
     for each in (await world.lcm("GET", "/subscriptions?all_fields")).must(200).json:
         etsi.check_type("LccnSubscription", each)
+
+
+async def test_package_subscriptions_and_what_they_are_told(world: World, etsi: EtsiSchemas) -> None:
+    """API-120, API-122, API-152: each kind of notification."""
+    async with Subscriber.listening() as subscriber:
+        wanted: list[dict[str, Any]] = [
+            {},
+            {"filter": {"vnfPkgId": ["nothing"], "usageState": ["IN_USE"]}},
+            {"filter": {"vnfProductsFromProviders": [{"vnfProvider": "nobody"}], "operationalState": ["ENABLED"]}},
+            {"filter": {"vnfdId": ["nothing"], "notificationTypes": ["VnfPackageOnboardingNotification"]}},
+        ]
+        for fields in wanted:
+            made = await world.package_subscriptions("POST", body={"callbackUri": subscriber.uri, **fields})
+            etsi.check_type("PkgmSubscription", made.must(201).json)
+            shown = await world.package_subscriptions("GET", f"/{made.json['id']}")
+            etsi.check_type("PkgmSubscription", shown.must(200).json)
+        for each in (await world.package_subscriptions("GET")).must(200).json:
+            etsi.check_type("PkgmSubscription", each)
+        package = await world.sample("cnf")
+        (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
+        (await world.packages("DELETE", f"/{package['id']}")).must(204)
+        told = await subscriber.has_heard(package["id"], 3)
+        for each in told:
+            etsi.check_type(each["notificationType"], each)
+        assert {each.get("changeType") for each in told} == {None, "OP_STATE_CHANGE", "PKG_DELETE"}
 
 
 @pytest.mark.parametrize(

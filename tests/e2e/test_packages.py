@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from own_packages import Files, own_vm, zipped
 from patience import until
-from user import PACKED, User
+from user import User
 
 BASE = "/vnfpkgm/v1/vnf_packages"
-Files = dict[str, bytes]
-
-
-def _files(sample: str) -> Files:
-    with zipfile.ZipFile(PACKED / f"{sample}.zip") as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def _archive(files: Mapping[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
-
-
-def _own(sample: str, vnfd_id: str) -> Files:
-    """Return the sample's files with a VNFD id of their own, in a package that says no digests."""
-    known = b"1a27cf0a-6c8f-4f43-93d1-2e4a62b1f9a3"
-    files = {name: content.replace(known, vnfd_id.encode()) for name, content in _files(sample).items()}
-    meta = files["TOSCA-Metadata/TOSCA.meta"].decode()
-    files["TOSCA-Metadata/TOSCA.meta"] = meta.split("\n\n")[0].encode() + b"\n"
-    return files
 
 
 async def test_a_package_is_created_uploaded_shown_disabled_and_deleted(user: User) -> None:
     """API-110, API-111, API-114, API-116, API-118."""
-    archive = _archive(_own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-111111111111"))
+    archive = zipped(own_vm("5b5d5ab5-8a4c-4a4e-9d1b-111111111111"))
     made = (await user.call("POST", BASE, {"userDefinedData": {"site": "here"}})).must(201)
     package_id = made.json["id"]
     assert (made.json["onboardingState"], made.json["operationalState"]) == ("CREATED", "DISABLED")
@@ -107,7 +85,7 @@ async def test_a_hostile_or_broken_package_ends_in_error_and_a_good_one_repairs_
     user: User, spoil: Callable[[Files], Files], says: str
 ) -> None:
     """API-112."""
-    good = _own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-222222222222")
+    good = own_vm("5b5d5ab5-8a4c-4a4e-9d1b-222222222222")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in spoil(good).items():
@@ -116,7 +94,7 @@ async def test_a_hostile_or_broken_package_ends_in_error_and_a_good_one_repairs_
     assert package["onboardingState"] == "ERROR", package
     assert package["operationalState"] == "DISABLED"
     assert says in package["onboardingFailureDetails"]["detail"]
-    repaired = await user.upload_into(package["id"], _archive(good))
+    repaired = await user.upload_into(package["id"], zipped(good))
     assert repaired["onboardingState"] == "ONBOARDED", repaired
     assert "onboardingFailureDetails" not in repaired
     (await user.call("PATCH", f"{BASE}/{package['id']}", {"operationalState": "DISABLED"})).must(200)
@@ -125,7 +103,7 @@ async def test_a_hostile_or_broken_package_ends_in_error_and_a_good_one_repairs_
 
 async def test_a_second_package_with_the_same_descriptor_is_refused_with_the_first_ones_id(user: User) -> None:
     """API-112."""
-    files = _archive(_own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-333333333333"))
+    files = zipped(own_vm("5b5d5ab5-8a4c-4a4e-9d1b-333333333333"))
     first, second = await user.upload(files), await user.upload(files)
     assert second["onboardingState"] == "ERROR"
     assert first["id"] in second["onboardingFailureDetails"]["detail"]
@@ -148,7 +126,7 @@ async def test_what_is_no_zip_is_refused(user: User) -> None:
 
 async def test_a_package_is_read_back_in_parts_and_found_by_its_use(user: User) -> None:
     """API-115, API-116, API-117, API-118."""
-    archive = _archive(_own("vm", "5b5d5ab5-8a4c-4a4e-9d1b-444444444444"))
+    archive = zipped(own_vm("5b5d5ab5-8a4c-4a4e-9d1b-444444444444"))
     package = await user.upload(archive)
     assert package["onboardingState"] == "ONBOARDED", package
     one = f"{BASE}/{package['id']}"

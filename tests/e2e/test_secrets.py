@@ -88,6 +88,9 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         subscription = await user.lcm(
             "POST", "/subscriptions", {"callbackUri": subscriber.uri, "authentication": basic, "verbosity": "FULL"}
         )
+        of_packages = await user.call(
+            "POST", "/vnfpkgm/v1/subscriptions", {"callbackUri": subscriber.uri, "authentication": basic}
+        )
         stream = user.events()
         assert await anext(stream) is None
         watching = asyncio.create_task(_watch(stream))
@@ -117,6 +120,7 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         await _read_everything(user, operation)
         await user.delete(cluster_id)
         (await user.lcm("DELETE", f"/subscriptions/{subscription.json['id']}")).must(204)
+        (await user.call("DELETE", f"/vnfpkgm/v1/subscriptions/{of_packages.json['id']}")).must(204)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
         told = [str(each.body) for each in subscriber.told]
@@ -149,7 +153,8 @@ async def _read_everything(user: User, operation: str) -> None:
     await user.log(operation)
     for vim in (await user.vims()).values():
         (await user.call("GET", f"/v1.0/vims/{vim['id']}")).must(200)
-    (await user.call("GET", "/vnfpkgm/v1/vnf_packages")).must(200)
+    for path in ("/vnf_packages", "/subscriptions"):
+        (await user.call("GET", f"/vnfpkgm/v1{path}")).must(200)
 
 
 def _finds_what_is_there(files: list[Path], text: str) -> bool:

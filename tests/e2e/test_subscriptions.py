@@ -1,9 +1,10 @@
-"""Subscriptions: what subscribers of both versions are told about an instance's whole life."""
+"""Subscriptions: what subscribers are told about an instance's whole life, and about a package's."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from own_packages import own_vm, zipped
 from patience import until
 from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
 from user import User, sample_body
@@ -127,3 +128,38 @@ async def test_a_subscription_that_cannot_work_is_refused(user: User) -> None:
     async with Subscriber.listening() as subscriber:
         (await user.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": both})).must(400)
         (await user.lcm("POST", "/subscriptions", {"callbackUri": "ftp://x"})).must(400)
+
+
+async def test_a_subscriber_of_packages_hears_of_one_from_onboarded_to_deleted(user: User) -> None:
+    """API-120, API-122, API-123; one that is away for a moment misses nothing."""
+    many, vnfd_id = "/vnfpkgm/v1/subscriptions", "5b5d5ab5-8a4c-4a4e-9d1b-555555555555"
+    async with Subscriber.listening() as subscriber, Subscriber.listening() as away:
+        made = []
+        for listening in (subscriber, away):
+            body = {"callbackUri": listening.uri, "filter": {"vnfdId": [vnfd_id]}}
+            answer = (await user.call("POST", many, body)).must(201)
+            assert answer.headers["Location"].endswith(f"{many}/{answer.json['id']}")
+            made.append(answer.json)
+        away.refuses = 2
+        package = await user.upload(zipped(own_vm(vnfd_id)))
+        one = f"/vnfpkgm/v1/vnf_packages/{package['id']}"
+        for state in ("DISABLED", "ENABLED", "DISABLED"):
+            (await user.call("PATCH", one, {"operationalState": state})).must(200)
+        (await user.call("DELETE", one)).must(204)
+        heard = await subscriber.has_heard(package["id"], 5)
+        assert [(each.get("changeType"), each.get("operationalState")) for each in heard] == [
+            (None, None),
+            ("OP_STATE_CHANGE", "DISABLED"),
+            ("OP_STATE_CHANGE", "ENABLED"),
+            ("OP_STATE_CHANGE", "DISABLED"),
+            ("PKG_DELETE", None),
+        ]
+        assert heard[0]["notificationType"] == "VnfPackageOnboardingNotification"
+        assert {each["vnfdId"] for each in heard} == {vnfd_id}
+        assert {told.version for told in subscriber.told} == {"1.0.0"}
+        late = await away.has_heard(package["id"], 5)
+        assert [each["id"] for each in late] == [each["id"] for each in heard]
+        for each in made:
+            assert (await user.call("GET", f"{many}/{each['id']}")).must(200).json == each
+            (await user.call("DELETE", f"{many}/{each['id']}")).must(204)
+        assert (await user.call("GET", many)).must(200).json == []

@@ -1,4 +1,4 @@
-"""ETSI's OpenAPI files as a judge of v2 answers, where the folder they lie in is told: ``$ETSI_OPENAPI``.
+"""ETSI's OpenAPI files as a judge of v2 answers, and of subscriptions to packages, where the folder they lie in is told: ``$ETSI_OPENAPI``.
 
 They are no part of the project. Some of what they say refuses valid data (ETSI's specification, or the rest of the same
 file, says so); each of these places is mended here, and a file that no longer has the defect is told as such.
@@ -28,6 +28,10 @@ _LCM: Final = f"{_SOL003}/VNFLifecycleManagement/definitions/SOL003VNFLifecycleM
 _NOTIFICATIONS: Final = (
     f"{_SOL003}/VNFLifecycleManagementNotification/definitions/SOL003VNFLifecycleManagementNotification_def.yaml"
 )
+_PACKAGES: Final = f"{_SOL003}/VNFPackageManagement/definitions/SOL003VNFPackageManagement_def.yaml"
+_PACKAGE_NOTIFICATIONS: Final = (
+    f"{_SOL003}/VNFPackageManagementNotification/definitions/SOL003VNFPackageManagementNotification_def.yaml"
+)
 _FILE_BY_TYPE: Final = {
     "VnfInstance": _LCM,
     "VnfLcmOpOcc": _LCM,
@@ -37,13 +41,18 @@ _FILE_BY_TYPE: Final = {
     "VnfLcmOperationOccurrenceNotification": _NOTIFICATIONS,
     "VnfIdentifierCreationNotification": _NOTIFICATIONS,
     "VnfIdentifierDeletionNotification": _NOTIFICATIONS,
+    "PkgmSubscription": _PACKAGES,
+    "VnfPackageOnboardingNotification": _PACKAGE_NOTIFICATIONS,
+    "VnfPackageChangeNotification": _PACKAGE_NOTIFICATIONS,
 }
 _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/vnf_instances(/[^/]+)?", "VnfInstance"),
     (r"/vnflcm/v2/vnf_lcm_op_occs(/[^/]+(/fail)?)?", "VnfLcmOpOcc"),
     (r"/vnflcm/v2/subscriptions(/[^/]+)?", "LccnSubscription"),
     (r"/vnflcm/(v2/)?api_versions", "ApiVersionInformation"),
+    (r"/vnfpkgm/v1/subscriptions(/[^/]+)?", "PkgmSubscription"),
 )
+_JUDGED: Final = ("/vnflcm/v2/", "/vnfpkgm/v1/subscriptions")
 Tree = dict[str, Any]
 
 
@@ -77,6 +86,16 @@ def _alternatives(definitions: Tree) -> None:
     del filters["anyOf"]
 
 
+def _package_alternatives(definitions: Tree) -> None:
+    """A filter may have none of the alternatives; the states are one value here, a list in SOL005's file."""
+    filters = definitions["PkgmNotificationsFilter"]
+    assert len(filters["anyOf"]) == 1
+    del filters["anyOf"]
+    for name in ("operationalState", "usageState"):
+        one = {"$ref": filters["properties"][name]["$ref"]}
+        filters["properties"][name] = {"type": "array", "items": one}
+
+
 def _metadata_of_vips(definitions: Tree) -> None:
     metadata = definitions["VipCpInfo"]["properties"]["metadata"]
     assert metadata["items"] is None
@@ -102,6 +121,7 @@ _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
         _without("VnfLcmOpOcc", "oneOf"),  # exactly one of two attributes that ordinary occurrences have none of
         _without("IpOverEthernetAddressInfo", "oneOf"),  # meant for each of ipAddresses
     ),
+    _PACKAGES: (_package_alternatives,),
 }
 
 
@@ -137,11 +157,11 @@ class EtsiSchemas:
         assert error is None, f"ETSI's {name}: {error.json_path}: {error.message[:500]}"
 
     def check(self, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Raise AssertionError when an answer of the v2 API is not as ETSI has it; others are none of its business."""
+        """Raise AssertionError when an answer of what is judged is not as ETSI has it; others are none of its business."""
         path, _, query = path.partition("?")
         if "fields=" in query or "exclude_default" in query:
             return  # a selection lacks what its type requires
-        if not path.startswith("/vnflcm/v2/") or not body or "json" not in headers.get("Content-Type", ""):
+        if not path.startswith(_JUDGED) or not body or "json" not in headers.get("Content-Type", ""):
             return
         document = json.loads(body)
         if status >= 400:

@@ -264,6 +264,10 @@ class World:
         """Call below ``/vnfpkgm/v1/vnf_packages``."""
         return await self.call(method, f"/vnfpkgm/v1/vnf_packages{path}", body, **{"headers": {}, **more})
 
+    async def package_subscriptions(self, method: str, path: str = "", body: Any = None, **more: Any) -> Answer:
+        """Call below ``/vnfpkgm/v1/subscriptions``."""
+        return await self.call(method, f"/vnfpkgm/v1/subscriptions{path}", body, **{"headers": {}, **more})
+
     # --- packages -----------------------------------------------------------------------------------------------------
 
     def zipped(self, sample: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A subscriber to life-cycle notifications: a small HTTP server that keeps what it is told, and misbehaves as told."""
+"""A subscriber to notifications: a small HTTP server that keeps what it is told, and misbehaves as told."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ class Subscriber:
     def token_endpoint(self) -> str:
         return self.uri.removesuffix("told") + "token"
 
-    def of(self, instance_id: str) -> list[dict[str, Any]]:
-        """Return the bodies about one VNF instance."""
-        return [each.body for each in self.told if each.body["vnfInstanceId"] == instance_id]
+    def of(self, id: str) -> list[dict[str, Any]]:
+        """Return the bodies about one VNF instance, or one VNF package."""
+        return [told.body for told in self.told if id in (told.body.get("vnfInstanceId"), told.body.get("vnfPkgId"))]
 
-    async def has_heard(self, instance_id: str, count: int) -> list[dict[str, Any]]:
-        """Wait for so many about an instance; return them."""
+    async def has_heard(self, id: str, count: int) -> list[dict[str, Any]]:
+        """Wait for so many about an instance or a package; return them."""
 
         async def enough() -> list[dict[str, Any]] | None:
-            bodies = self.of(instance_id)
+            bodies = self.of(id)
             return bodies if len(bodies) >= count else None
 
         return await until(enough, timeout_s=30)

@@ -20,6 +20,7 @@ LISTS = {
     "packages": "/vnfpkgm/v1/vnf_packages",
     "subscriptions v2": "/vnflcm/v2/subscriptions",
     "subscriptions v1": "/vnflcm/v1/subscriptions",
+    "subscriptions of packages": "/vnfpkgm/v1/subscriptions",
 }
 EXCLUDED = {
     "instances": {"vnfConfigurableProperties", "vimConnectionInfo", "instantiatedVnfInfo", "metadata", "extensions"},
@@ -52,13 +53,17 @@ async def filled(tmp_path: Path) -> AsyncIterator[World]:
 async def fill(world: World) -> World:
     await world.sample()
     await world.an_operation_in("FAILED_TEMP")
-    instance_id = await world.create(metadata={"site": "north", "a,b~@": "c,d", "app/tier": "front"}, vnfInstanceName="it's, (fine)")
+    instance_id = await world.create(
+        metadata={"site": "north", "a,b~@": "c,d", "app/tier": "front"}, vnfInstanceName="it's, (fine)"
+    )
     await world.reached(await world.instantiate(instance_id), "COMPLETED")
     for version in ("v1", "v2"):
         body = {"callbackUri": "http://127.0.0.1:9/", "filter": {"operationTypes": ["SCALE"]}}
         made = await world.call("POST", f"/vnflcm/{version}/subscriptions", body, headers=
                                 {"Version": "2.0.0"} if version == "v2" else {})  # fmt: skip
         made.must(201)
+    body = {"callbackUri": "http://127.0.0.1:9/", "filter": {"usageState": ["IN_USE"]}}
+    (await world.package_subscriptions("POST", body=body)).must(201)
     return world
 
 

@@ -12,7 +12,8 @@ from urllib.parse import quote_plus
 import aiohttp
 import pytest
 from certificates import Authority, Pair
-from kubevnfm_events import Envelope, Message
+from deliveries import Heard, deliveries, deliveries_with
+from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import NotificationDropped, NotificationsDelivered, OperationChanged
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.adapters.callbacks import thumbprint
@@ -54,37 +55,6 @@ def the_instance(**wanted: Any) -> dict[str, Any]:
 def oauth(subscriber: Subscriber) -> dict[str, Any]:
     params = {"clientId": CLIENT_ID, "clientPassword": CLIENT_PASSWORD, "tokenEndpoint": subscriber.token_endpoint}
     return {"authType": ["OAUTH2_CLIENT_CREDENTIALS"], "paramsOauth2ClientCredentials": params}
-
-
-async def deliveries(world: World, subscription_id: str) -> dict[str, Any]:
-    shown: dict[str, Any] = (await world.call("GET", f"/kubevnfm/v1/subscriptions/{subscription_id}")).must(200).json
-    return shown
-
-
-async def deliveries_with(world: World, subscription_id: str, **facts: Any) -> dict[str, Any]:
-    """Wait until the delivery state says so."""
-
-    async def is_so() -> dict[str, Any] | None:
-        state = await deliveries(world, subscription_id)
-        return state if all(state.get(name) == value for name, value in facts.items()) else None
-
-    return await until(is_so, timeout_s=30)
-
-
-class Heard:
-    """The events of a kind that the bus brought."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-
-    async def take(self, envelope: Envelope[Message]) -> None:
-        self.events.append(envelope.data)
-
-    async def have_come(self, count: int) -> list[Any]:
-        async def enough() -> list[Any] | None:
-            return self.events if len(self.events) >= count else None
-
-        return await until(enough, timeout_s=30)
 
 
 # --- making them ------------------------------------------------------------------------------------------------------
