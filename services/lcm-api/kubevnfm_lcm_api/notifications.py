@@ -37,6 +37,8 @@ from kubevnfm_lcm_api.turns import Turns
 log = structlog.get_logger()
 
 NOTIFICATIONS: Final = "notifications"
+TOLD: Final = "told_events"
+"""Marks of the events that are in all queues; apart from these, for there are many more of them."""
 _NEWS: Final = {**LIFECYCLE_NEWS, **PACKAGE_NEWS}
 _AT_ONCE: Final = 20
 _HOLD_S: Final = 1.0
@@ -148,7 +150,7 @@ class Notifications:
         for pause_s in _SHORT_WAITS_S:
             if news.follows in self._told:
                 return True
-            if await self._store.get(NOTIFICATIONS, _told_id(news.follows)) is not None:
+            if await self._store.get(TOLD, news.follows) is not None:
                 return True
             await asyncio.sleep(pause_s)
         waited_s = (now - envelope.time).total_seconds()
@@ -162,13 +164,13 @@ class Notifications:
         while len(self._told) > _TOLD_KNOWN:
             self._told.popitem(last=False)
         try:
-            await self._store.insert(NOTIFICATIONS, _told_id(envelope.id), {"doneAt": rfc3339(self._clock.now())})
+            await self._store.insert(TOLD, envelope.id, {"doneAt": rfc3339(self._clock.now())})
         except AlreadyExists:
             return
 
     async def were_taken(self, event_id: str, occurrence_id: str) -> bool:
         """Tell whether the event was announced, and nobody is left to be told about the operation."""
-        if await self._store.get(NOTIFICATIONS, _told_id(event_id)) is None:
+        if await self._store.get(TOLD, event_id) is None:
             return False
         pending = Query(Compare("body/vnfLcmOpOccId", Op.EQ, [occurrence_id]), limit=1)
         return not await self._store.find(NOTIFICATIONS, pending)
@@ -381,11 +383,8 @@ class Notifications:
         while True:
             before = rfc3339(self._clock.now() - _REMEMBERED)
             try:
-                await self._store.delete_many(NOTIFICATIONS, Compare("doneAt", Op.LT, [before]))
+                for collection in (NOTIFICATIONS, TOLD):
+                    await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))
             except StoreUnavailable as error:
                 log.warning("delivered_not_forgotten", reason=str(error))
             await asyncio.sleep(_FORGET_EVERY_S)
-
-
-def _told_id(event_id: str) -> str:
-    return derived_id("told", event_id)

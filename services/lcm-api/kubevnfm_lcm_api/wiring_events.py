@@ -22,12 +22,13 @@ from kubevnfm_lcm_api.adapters.callbacks import Certified, HttpSubscriber
 from kubevnfm_lcm_api.domain import subscription
 from kubevnfm_lcm_api.event_feed import EventFeed
 from kubevnfm_lcm_api.event_log import EventLog
-from kubevnfm_lcm_api.notifications import NOTIFICATIONS, Notifications
+from kubevnfm_lcm_api.notifications import NOTIFICATIONS, TOLD, Notifications
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.subscriptions import Subscriptions
 
 INDEXES = {
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
+    TOLD: [Index(["doneAt"])],
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],
     event_log.COLLECTION: [Index(["order"]), Index(["at"])],
 }
