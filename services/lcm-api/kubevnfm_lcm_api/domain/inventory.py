@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
 
 from kubevnfm_events.infra import PodFacts, PortFacts, ServerFacts, StackResources, StorageFacts
@@ -42,11 +43,38 @@ def _handle(resource_id: str, vim_key: str, level_type: str) -> ResourceHandle:
     return ResourceHandle(resource_id=resource_id, vim_connection_id=vim_key, vim_level_resource_type=level_type)
 
 
-def _protocol(port: PortFacts) -> tuple[CpProtocolInfo, ...]:
+def _fixed_addresses(ext_virtual_links: Sequence[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
+    """Return the addresses that a request (or a grant) gives to connection points, each with the point's name."""
+
+    def of(config: Mapping[str, Any]) -> Iterator[str]:
+        for protocol in config.get("cpProtocolData") or ():
+            for given in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
+                yield from given.get("fixedAddresses") or ()
+
+    return frozenset(
+        (str(cp.get("cpdId")), _spelled(str(address)))
+        for link in ext_virtual_links
+        for cp in link.get("extCps") or ()
+        for config in (cp.get("cpConfig") or {}).values()
+        for address in of(config or {})
+    )
+
+
+def _spelled(address: str) -> str:
+    """Return an address as the VIM spells it: IPv6 has many spellings."""
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return address
+
+
+def _protocol(port: PortFacts, fixed: frozenset[tuple[str, str]]) -> tuple[CpProtocolInfo, ...]:
+    """``fixed``: what `_fixed_addresses` found; every other address is the VIM's choice."""
     addresses = tuple(
         IpAddresses(
             type="IPV6" if ":" in address else "IPV4",
             addresses=(address,),
+            is_dynamic=(port.name, _spelled(address)) not in fixed,
             subnet_id=port.subnet_ids[index] if index < len(port.subnet_ids) else None,
         )
         for index, address in enumerate(port.addresses)
@@ -72,7 +100,12 @@ def _index(server: ServerFacts) -> int | None:
 
 
 def _vnfc(
-    server: ServerFacts, vnfd_id: str, vim_key: str, volumes: Sequence[str], node_name: str | None
+    server: ServerFacts,
+    vnfd_id: str,
+    vim_key: str,
+    volumes: Sequence[str],
+    node_name: str | None,
+    fixed: frozenset[tuple[str, str]],
 ) -> VnfcResourceInfo:
     metadata: dict[str, Any] = {"stack_id": server.stack_id}
     facts = {
@@ -94,7 +127,7 @@ def _vnfc(
         zone_id=server.zone,
         storage_resource_ids=tuple(volumes) or None,
         vnfc_cp_info=tuple(
-            VnfcCpInfo(id=_cp_id(server, port), cpd_id=port.name, cp_protocol_info=_protocol(port))
+            VnfcCpInfo(id=_cp_id(server, port), cpd_id=port.name, cp_protocol_info=_protocol(port, fixed))
             for port in _own_ports(server)
         )
         or None,
@@ -122,11 +155,19 @@ def info_of_stack(
     for volume in resources.volumes:
         if volume.server_id is not None:
             volumes_by_server.setdefault(volume.server_id, []).append(volume.resource_id)
+    fixed = _fixed_addresses(ext_virtual_links)
     vnfcs = tuple(
-        _vnfc(server, vnfd_id, vim_key, volumes_by_server.get(server.server_id, ()), node_names.get(server.vnfc_id))
+        _vnfc(
+            server,
+            vnfd_id,
+            vim_key,
+            volumes_by_server.get(server.server_id, ()),
+            node_names.get(server.vnfc_id),
+            fixed,
+        )
         for server in resources.servers
     )
-    ext_cps, ext_links = _external(resources, external_cps, ext_virtual_links, vnfd_id, vim_key)
+    ext_cps, ext_links = _external(resources, external_cps, ext_virtual_links, fixed, vnfd_id, vim_key)
     return InstantiatedVnfInfo(
         flavour_id=flavour_id,
         scale_status=tuple(scale_status) or None,
@@ -165,6 +206,7 @@ def _external(
     resources: StackResources,
     external_cps: Mapping[str, str],
     ext_virtual_links: Sequence[Mapping[str, Any]],
+    fixed: frozenset[tuple[str, str]],
     vnfd_id: str,
     vim_key: str,
 ) -> tuple[tuple[VnfExtCpInfo, ...], tuple[ExtVirtualLinkInfo, ...]]:
@@ -189,7 +231,7 @@ def _external(
                     cpd_id=external_cps.get(port.name, port.name),
                     cp_config_id=config_id or port.name,
                     vnfd_id=vnfd_id,
-                    cp_protocol_info=_protocol(port),
+                    cp_protocol_info=_protocol(port, fixed),
                     ext_link_port_id=port_id if link_id else None,
                     associated_vnfc_cp_id=_cp_id(server, port),
                 )
