@@ -123,8 +123,13 @@ class OutboxRelay:
         while waiting := [*self._publishing.values(), *([self._clearing] if self._clearing else [])]:
             await asyncio.wait(waiting)
 
-    async def sweep(self) -> None:
-        """Publish what lies in the outboxes for longer than ``settle_s`` and is not being published here."""
+    async def sweep(self) -> bool:
+        """Publish what lies in the outboxes for longer than ``settle_s`` and is not being published here.
+
+        Returns whether it is to look again soon: something lies there for longer, and is being stored here once more.
+        That fails, as it is there already; so nobody else publishes what a process left that is gone.
+        """
+        is_stored_again = False
         for collection in self._collections:
             # Documents whose messages are on their way here come back from every query until they are confirmed, so
             # they must not fill the page.
@@ -132,7 +137,11 @@ class OutboxRelay:
             async with self._looking:
                 pending = await self._store.pending_outbox(collection, limit=100 + known)
                 for document in pending:
+                    is_stored_again = is_stored_again or any(
+                        message.id in self._writing and self._is_settled(message) for message in document.messages
+                    )
                     self.kick(collection, document.id, [*self._left_behind(document.messages)])
+        return is_stored_again
 
     def _left_behind(self, messages: Sequence[Outgoing]) -> Sequence[Envelope[Message]]:
         left: list[Envelope[Message]] = []
@@ -190,11 +199,12 @@ class OutboxRelay:
 
     async def _sweep_forever(self) -> None:
         # What a killed process left is often too young at the first look: it is not to wait for a whole round.
-        pause_s = min(self._settle_s, self._sweep_s)
+        is_first = True
         while True:
+            looks_soon = is_first
             try:
-                await self.sweep()
+                looks_soon = await self.sweep() or is_first
             except StoreUnavailable as error:
                 log.warning("outbox_sweep_postponed", reason=str(error))
-            await asyncio.sleep(pause_s)
-            pause_s = self._sweep_s
+            await asyncio.sleep(min(self._settle_s, self._sweep_s) if looks_soon else self._sweep_s)
+            is_first = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -159,6 +160,30 @@ async def test_a_sweep_repeats_nothing_whose_publishing_ends_while_it_reads(
         await relay.idle()
         assert bus.asked == [event.id]
     assert await MoodyStore.pending_outbox(store, THINGS) == []
+
+
+async def test_what_was_being_stored_again_during_a_sweep_is_looked_at_again_soon(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = an_event(1, age_s=60)
+    await store.insert(THINGS, "a", {}, outbox=[outgoing(event, RING)])
+    looked: list[str] = []
+    after_the_start = asyncio.Event()
+
+    async def counted(collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
+        looked.append(collection)
+        if len(looked) > 2:
+            after_the_start.set()
+        return await MoodyStore.pending_outbox(store, collection, limit=limit)
+
+    monkeypatch.setattr(store, "pending_outbox", counted)
+    async with asyncio.timeout(10), AsyncExitStack() as stack:
+        relay = OutboxRelay(store, bus, collections=[THINGS], sweep_s=1000.0, settle_s=0.01)
+        with relay.writing([event]):
+            await stack.enter_async_context(relay)
+            await after_the_start.wait()
+            assert not heard.envelopes
+        await heard.has(1)
 
 
 async def test_a_message_that_nobody_can_read_stays_and_stops_no_other(

@@ -230,6 +230,8 @@ class Notifications:
         done, _ = await asyncio.wait({run.task}, timeout=_HOLD_S)
         if not done or run.task.cancelled():
             return Again(_BACK_S)
+        if run.is_void:  # begun by news that came once more, it has delivered nothing
+            return Again(_LOOK_AGAIN_S)
         return run.task.result()
 
     def _start(self, subscription_id: str, command_id: str) -> _Run:
@@ -289,7 +291,7 @@ class Notifications:
             await asyncio.gather(delivering, keeping, return_exceptions=True)
             is_whole = delivering.done() and not delivering.cancelled() and delivering.exception() is None
             await self._turns.end(subscription.id, run.command_id, record.fields(), rest_s=rest_s if is_whole else None)
-        if rest_s is None and was_failing:
+        if rest_s is None and was_failing and not run.is_void:
             log.info("subscriber_has_caught_up", subscription_id=subscription.id)
         return rest_s
 

@@ -13,12 +13,14 @@ import aiohttp
 import pytest
 from certificates import Authority, Pair
 from deliveries import Heard, deliveries, deliveries_with
-from kubevnfm_events import Envelope
-from kubevnfm_events.lcm import NotificationDropped, NotificationsDelivered, OperationChanged
+from engine_world import SetClock
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered, OperationChanged
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.adapters.callbacks import thumbprint
 from kubevnfm_lcm_api.notifications import NOTIFICATIONS
-from kubevnfm_store.query import Query, by
+from kubevnfm_store.query import Query, Stored, by
 from lcm_world import World, lcm_world
 from patience import until
 from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
@@ -477,6 +479,44 @@ async def test_what_was_pending_is_delivered_after_a_restart(tmp_path: Path) -> 
     async with subscriber.up(), lcm_world(tmp_path, **LOOPBACK):
         bodies = await subscriber.has_heard(instance_id, 4)
     assert [each.get("operationState") for each in bodies] == [None, "STARTING", "PROCESSING", "COMPLETED"]
+
+
+async def test_a_wake_up_that_comes_while_its_news_come_again_is_not_lost(
+    tmp_path: Path, subscriber: Subscriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-079: after a restart both are told again, and nothing else brings what is pending to its subscriber."""
+    clock = SetClock()
+    news: list[Envelope[Message]] = []
+
+    async def keep(envelope: Envelope[Message]) -> None:
+        news.append(envelope)
+
+    async with lcm_world(tmp_path, clock=clock, **LOOPBACK) as world:
+        await world.sample()
+        subscriber.refuses, subscriber.retry_after = 1, "3000"
+        subscription_id = await subscribe(world, subscriber)
+        async with world.bus.watch_events(["lcm.instance.created"], keep):
+            instance_id = await world.create()
+            await deliveries_with(world, subscription_id, failuresInARow=1, state="WAITING")
+        clock.ahead_s = 3001.0
+        (entry,) = await world.store.find(NOTIFICATIONS, Query(by(pendingFor=subscription_id)))
+        wake_up = Envelope[Message](
+            DeliverNotification(subscription_id=subscription_id), source="/x", id=derived_id("deliver", entry.id)
+        )
+        insert = world.store.insert
+        waking: list[asyncio.Task[None]] = []
+
+        async def wakes_up_meanwhile(collection: str, id: str, body: Any, **more: Any) -> Stored:
+            if id == entry.id:
+                waking.append(asyncio.create_task(world.bus.publish(wake_up)))
+                for _ in range(50):  # turns of the loop, for the command to be taken
+                    await asyncio.sleep(0)
+            return await insert(collection, id, body, **more)
+
+        monkeypatch.setattr(world.store, "insert", wakes_up_meanwhile)
+        await world.bus.publish(news[0])
+        await subscriber.has_heard(instance_id, 1)
+        await asyncio.gather(*waking)
 
 
 async def test_deleting_a_subscription_drops_what_is_pending(world: World, subscriber: Subscriber) -> None:
