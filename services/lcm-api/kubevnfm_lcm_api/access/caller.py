@@ -22,6 +22,7 @@ class Role(StrEnum):
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN: Final = ("/health/", "/internal/", "/metrics")
+_OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions")
 """Health and metrics are outside; the internal API has its own token."""
 
 
@@ -60,7 +61,7 @@ def needed_role(method: str, path: str) -> Role:
     """Return the role that a request needs; what nobody thought of needs the highest."""
     if not is_changing(method):
         return Role.READER
-    return Role.OPERATOR if path.startswith("/vnflcm/") else Role.ADMIN
+    return Role.OPERATOR if path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
 
 
 def roles_of(names: Iterable[str], role_by_name: Mapping[str, Role]) -> frozenset[Role]:

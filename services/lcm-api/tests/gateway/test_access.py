@@ -235,6 +235,7 @@ async def test_each_role_may_what_it_may(tmp_path: Path) -> None:
             ("POST", LIST, instance, 2, 422),
             ("POST", task, {"flavourId": "simple"}, 2, 404),
             ("DELETE", f"{LIST}/{UNKNOWN}", None, 2, 404),
+            ("DELETE", f"/vnfpkgm/v1/subscriptions/{UNKNOWN}", None, 2, 404),
             ("POST", PACKAGES, {}, 3, 201),
             ("DELETE", f"{PACKAGES}/{UNKNOWN}", None, 3, 404),
             ("DELETE", f"{VIMS}/{UNKNOWN}", None, 3, 404),
