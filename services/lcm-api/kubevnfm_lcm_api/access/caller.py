@@ -21,8 +21,8 @@ class Role(StrEnum):
 
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPEN: Final = ("/health/", "/internal/", "/metrics")
 _OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions")
+_OPEN: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics are outside; the internal API has its own token."""
 
 
