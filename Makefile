@@ -14,7 +14,7 @@ UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
 SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
-WORKERS ?= 3
+WORKERS ?= 4
 
 .PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients test-fuzz lint format schemas bench up down clean
 

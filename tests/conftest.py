@@ -32,12 +32,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Spread the longest tests evenly when several workers share the list: each worker begins with a part of it."""
     if not hasattr(config, "workerinput"):
         return
-    longest = [item for item in items if item.get_closest_marker("chaos")]
-    others = [item for item in items if not item.get_closest_marker("chaos")]
+    longest = [item for item in items if _is_long(item)]
+    others = [item for item in items if not _is_long(item)]
     step = len(others) // (len(longest) or 1)
     items[:] = [
         item for number, first in enumerate(longest) for item in (first, *others[number * step : (number + 1) * step])
     ] + others[len(longest) * step :]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("chaos") is not None or item.path.parent.name in {"integration", "fuzz"}
 
 
 @pytest.fixture(scope="session")

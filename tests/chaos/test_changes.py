@@ -66,7 +66,8 @@ async def all_changes(chaos: Chaos, target: str) -> None:
     assert not any(instance_id in name for name in await chaos.lab.names())
 
 
-@pytest.mark.parametrize("process", ["infra-openstack", pytest.param("lcm-api", marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("process", ["infra-openstack", "lcm-api"])
 async def test_a_process_killed_while_a_stack_is_changed_harms_nothing(six_chaos: Chaos, process: str) -> None:
     """API-061: scale, heal, operate."""
     await all_changes(six_chaos, process)

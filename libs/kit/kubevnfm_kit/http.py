@@ -64,6 +64,10 @@ class _Site(web.BaseSite):
         copies = [one.dup() for server in old for one in server.sockets]
         self._server, *self._others = [await loop.create_server(self._connection, sock=copy, **how) for copy in copies]
         for server in old:
+            for one in server.sockets:
+                loop.remove_reader(one.fileno())
+        await asyncio.sleep(0)  # who was just accepted is taken in by now; a server that is closed would forget them
+        for server in old:
             server.close()
 
     async def stop(self) -> None:

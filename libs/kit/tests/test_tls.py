@@ -66,6 +66,27 @@ async def test_tls_before_1_2_is_refused(tmp_path: Path) -> None:
             await get(port, old)
 
 
+async def test_who_calls_while_certificates_are_exchanged_is_served(tmp_path: Path) -> None:
+    ca = Authority(tmp_path)
+    context = ClientTls(ca.file).context()
+    pair = ca.issue("server")
+    serials: set[int] = set()
+    async with serving(app(), host="127.0.0.1", port=0, tls=server(pair), look_every_s=0.001) as port:
+        is_over = False
+
+        async def call() -> None:
+            while not is_over:
+                async with asyncio.timeout(10):
+                    assert await get(port, context) == 200
+
+        callers = [asyncio.create_task(call()) for _ in range(4)]
+        while len(serials) < 20:
+            ca.issue("server")
+            serials.add(await shown(port, ca.file))
+        is_over = True
+        await asyncio.gather(*callers)
+
+
 async def test_with_mutual_tls_only_the_authoritys_callers_are_served(tmp_path: Path) -> None:
     ca, other = Authority(tmp_path), Authority(tmp_path, "other")
     client, stranger = ca.issue("client"), other.issue("stranger")
