@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_long(item: pytest.Item) -> bool:
-    return item.get_closest_marker("chaos") is not None or item.path.parent.name in {"integration", "fuzz"}
+    return item.get_closest_marker("chaos") is not None or item.path.stem == "test_tls_everywhere"
 
 
 @pytest.fixture(scope="session")

@@ -149,7 +149,7 @@ class MachinesSuite:
     async def assert_gone(self, server: Server, folder: str) -> None:
         process = Path("/proc") / (server.home() / folder / "pid").read_text().strip()
         async with asyncio.timeout(10):
-            while process.exists() and " Z " not in (process / "stat").read_text():  # noqa: ASYNC110
+            while lives(process):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     async def test_files_arrive_private_and_whole(self, machine: Machine, server: Server, folder: str) -> None:
@@ -259,6 +259,14 @@ class OpenSshServer:
 
     def home(self) -> Path:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)  # where sshd puts us, whatever $HOME says
+
+
+def lives(process: Path) -> bool:
+    """Tell whether a process of ``/proc`` runs; it may go while it is looked at."""
+    try:
+        return " Z " not in (process / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @pytest.mark.server
