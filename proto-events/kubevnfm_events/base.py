@@ -54,20 +54,26 @@ MESSAGES: dict[str, type[Message]] = {}
 """Every message class by its CloudEvents type."""
 
 
+class Event(Message):
+    """States what is true now."""
+
+
 class Command(Message):
     """Asks one service to do one thing; answered by exactly one event with the same operation, step and attempt."""
 
     service: ClassVar[str] = ""
-    """The service it is addressed to: ``infra-openstack`` and so on."""
+    """The service that handles it: ``infra-openstack`` and so on; set by ``service=`` in the class statement."""
+    reply: ClassVar[type[Event] | None] = None
+    """The event of its success, set by ``reply=``; None if no step waits for it. A failure is always CommandFailed."""
 
-    def __init_subclass__(cls, kind: str = "", service: str = "", **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, kind: str = "", service: str = "", reply: type[Event] | None = None, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(kind=kind, **kwargs)
         if service:
             cls.service = service
-
-
-class Event(Message):
-    """Tells what is true now."""
+        if reply is not None:
+            cls.reply = reply
 
 
 M = TypeVar("M", bound=Message, covariant=True)

@@ -94,7 +94,15 @@ class StackResources(Facts):
     """Ids of the Glance images that were made for this VNF from its package."""
 
 
-class CreateResources(Command, kind="infra.openstack.create_resources", service="infra-openstack"):
+class ResourcesCreated(Event, kind="infra.resources.created"):
+    """The VNF's stack is complete."""
+
+    resources: StackResources
+
+
+class CreateResources(
+    Command, kind="infra.openstack.create_resources", service="infra-openstack", reply=ResourcesCreated
+):
     """Create the VNF's stack from its package, or go on with the one an earlier delivery made."""
 
     vnf_instance_id: str
@@ -120,13 +128,15 @@ class CreateResources(Command, kind="infra.openstack.create_resources", service=
     """Heat's own deadline for the stack."""
 
 
-class ResourcesCreated(Event, kind="infra.resources.created"):
-    """The VNF's stack is complete."""
+class ResourcesDeleted(Event, kind="infra.resources.deleted"):
+    """Nothing of the VNF's stack is left."""
 
-    resources: StackResources
+    stack_name: str
 
 
-class DeleteResources(Command, kind="infra.openstack.delete_resources", service="infra-openstack"):
+class DeleteResources(
+    Command, kind="infra.openstack.delete_resources", service="infra-openstack", reply=ResourcesDeleted
+):
     """Delete everything that carries the tag: the stack, whole or half made, and the images made for it."""
 
     vnf_instance_id: str
@@ -137,13 +147,13 @@ class DeleteResources(Command, kind="infra.openstack.delete_resources", service=
     """GRACEFUL termination: wait this long before the stack goes (TerminateVnfRequest gracefulTerminationTimeout)."""
 
 
-class ResourcesDeleted(Event, kind="infra.resources.deleted"):
-    """Nothing of the VNF's stack is left."""
+class ResourcesChanged(Event, kind="infra.resources.changed"):
+    """The VNF's stack is as a command wanted it."""
 
-    stack_name: str
+    resources: StackResources
 
 
-class StackCommand(Command, service="infra-openstack"):
+class StackCommand(Command, service="infra-openstack", reply=ResourcesChanged):
     """What every command that changes a VNF's stack has in common.
 
     The commands say what shall be, not what to add, so that a repeat changes nothing more.
@@ -207,13 +217,14 @@ class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):
     """Nova ids of the servers that were there before: others leave first."""
 
 
-class ResourcesChanged(Event, kind="infra.resources.changed"):
-    """The VNF's stack is as a command wanted it."""
+class ServersOperated(Event, kind="infra.resources.operated"):
+    """The servers are in the state."""
 
-    resources: StackResources
+    servers: tuple[str, ...] = ()
+    state: Literal["STARTED", "STOPPED"]
 
 
-class OperateServers(Command, kind="infra.openstack.operate_servers", service="infra-openstack"):
+class OperateServers(Command, kind="infra.openstack.operate_servers", service="infra-openstack", reply=ServersOperated):
     """Start or stop servers."""
 
     vnf_instance_id: str
@@ -223,13 +234,6 @@ class OperateServers(Command, kind="infra.openstack.operate_servers", service="i
     state: Literal["STARTED", "STOPPED"]
     graceful_wait_s: float = 0.0
     """GRACEFUL stop: wait this long first (OperateVnfRequest gracefulStopTimeout)."""
-
-
-class ServersOperated(Event, kind="infra.resources.operated"):
-    """The servers are in the state."""
-
-    servers: tuple[str, ...] = ()
-    state: Literal["STARTED", "STOPPED"]
 
 
 class CancelOpenstackStep(CancelStep, kind="infra.openstack.cancel_step", service="infra-openstack"):
@@ -273,7 +277,15 @@ class PodFacts(Facts):
     addresses: tuple[str, ...] = ()
 
 
-class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s"):
+class ObjectsApplied(Event, kind="infra.resources.applied"):
+    """Every object of the CNF is ready."""
+
+    namespace: str
+    objects: tuple[ObjectFacts, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
+
+
+class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):
     """Apply the manifests of a CNF in order and wait until all is ready; a repeat goes on where it stood."""
 
     vnf_instance_id: str
@@ -290,15 +302,13 @@ class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s")
     wait_timeout_s: float | None = None
 
 
-class ObjectsApplied(Event, kind="infra.resources.applied"):
-    """Every object of the CNF is ready."""
+class ObjectsDeleted(Event, kind="infra.resources.removed"):
+    """Nothing of the CNF is left."""
 
-    namespace: str
-    objects: tuple[ObjectFacts, ...] = ()
-    pods: tuple[PodFacts, ...] = ()
+    count: int = 0
 
 
-class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s"):
+class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s", reply=ObjectsDeleted):
     """Delete everything in the instance's inventory, in reverse order, and wait until it is gone."""
 
     vnf_instance_id: str
@@ -307,12 +317,6 @@ class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s
     """GRACEFUL: pods' grace period; None: the objects' own; 0: FORCEFUL."""
     force: bool = False
     """The cluster may be gone or unreachable: give up on what cannot be reached (FORCEFUL termination)."""
-
-
-class ObjectsDeleted(Event, kind="infra.resources.removed"):
-    """Nothing of the CNF is left."""
-
-    count: int = 0
 
 
 class CancelK8sStep(CancelStep, kind="infra.k8s.cancel_step", service="infra-k8s"):

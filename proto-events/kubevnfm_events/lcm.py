@@ -23,7 +23,13 @@ class AdvanceOperation(Command, kind="lcm.advance_operation", service="lcm-api")
     """The occurrence document, while it may not be stored yet (the claim on the instance came first)."""
 
 
-class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api"):
+class RemainsRemoved(Event, kind="lcm.remains.removed"):
+    """Everything that a failed instantiate had left of an instance is gone."""
+
+    vnf_instance_id: str
+
+
+class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api", reply=RemainsRemoved):
     """Remove everything that a FAILED instantiate left of an instance; answered by RemainsRemoved when all is gone."""
 
     vnf_instance_id: str
@@ -31,13 +37,25 @@ class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api"):
     """The FAILED occurrence, whose plan and draft tell what there may be."""
 
 
-class OnboardPackage(Command, kind="lcm.onboard_package", service="lcm-api"):
+class PackageChecked(Event, kind="lcm.package.checked"):
+    """The content of a VNF package was checked and taken; PackageChanged told what it has become."""
+
+    vnf_pkg_id: str
+
+
+class OnboardPackage(Command, kind="lcm.onboard_package", service="lcm-api", reply=PackageChecked):
     """Check, unpack and read an uploaded CSAR; answered by PackageChecked, or PackageChanged when it is refused."""
 
     package_id: str
 
 
-class FetchPackage(Command, kind="lcm.fetch_package", service="lcm-api"):
+class PackageFetched(Event, kind="lcm.package.fetched"):
+    """A VNF package was fetched from its address; it is checked next."""
+
+    vnf_pkg_id: str
+
+
+class FetchPackage(Command, kind="lcm.fetch_package", service="lcm-api", reply=PackageFetched):
     """Fetch a CSAR from the address that its package document holds; answered by PackageFetched or PackageChanged."""
 
     package_id: str
@@ -161,24 +179,6 @@ class StepChanged(Event, kind="lcm.step.changed"):
     """Number of steps in the plan."""
     duration_s: float | None = None
     detail: str = ""
-
-
-class RemainsRemoved(Event, kind="lcm.remains.removed"):
-    """Everything that a failed instantiate had left of an instance is gone."""
-
-    vnf_instance_id: str
-
-
-class PackageFetched(Event, kind="lcm.package.fetched"):
-    """A VNF package was fetched from its address; it is checked next."""
-
-    vnf_pkg_id: str
-
-
-class PackageChecked(Event, kind="lcm.package.checked"):
-    """The content of a VNF package was checked and taken; PackageChanged told what it has become."""
-
-    vnf_pkg_id: str
 
 
 class PackageChanged(Event, kind="lcm.package.changed"):

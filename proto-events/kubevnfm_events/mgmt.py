@@ -35,7 +35,18 @@ class ManagedNode(Facts):
     """Whether the phase works on it; others are there for reference (scale, heal)."""
 
 
-class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor"):
+class PhaseDone(Event, kind="mgmt.phase.done"):
+    """The driver's phase ended well."""
+
+    driver: str
+    phase: Phase
+    cluster: ClusterAccess | None = None
+    """Cluster drivers, instantiate_end and whole heal: how to reach the cluster."""
+    node_names: dict[str, str] = Field(default_factory=dict)
+    """Kubernetes node name by VNFC id."""
+
+
+class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=PhaseDone):
     """Run a life-cycle phase of a management driver on the VNF's machines; a repeat goes on from the journal."""
 
     vnf_instance_id: str
@@ -54,25 +65,14 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor"):
     """The most nodes that the VNFD's scaling allows: sizes the pod network's node mask."""
 
 
-class PhaseDone(Event, kind="mgmt.phase.done"):
-    """The driver's phase ended well."""
-
-    driver: str
-    phase: Phase
-    cluster: ClusterAccess | None = None
-    """Cluster drivers, instantiate_end and whole heal: how to reach the cluster."""
-    node_names: dict[str, str] = Field(default_factory=dict)
-    """Kubernetes node name by VNFC id."""
+class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):
+    """Nothing about the instance's machines is kept any more."""
 
 
-class ForgetInstance(Command, kind="mgmt.forget_instance", service="mgmt-executor"):
+class ForgetInstance(Command, kind="mgmt.forget_instance", service="mgmt-executor", reply=InstanceForgotten):
     """Purge journal, pinned host keys and node logs of an instance whose machines are gone."""
 
     vnf_instance_id: str
-
-
-class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):
-    """Nothing about the instance's machines is kept any more."""
 
 
 class TaskProgressed(Event, kind="mgmt.task.progressed"):

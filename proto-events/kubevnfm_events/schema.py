@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
-from kubevnfm_events.base import MESSAGES, Command, Event, Message
+from kubevnfm_events.base import Command, Event, Message
+from kubevnfm_events.common import CommandFailed
+from kubevnfm_events.contract import commands, messages
 
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "schemas"
@@ -48,14 +50,6 @@ _CLOUD_EVENT: Final[Mapping[str, Any]] = {
 }
 
 
-def messages() -> Sequence[type[Message]]:
-    """Return the classes of the contract, by type."""
-    # A test's own messages are registered too, when they live in the same process.
-    return [
-        MESSAGES[name] for name in sorted(MESSAGES) if MESSAGES[name].__module__.partition(".")[0] == "kubevnfm_events"
-    ]
-
-
 def message_schema(message: type[Message]) -> dict[str, Any]:
     """Return the JSON Schema of what an envelope of the message carries as ``data``."""
     schema = message.model_json_schema(mode="validation")
@@ -64,7 +58,8 @@ def message_schema(message: type[Message]) -> dict[str, Any]:
 
 def asyncapi() -> dict[str, Any]:
     """Return the AsyncAPI 3.0 document: two exchanges as channels, who receives what as operations."""
-    commands = [message for message in messages() if issubclass(message, Command)]
+    asked = commands()
+    services = sorted({command.service for command in asked})
     events = [message for message in messages() if issubclass(message, Event)]
     return {
         "asyncapi": "3.0.0",
@@ -90,8 +85,8 @@ def asyncapi() -> dict[str, Any]:
                 "title": "What is asked of one service",
                 "description": "Direct exchange kubevnfm.commands; the routing key is the service's name. "
                 "Each command is answered by one event with the same operationid, stepid and attempt.",
-                "parameters": {"service": {"enum": sorted({command.service for command in commands})}},
-                "messages": _references(commands),
+                "parameters": {"service": {"enum": services}},
+                "messages": _references(asked),
                 "bindings": _exchange("kubevnfm.commands", "direct"),
             },
         },
@@ -103,13 +98,8 @@ def asyncapi() -> dict[str, Any]:
                 "messages": _of_channel("events", events),
             },
             **{
-                _operation(service): {
-                    "action": "receive",
-                    "channel": {"$ref": "#/channels/commands"},
-                    "summary": f"{service} does what it is asked.",
-                    "messages": _of_channel("commands", [one for one in commands if one.service == service]),
-                }
-                for service in sorted({command.service for command in commands})
+                _operation(service): _received([command for command in asked if command.service == service])
+                for service in services
             },
         },
         "components": {
@@ -144,6 +134,21 @@ def _message(message: type[Message]) -> dict[str, Any]:
                     },
                 },
             ]
+        },
+    }
+
+
+def _received(asked: Sequence[type[Command]]) -> dict[str, Any]:
+    """Return the operation of one service: its commands, and the events that answer them."""
+    answers = sorted({command.reply for command in asked if command.reply is not None}, key=lambda event: event.type)
+    return {
+        "action": "receive",
+        "channel": {"$ref": "#/channels/commands"},
+        "summary": f"{asked[0].service} does what it is asked.",
+        "messages": _of_channel("commands", asked),
+        "reply": {
+            "channel": {"$ref": "#/channels/events"},
+            "messages": _of_channel("events", [*answers, CommandFailed]),
         },
     }
 

@@ -13,17 +13,6 @@ from kubevnfm_events.common import CancelStep, VimConnection
 VimStatus = Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
 
 
-class RegisterVim(Command, kind="vim.register", service="vim-registry"):
-    """Register a cluster that an operation built, verified by connecting; upsert by (owner instance, name)."""
-
-    vnf_instance_id: str
-    """The owner."""
-    name: str
-    connection: VimConnection
-    is_default: bool = False
-    extra: SecretParams = Field(default_factory=dict)
-
-
 class VimRegistered(Event, kind="vim.registered"):
     """The VIM exists and answers."""
 
@@ -34,7 +23,24 @@ class VimRegistered(Event, kind="vim.registered"):
     kubernetes_version: str = ""
 
 
-class DeregisterVim(Command, kind="vim.deregister", service="vim-registry"):
+class RegisterVim(Command, kind="vim.register", service="vim-registry", reply=VimRegistered):
+    """Register a cluster that an operation built, verified by connecting; upsert by (owner instance, name)."""
+
+    vnf_instance_id: str
+    """The owner."""
+    name: str
+    connection: VimConnection
+    is_default: bool = False
+    extra: SecretParams = Field(default_factory=dict)
+
+
+class VimDeregistered(Event, kind="vim.deregistered"):
+    """The VIMs are gone."""
+
+    vim_ids: tuple[str, ...] = ()
+
+
+class DeregisterVim(Command, kind="vim.deregister", service="vim-registry", reply=VimDeregistered):
     """Remove the VIMs that belong to the instance, with their access data; refused while others use them."""
 
     vnf_instance_id: str
@@ -42,12 +48,6 @@ class DeregisterVim(Command, kind="vim.deregister", service="vim-registry"):
     name: str | None = None
     """None: every VIM of the owner."""
     force: bool = False
-
-
-class VimDeregistered(Event, kind="vim.deregistered"):
-    """The VIMs are gone."""
-
-    vim_ids: tuple[str, ...] = ()
 
 
 class VimStatusChanged(Event, kind="vim.status.changed"):

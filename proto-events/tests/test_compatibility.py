@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.compatibility import breaks
-from kubevnfm_events.schema import ASYNCAPI, RELEASED, message_schema, messages
+from kubevnfm_events.contract import messages
+from kubevnfm_events.schema import ASYNCAPI, RELEASED, message_schema
 from pydantic import BaseModel, Field
 
 RELEASED_SCHEMAS = sorted(path for path in RELEASED.glob("*/*.json") if path.name != ASYNCAPI)

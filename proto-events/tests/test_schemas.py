@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 from kubevnfm_events import Command, Message
-from kubevnfm_events.schema import ASYNCAPI, SCHEMAS, asyncapi, files, message_schema, messages
+from kubevnfm_events.contract import messages
+from kubevnfm_events.schema import ASYNCAPI, SCHEMAS, asyncapi, files, message_schema
 
 MESSAGES = {message.type: message for message in messages()}
 

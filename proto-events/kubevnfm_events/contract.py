@@ -1,0 +1,46 @@
+"""The contract as a whole: lists that are derived from the message classes, so that none is kept by hand.
+
+A new command needs its class, an example, a handler and a step; the queue bindings, the cancellation and the schemas
+follow from the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kubevnfm_events.base import MESSAGES, Command, Event, Message
+from kubevnfm_events.common import CancelStep, CommandFailed
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def messages() -> Sequence[type[Message]]:
+    """Return every message class of the contract, sorted by type."""
+    # A test process registers messages of its own; they are not part of the contract.
+    return [MESSAGES[name] for name in sorted(MESSAGES) if MESSAGES[name].__module__.partition(".")[0] == _PACKAGE]
+
+
+def commands() -> Sequence[type[Command]]:
+    """Return every command of the contract, sorted by type."""
+    return [message for message in messages() if issubclass(message, Command)]
+
+
+def replies() -> Sequence[type[Event]]:
+    """Return every event that can answer a step: the commands' replies and CommandFailed, sorted by type."""
+    answering: set[type[Event]] = {
+        CommandFailed,
+        *(command.reply for command in commands() if command.reply is not None),
+    }
+    return sorted(answering, key=lambda event: event.type)
+
+
+def cancel_commands() -> Mapping[str, type[CancelStep]]:
+    """Return, by service name, the command that cancels a step which that service works on.
+
+    Raises TypeError if a service has two.
+    """
+    by_service: dict[str, type[CancelStep]] = {}
+    for command in commands():
+        if issubclass(command, CancelStep) and by_service.setdefault(command.service, command) is not command:
+            raise TypeError(f"{command.service} has two CancelStep commands: {command.type} and another")
+    return by_service
