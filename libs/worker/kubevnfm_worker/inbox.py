@@ -37,6 +37,8 @@ class Claim:
     """How often in a row the work ended in an error that may pass."""
     is_cancelled: bool = False
     """The work is to be ended, not done."""
+    unavailable_since: datetime | None = None
+    """When the first of the last tries in a row failed because an outside system did not answer."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,11 @@ class Inbox:
                 continue
             return
 
-    async def rest(self, claim: Claim, *, tries: int) -> None:
-        """Let the lease go: the next delivery, anywhere, goes on at once. Raises LeaseLost."""
-        await self._write(claim, {"state": _RESTING, "tries": tries, "leaseUntil": self._now()})
+    async def rest(self, claim: Claim, *, tries: int, unavailable_since: datetime | None = None) -> None:
+        """Release the lease, so that the next delivery continues at once in any process. Raises LeaseLost."""
+        since = None if unavailable_since is None else rfc3339(unavailable_since)
+        fields = {"state": _RESTING, "tries": tries, "unavailableSince": since, "leaseUntil": self._now()}
+        await self._write(claim, fields)
 
     async def finish(self, claim: Claim, command: Envelope[Message], event: Event, *, source: str) -> None:
         """Store the end together with its event, and have the event published. Raises LeaseLost."""
@@ -169,7 +173,15 @@ class Inbox:
             return Taken(for_s=left_s)
         body = record.body
         is_cancelled = bool(body.get("cancelled"))
-        claim = Claim(message_id, self._owner, body["fencing"] + 1, body["tries"], is_cancelled=is_cancelled)
+        since = body.get("unavailableSince")  # missing in records of earlier releases
+        claim = Claim(
+            message_id,
+            self._owner,
+            body["fencing"] + 1,
+            body["tries"],
+            is_cancelled=is_cancelled,
+            unavailable_since=None if since is None else datetime.fromisoformat(since),
+        )
         try:
             await self._store.update(self._collection, message_id, self._lease(claim), if_revision=record.revision)
         except RevisionConflict:

@@ -47,9 +47,13 @@ C = TypeVar("C", bound=Command)
 CommandHandler = Callable[[C, StepContext], Awaitable[Outcome]]
 """Looks first, then makes what is missing: it runs twice some day, and in the middle of itself.
 
-It is cancelled when the lease is lost or the service ends. It raises: a ``retryable`` VnfmError - called again with
-growing pauses until the deadline; any other VnfmError - the command has failed (CommandFailed is told); anything else -
-a bug: CommandFailed(code="internal-error") is told, the traceback logged, the message dead-lettered."""
+It is cancelled when the lease is lost or the service ends. What it raises decides what happens next:
+
+- A ``retryable`` VnfmError: the handler is called again with growing pauses until the command's deadline. If the error
+  is OutsideUnavailable and so were all others for the worker's ``unavailable_limit_s``, the command fails with it before.
+- Any other VnfmError: the command has failed; CommandFailed is published.
+- Anything else is a bug: CommandFailed(code="internal-error") is published, the traceback is logged, and the message is
+  dead-lettered."""
 
 AbortHandler = Callable[[C, StepContext], Awaitable[Facts | None]]
 """Has the outside stop what it does for a command that is cancelled; returns what there is then, if that can be told.

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
@@ -19,7 +19,7 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
 from kubevnfm_events import CancelStep, Command, Envelope, Event, Message, from_document
 from kubevnfm_kit.clock import Clock, SystemClock
-from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
@@ -39,6 +39,9 @@ _REATTACH_S: Final = 1.0
 """How soon a delivery that was given back while its handler goes on is asked for again."""
 _STORE_PAUSE_S: Final = 2.0
 _STORE_TRY_EVERY_S: Final = 0.5
+_LONGEST_SILENT_TRY_S: Final = 120.0
+"""A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack 60 s, Kubernetes
+three times 30 s). So its error does not belong to the silence that came before it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,14 @@ class _Broke:
 @dataclass(frozen=True)
 class _DeadlinePassed:
     """The step's time is over."""
+
+
+@dataclass(frozen=True)
+class _Retry:
+    """The next try of a command whose error may pass."""
+
+    pause_s: float
+    unavailable_since: datetime | None
 
 
 _Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
@@ -73,6 +84,7 @@ class CommandWorker:
         hold_s: float = 240.0,
         concurrency: int = 64,
         drain_s: float = 5.0,
+        unavailable_limit_s: float = 600.0,
         layer: str = "",
         clock: Clock | None = None,
     ) -> None:
@@ -80,10 +92,13 @@ class CommandWorker:
 
         ``lease_s``: how long a command stays a dead worker's; ``hold_s``: how long a delivery waits for its handler
         before the broker gets it back (the handler goes on); ``drain_s``: how long closing waits for handlers;
+        ``unavailable_limit_s``: a command fails when its tries have ended in OutsideUnavailable for so long, although
+        its own deadline may be much later;
         ``layer``: what the failure event of a passed deadline calls this part of the system, the service unless given.
         """
         self._service, self._bus, self._concurrency = service, bus, concurrency
         self._lease_s, self._hold_s, self._drain_s = lease_s, hold_s, drain_s
+        self._unavailable_limit_s = unavailable_limit_s
         self._layer = layer or service
         self._clock = clock or SystemClock()
         # Services that share a database must not sweep one another's outboxes.
@@ -219,6 +234,7 @@ class CommandWorker:
             return Again(self._lease_s)
 
     async def _work(self, claim: Claim, command: Envelope[Message]) -> Verdict:
+        began = self._clock.now()
         try:
             answer = await self._answer(claim, command)
         except asyncio.CancelledError:
@@ -235,10 +251,10 @@ class CommandWorker:
             case _DeadlinePassed():
                 log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
                 return await self._finish(claim, command, timed_out(command.type, self._layer), Ack())
-            case VnfmError(retryable=True) if (pause_s := self._next_try_in_s(claim, command)) is not None:
+            case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer, began)) is not None:
                 log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))
-                await self._inbox.rest(claim, tries=claim.tries + 1)
-                return Again(pause_s)
+                await self._inbox.rest(claim, tries=claim.tries + 1, unavailable_since=retry.unavailable_since)
+                return Again(retry.pause_s)
             case VnfmError():
                 log.info("command_failed", type=command.type, code=answer.code, reason=str(answer))
                 return await self._finish(claim, command, failed(command.type, answer), Ack())
@@ -247,13 +263,19 @@ class CommandWorker:
                 reason = f"unexpected {type(error).__name__} in {self._service}"
                 return await self._finish(claim, command, broken(command.type, self._service), Dead(reason))
 
-    def _next_try_in_s(self, claim: Claim, command: Envelope[Message]) -> float | None:
-        """Return the pause before the next try; None when there is to be none."""
-        tries = claim.tries + 1
+    def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError, began: datetime) -> _Retry | None:
+        """Return when the next try is; None when the command has failed. ``began``: when the failed try began."""
+        tries, now = claim.tries + 1, self._clock.now()
         pause_s = retry_pause_s(tries)
+        since: datetime | None = None
+        if isinstance(error, OutsideUnavailable):
+            had_answers = (now - began).total_seconds() > _LONGEST_SILENT_TRY_S
+            since = now if claim.unavailable_since is None or had_answers else claim.unavailable_since
+            if (now - since).total_seconds() >= self._unavailable_limit_s:
+                return None
         left_s = self._left_s(command)
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
-        return pause_s if is_worth_it else None
+        return _Retry(pause_s, since) if is_worth_it else None
 
     def _left_s(self, command: Envelope[Message]) -> float | None:
         if command.deadline is None:
@@ -376,7 +398,7 @@ class CommandWorker:
     async def _let_go(self, claim: Claim) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await self._inbox.rest(claim, tries=claim.tries)
+                await self._inbox.rest(claim, tries=claim.tries, unavailable_since=claim.unavailable_since)
         except (LeaseLost, StoreUnavailable, TimeoutError):
             log.debug("lease_left_to_run_out", message_id=claim.message_id)
 
