@@ -20,7 +20,7 @@ from kubevnfm_infra_k8s.domain.deleting import Deleting
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.manifests import read_manifests
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource
-from kubevnfm_infra_k8s.domain.planning import Plan, plan
+from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Beginnings, Cluster, Clusters, Releases, SharedObjects, Sources
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readying import Readying
@@ -31,6 +31,8 @@ log = structlog.get_logger()
 
 _AGAIN_S: Final = 0.2
 """Pause after a full wait: other commands get their turn, and the watches go on from a fresh list."""
+_REPORT_S: Final = 5.0
+"""The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 _REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 
@@ -63,7 +65,10 @@ class InfraK8sHandlers:
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
-            readying = Readying(cluster, mine, self.clock, self._deadline(command, planned, began), self.settle_s)
+            wait_s = command.wait_timeout_s or (
+                self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
+            )
+            readying = Readying(cluster, mine, self.clock, _deadline(context, began, wait_s), self.settle_s)
             applying = Applying(readying, self.releases, self.shared, Progress("apply", context.tell), command.adopt)
             if release.applied_by != _attempt(context):
                 try:
@@ -116,14 +121,10 @@ class InfraK8sHandlers:
                 shared=self.shared,
                 progress=Progress("delete", context.tell),
                 clock=self.clock,
-                deadline=began + timedelta(seconds=self.gone_timeout_s + (command.grace_period_s or 0.0)),
+                deadline=_deadline(context, began, self.gone_timeout_s + (command.grace_period_s or 0.0)),
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
             )
             return await deleting.delete(release, within_s=self.wait_s)
-
-    def _deadline(self, command: ApplyObjects, planned: Plan, began: datetime) -> datetime:
-        default_s = self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
-        return began + timedelta(seconds=command.wait_timeout_s or default_s)
 
     async def _applied(self, cluster: Cluster, release: Release) -> ObjectsApplied:
         """Return the event: objects by inventory, and the pods that run VDUs."""
@@ -149,6 +150,14 @@ class InfraK8sHandlers:
             ),
             pods=tuple(pods_of_vdus(workloads, pods=pods, replica_sets=replica_sets)),
         )
+
+
+def _deadline(context: StepContext, began: datetime, wait_s: float) -> datetime:
+    """Return when the wait ends: ``wait_s`` after it began, and before the command's own deadline."""
+    wanted = began + timedelta(seconds=wait_s)
+    if context.deadline is None:
+        return wanted
+    return min(wanted, context.deadline - timedelta(seconds=_REPORT_S))
 
 
 def _attempt(context: StepContext) -> str:

@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,8 @@ class Site:
     clusters: KubernetesClusters
     told: list[TaskProgressed] = field(default_factory=list)
     step: str = "apply"
+    deadline: datetime | None = None
+    """Of every command."""
 
     def context(self, *, operation: str = "op1", attempt: int = 1) -> StepContext:
         async def tell(event: Event) -> None:
@@ -137,7 +140,7 @@ class Site:
             step_id=self.step,
             attempt=attempt,
             subject="i1",
-            deadline=None,
+            deadline=self.deadline,
             fencing=1,
             tell=tell,
         )

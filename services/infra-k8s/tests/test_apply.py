@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -232,6 +233,16 @@ async def test_the_deadline_counts_from_the_first_call(site: Any, faults: FaultB
     with pytest.raises(ObjectsNotReady):
         await quick.apply({"f.yaml": workload()}, wait_timeout_s=0.6)
     assert asyncio.get_running_loop().time() - begun < 3
+
+
+async def test_the_wait_ends_in_time_to_name_the_objects_before_the_commands_deadline(
+    site: Any, faults: FaultBook, workload: Make
+) -> None:
+    faults.add(part="program", verb="image *", effect="hang")
+    site.deadline = datetime.now(UTC) + timedelta(seconds=6)
+    with pytest.raises(ObjectsNotReady, match="Deployment default/web: 0 of 2 ready"):
+        await site.apply({"f.yaml": workload()}, wait_timeout_s=3600.0)
+    assert datetime.now(UTC) < site.deadline - timedelta(seconds=3)
 
 
 async def test_what_cannot_become_ready_fails_at_once(site: Any, make: Make) -> None:

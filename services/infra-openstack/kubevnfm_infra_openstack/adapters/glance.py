@@ -10,7 +10,9 @@ from kubevnfm_infra_openstack.adapters.tenants import Tenant
 from kubevnfm_infra_openstack.adapters.together import together
 
 _WAIT_FOR_CHUNK_S: Final = 120.0
-_UPLOAD_S: Final = 3600.0
+_UPLOAD_SILENCE_S: Final = 600.0
+"""How long Glance may take for one packet and, once it has all bytes, to move the image to its store. A command whose
+deadline passes is not held up by it, but the thread is occupied until then."""
 
 
 class GlanceImages:
@@ -55,7 +57,7 @@ class GlanceImages:
             f"/images/{image_id}/file",
             content=_blocking(first, chunks, asyncio.get_running_loop()),
             headers={"Content-Type": "application/octet-stream"},
-            timeout_s=_UPLOAD_S,
+            timeout_s=_UPLOAD_SILENCE_S,
         )
         return image_id
 

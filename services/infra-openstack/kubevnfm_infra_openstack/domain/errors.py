@@ -125,11 +125,14 @@ class StackMissing(NotFound):
         self.name = name
 
 
-class ResourceBusy(OutsideUnavailable):
-    """Heat works on a resource that is to be marked; later it may be marked."""
+class ResourceBusy(VnfmError):
+    """Heat is working on a resource that is to be marked as unhealthy; a later attempt may succeed."""
 
     code = "resource-busy"
     title = UPDATE
+    # Not OutsideUnavailable: the VIM answers, so only the deadline of the work ends the retries.
+    retryable = True
+    status = 503
 
 
 class VduNotScalable(Unprocessable):

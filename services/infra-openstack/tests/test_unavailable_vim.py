@@ -1,0 +1,54 @@
+"""A command on a VIM that does not answer ends after the worker's limit, however late its own deadline is."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_events import CommandFailed, Envelope
+from kubevnfm_events.infra import OperateServers
+from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
+from kubevnfm_infra_openstack.domain.grace import GracePeriods
+from kubevnfm_infra_openstack.server_handlers import ServerHandlers
+from kubevnfm_infra_openstack.wiring import SERVICE
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker import CommandWorker
+from stack_world import GivenVims, openstack_vim
+
+RING = KeyRing.from_text(KeyRing.new_key())
+NOTHING_LISTENS = "http://127.0.0.1:1/v3"
+
+
+async def test_a_start_with_a_day_left_fails_with_the_last_error_of_the_vim(tmp_path: Path) -> None:
+    answers: asyncio.Queue[object] = asyncio.Queue()
+
+    async def answered(delivery: Delivery) -> Verdict:
+        answers.put_nowait(delivery.envelope.data)
+        return Ack()
+
+    async with (
+        InProcessBus(RING) as bus,
+        SqliteStore.open(tmp_path / "store.db") as store,
+        OpenStackClouds(RING, threads=2, call_timeout_s=5) as clouds,
+        CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING, unavailable_limit_s=1.0) as worker,
+    ):
+        servers = ServerHandlers(clouds=clouds, vims=GivenVims(), grace=GracePeriods(store, SystemClock()))
+        worker.handle(OperateServers, servers.operate_servers)
+        await bus.consume_events("test", ["service.#"], answered)
+        await worker.start()
+        command = OperateServers(
+            vnf_instance_id="inst-1", vim=openstack_vim(NOTHING_LISTENS), servers=("srv-1",), state="STARTED"
+        )
+        deadline = datetime.now(UTC) + timedelta(days=1)
+        async with asyncio.timeout(20):
+            await bus.publish(Envelope(command, source="/t", operationid="op-1", stepid="operate", deadline=deadline))
+            failure = await answers.get()
+
+    assert isinstance(failure, CommandFailed)
+    assert (failure.code, failure.status) == ("vim-unavailable", 503)
+    assert failure.detail.startswith("Keystone: ")
