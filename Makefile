@@ -74,7 +74,7 @@ test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirin
 	@$(PYTEST) tests/e2e
 
 test-chaos: samples servers ## Kills each process at each step, and delivers everything twice
-	@$(PYTEST) tests/chaos services/lcm-api/tests/test_engine.py
+	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py
 
 .run/clients/.ready: tests/clients/requirements.txt | $(UV)
 	@$(UV) venv -q --clear --python $(PYTHON) .run/clients

@@ -13,8 +13,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 from certificates import Authority
+from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.tls import ClientTls
-from kubevnfm_lcm_api.access.passwords import PasswordHash
 from patience import until
 from processes import PROJECT
 from servers.ferretdb import FerretServer

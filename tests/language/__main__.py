@@ -71,7 +71,7 @@ def main(paths: list[str]) -> int:
     listed = subprocess.run(["git", "ls-files", "--", *paths], check=True, capture_output=True, text=True)
     names = [name for name in listed.stdout.splitlines() if name.endswith(PROSE) and not EXEMPT.match(name)]
     lines = [line for name in names if Path(name).is_file() for line in findings(Path(name))]
-    print(*lines, sep="\n", end="\n" if lines else "")
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     return 1 if lines else 0
 
 

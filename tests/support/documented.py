@@ -12,8 +12,8 @@ from aiohttp import web
 from etsi import etsi_schemas
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-from kubevnfm_lcm_api.access.gate import Gate
-from kubevnfm_lcm_api.gateway.access import Proxies
+from kubevnfm_access.gate import Gate
+from kubevnfm_access.middleware import Proxies
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from referencing import Registry, Resource

@@ -19,13 +19,13 @@ from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemoveRemains, StepChanged
-from kubevnfm_lcm_api.domain import instance as instances
-from kubevnfm_lcm_api.domain import occurrence as occurrences
-from kubevnfm_lcm_api.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.domain.states import Task
-from kubevnfm_lcm_api.engine import Engine
-from kubevnfm_lcm_api.instances import Instances
+from kubevnfm_lcm_api.lifecycle.domain import instance as instances
+from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.states import Task
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.wiring import REPLIES
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Filter, Stored

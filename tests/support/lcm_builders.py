@@ -21,7 +21,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_events.lcm import RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
-from kubevnfm_lcm_api.domain.change_drafts import (
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
     HealVmDraft,
@@ -29,15 +29,15 @@ from kubevnfm_lcm_api.domain.change_drafts import (
     ReplaceVmDraft,
     ScaleVmDraft,
 )
-from kubevnfm_lcm_api.domain.drafts import (
+from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
     TerminateCnfDraft,
     TerminateVmDraft,
 )
-from kubevnfm_lcm_api.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.domain.plans import planned, write_draft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plans import planned, write_draft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo

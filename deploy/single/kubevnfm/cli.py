@@ -81,7 +81,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _hash_password(_: argparse.Namespace) -> int:
-    from kubevnfm_lcm_api.access.passwords import PasswordHash
+    from kubevnfm_access.passwords import PasswordHash
 
     sys.stdout.write(f"{PasswordHash.of(_password())}\n")
     return 0

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Self
 
+from kubevnfm_access.settings import AccessSettings
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
-from kubevnfm_lcm_api.access.settings import AccessSettings
-from kubevnfm_lcm_api.callback_settings import CallbackSettings
-from kubevnfm_lcm_api.grant_settings import GrantSettings
-from kubevnfm_lcm_api.outside import OutsideSettings
+from kubevnfm_lcm_api.granting.settings import GrantSettings
+from kubevnfm_lcm_api.notifications.settings import CallbackSettings
+from kubevnfm_lcm_api.outbound_settings import OutsideSettings
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from kubevnfm_access.settings import AccessSettings
 from kubevnfm_bus import InProcessBus
 from kubevnfm_clients import (
     HttpCredentials,
@@ -27,10 +28,9 @@ from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
 from kubevnfm_kit.settings import ListenerTls
-from kubevnfm_lcm_api.access.settings import AccessSettings
-from kubevnfm_lcm_api.callback_settings import CallbackSettings
-from kubevnfm_lcm_api.grant_settings import GrantSettings
-from kubevnfm_lcm_api.outside import OutsideSettings
+from kubevnfm_lcm_api.granting.settings import GrantSettings
+from kubevnfm_lcm_api.notifications.settings import CallbackSettings
+from kubevnfm_lcm_api.outbound_settings import OutsideSettings
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
 from kubevnfm_lcm_api.wiring import lcm_api
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings

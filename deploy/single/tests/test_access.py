@@ -15,9 +15,9 @@ from kubevnfm import cli, keys
 from kubevnfm.client import ClientSettings, GatewayClient, Refused
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
+from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_clients import HttpInstances, internal_session
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_lcm_api.access.passwords import PasswordHash
 from pydantic import SecretStr, ValidationError
 
 PASSWORD = "of the operator"

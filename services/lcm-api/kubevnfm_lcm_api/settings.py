@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubevnfm_access.settings import AccessSettings
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from kubevnfm_lcm_api.access.settings import AccessSettings
-from kubevnfm_lcm_api.callback_settings import CallbackSettings
-from kubevnfm_lcm_api.grant_settings import GrantSettings
-from kubevnfm_lcm_api.outside import OutsideSettings
+from kubevnfm_lcm_api.granting.settings import GrantSettings
+from kubevnfm_lcm_api.notifications.settings import CallbackSettings
+from kubevnfm_lcm_api.outbound_settings import OutsideSettings
 
 
 class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
@@ -20,26 +21,27 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 
-from kubevnfm_lcm_api import notifications, packages, progress
-from kubevnfm_lcm_api.adapters.package_files import DiskPackageFiles
-from kubevnfm_lcm_api.adapters.package_signatures import PackageSignatures
-from kubevnfm_lcm_api.adapters.package_sources import HttpPackageSources
-from kubevnfm_lcm_api.domain import instance, occurrence
-from kubevnfm_lcm_api.engine import Engine
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.context import Gateway
-from kubevnfm_lcm_api.instances import Instances
-from kubevnfm_lcm_api.onboarding import Onboarding
-from kubevnfm_lcm_api.packages import Packages
-from kubevnfm_lcm_api.progress import Progress
-from kubevnfm_lcm_api.requests.acceptance import Acceptance
-from kubevnfm_lcm_api.requests.instantiate import Instantiate
-from kubevnfm_lcm_api.requests.tasks import Tasks
-from kubevnfm_lcm_api.requests.terminate import Terminate
+from kubevnfm_lcm_api.granting.wiring import external_grants
+from kubevnfm_lcm_api.lifecycle import progress
+from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.progress import Progress
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
+from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.notifications import delivery as notifications
+from kubevnfm_lcm_api.notifications.wiring import INDEXES, told
+from kubevnfm_lcm_api.packages import catalogue as packages
+from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
+from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
+from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
+from kubevnfm_lcm_api.packages.catalogue import Packages
+from kubevnfm_lcm_api.packages.onboarding import Onboarding
 from kubevnfm_lcm_api.settings import Settings
-from kubevnfm_lcm_api.wiring_access import opened_gate, proxies, warn_of_clear_text
-from kubevnfm_lcm_api.wiring_events import INDEXES, told
-from kubevnfm_lcm_api.wiring_grants import external_grants
 
 SERVICE = "lcm-api"
 _DEADLINES_EVERY_S = 30.0
@@ -106,7 +108,7 @@ async def lcm_api(
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     clock = clock or SystemClock()
-    warn_of_clear_text(settings)
+    warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
     rules = AddressRules.from_text(settings.allowed_networks)
     signatures = PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)
     trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from aiohttp import web
+from kubevnfm_access.gate import Gate
+from kubevnfm_access.middleware import PROXIES, Proxies, admitted
 from kubevnfm_kit.http import Ready, add_health
 
-from kubevnfm_lcm_api.access.gate import Gate
 from kubevnfm_lcm_api.gateway import (
     deliveries,
     events,
@@ -21,7 +22,6 @@ from kubevnfm_lcm_api.gateway import (
     tasks,
     vims,
 )
-from kubevnfm_lcm_api.gateway.access import PROXIES, Proxies, admitted
 from kubevnfm_lcm_api.gateway.audit import audited
 from kubevnfm_lcm_api.gateway.bodies import BODY_LIMIT, check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import GATEWAY, Gateway, api_root

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import structlog
 from aiohttp import web
+from kubevnfm_access.caller import is_changing
+from kubevnfm_access.middleware import CALLER, Handler, Proxies
 
-from kubevnfm_lcm_api.access.caller import is_changing
-from kubevnfm_lcm_api.gateway.access import CALLER, Proxies
-from kubevnfm_lcm_api.gateway.errors import REQUEST_ID, Handler
+from kubevnfm_lcm_api.gateway.errors import REQUEST_ID
 
 log = structlog.get_logger()
 

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import PROXIES
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_kit.clock import Clock
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 
-from kubevnfm_lcm_api.domain.ports import PackageFiles
-from kubevnfm_lcm_api.engine import Engine
-from kubevnfm_lcm_api.event_feed import EventFeed
-from kubevnfm_lcm_api.gateway.access import PROXIES
 from kubevnfm_lcm_api.gateway.render import ApiVersion
-from kubevnfm_lcm_api.instances import Instances
-from kubevnfm_lcm_api.onboarding import Onboarding
-from kubevnfm_lcm_api.packages import Packages
-from kubevnfm_lcm_api.progress import Progress
-from kubevnfm_lcm_api.requests.instantiate import Instantiate
-from kubevnfm_lcm_api.requests.tasks import Tasks
-from kubevnfm_lcm_api.requests.terminate import Terminate
-from kubevnfm_lcm_api.subscriptions import Subscriptions
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.progress import Progress
+from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
+from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.notifications.event_feed import EventFeed
+from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
+from kubevnfm_lcm_api.packages.catalogue import Packages
+from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
+from kubevnfm_lcm_api.packages.onboarding import Onboarding
 
 
 @dataclass(frozen=True)

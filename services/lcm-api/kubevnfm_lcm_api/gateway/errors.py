@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
 from aiohttp import web
+from kubevnfm_access.errors import TooManyRequests, Unauthenticated
+from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
 
-from kubevnfm_lcm_api.access.errors import TooManyRequests, Unauthenticated
-
 log = structlog.get_logger()
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S: Final = 5
 REQUEST_ID: Final = web.RequestKey("request_id", str)

@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.event_feed import Missed, Silence, Wanted
-from kubevnfm_lcm_api.event_log import Told
-from kubevnfm_lcm_api.gateway.access import ADMISSION, CALLER
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import GATEWAY, gateway
+from kubevnfm_lcm_api.notifications.event_feed import Missed, Silence, Wanted
+from kubevnfm_lcm_api.notifications.event_log import Told
 
 STREAM: Final = "text/event-stream"
 _KNOWN: Final = ("vnfInstanceId", "instance", "operation", "type")

@@ -9,12 +9,12 @@ from aiohttp import web
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest, TerminateVnfRequest
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.domain import instance as instances
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.gateway.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
 from kubevnfm_lcm_api.gateway.listing import INSTANCES, list_page
 from kubevnfm_lcm_api.gateway.render import INSTANTIATE_FORM, base_url, instance_view, long_types
+from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 
 
 async def create(request: web.Request) -> web.Response:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hmac
 
 from aiohttp import web
+from kubevnfm_access.errors import Unauthenticated
+from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
-from kubevnfm_lcm_api.access.errors import Unauthenticated
 from kubevnfm_lcm_api.gateway.context import gateway
-from kubevnfm_lcm_api.gateway.errors import Handler
 
 
 def for_services(handler: Handler) -> Handler:

@@ -16,12 +16,10 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, UnknownKey
 from kubevnfm_store.query import AllOf, Compare, Filter, Op, Query, Sort
 
-from kubevnfm_lcm_api.domain.selectors import Selectors, project, read_selectors
-from kubevnfm_lcm_api.domain.shapes import Shape
-from kubevnfm_lcm_api.domain.sol013 import parse_filter
 from kubevnfm_lcm_api.gateway.bodies import check_query
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.shapes import (
+from kubevnfm_lcm_api.gateway.sol013.filters import parse_filter
+from kubevnfm_lcm_api.gateway.sol013.resources import (
     INSTANCE_V1,
     INSTANCE_V2,
     OCCURRENCE_V1,
@@ -30,6 +28,8 @@ from kubevnfm_lcm_api.gateway.shapes import (
     PACKAGE_SUBSCRIPTION,
     SUBSCRIPTION,
 )
+from kubevnfm_lcm_api.gateway.sol013.selectors import Selectors, project, read_selectors
+from kubevnfm_lcm_api.gateway.sol013.shapes import Shape
 
 _EVERYTHING: Final = AllOf()
 View = Callable[[Mapping[str, Any]], dict[str, Any] | Awaitable[dict[str, Any]]]

@@ -9,12 +9,12 @@ from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import CancelMode
 
-from kubevnfm_lcm_api.domain import occurrence as occurrences
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.gateway.conditions import answer, entity_tag
 from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
 from kubevnfm_lcm_api.gateway.listing import OCCURRENCES, list_page
 from kubevnfm_lcm_api.gateway.render import base_url, occurrence_view
+from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:

@@ -8,13 +8,13 @@ from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import OperationState
 
-from kubevnfm_lcm_api.domain import occurrence as occurrences
-from kubevnfm_lcm_api.domain.clean_ups import clean_up_of
-from kubevnfm_lcm_api.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.domain.saga import step_views
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
 from kubevnfm_lcm_api.gateway.events import STREAM, stream, wanted_by
+from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.saga import step_views
 
 
 async def show(request: web.Request) -> web.StreamResponse:

@@ -15,12 +15,12 @@ from kubevnfm_store.query import Stored
 from pydantic import model_validator
 from yarl import URL
 
-from kubevnfm_lcm_api.domain.package_contents import ArtifactSelection, PackageContents
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.gateway.context import gateway
 from kubevnfm_lcm_api.gateway.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.gateway.file_answers import answer_file
 from kubevnfm_lcm_api.gateway.versions import accepts
+from kubevnfm_lcm_api.packages.domain.contents import ArtifactSelection, PackageContents
 
 ZIP: Final = "application/zip"
 TEXT: Final = "text/plain"

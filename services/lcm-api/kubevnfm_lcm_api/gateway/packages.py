@@ -9,12 +9,12 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api import packages
 from kubevnfm_lcm_api.gateway.bodies import PATCH, check_accept, check_query, read_json
 from kubevnfm_lcm_api.gateway.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
 from kubevnfm_lcm_api.gateway.listing import PACKAGES, list_page
 from kubevnfm_lcm_api.gateway.render import without_secret_leaves
+from kubevnfm_lcm_api.packages import catalogue as packages
 
 _OURS = ("createdAt", "updatedAt", "internal")
 

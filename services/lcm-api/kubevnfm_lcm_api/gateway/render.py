@@ -10,7 +10,7 @@ from kubevnfm_secrets import MASK, map_secrets, opened, without_secrets
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
-from kubevnfm_lcm_api.domain.states import allowed_tasks
+from kubevnfm_lcm_api.lifecycle.domain.states import allowed_tasks
 
 ApiVersion = Literal["v1", "v2"]
 Json = dict[str, Any]

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_lcm_api.domain.lifecycle_subscription import LccnSubscriptionRequest
-from kubevnfm_lcm_api.domain.package_subscription import PkgmSubscriptionRequest
-from kubevnfm_lcm_api.domain.subscription import APIS, COLLECTION, ApiName, SubscriptionRequest
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.gateway.context import api_root, gateway
 from kubevnfm_lcm_api.gateway.listing import SUBSCRIPTIONS, list_page
+from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
+from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
+from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, ApiName, SubscriptionRequest
 
 _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
     "v1": LccnSubscriptionRequest,

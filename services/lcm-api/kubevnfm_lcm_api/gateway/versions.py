@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.gateway.errors import Handler, NotAcceptable
+from kubevnfm_lcm_api.gateway.errors import NotAcceptable
 
 _FORM: Final = re.compile(r"^(\d+\.\d+\.\d+)(-impl:\S+)?$")
 

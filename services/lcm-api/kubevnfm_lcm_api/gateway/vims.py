@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aiohttp import web
+from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, read_json
 from kubevnfm_lcm_api.gateway.context import gateway
-from kubevnfm_lcm_api.gateway.errors import Handler
 
 _FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
 

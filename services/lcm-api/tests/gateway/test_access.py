@@ -17,10 +17,10 @@ from identity import AUDIENCE, CLIENT, KeystoneAccount, SigningKey, a_keystone, 
 from keystoneauth1 import session as keystone_sessions
 from keystoneauth1.identity import v3
 from keystoneauth1.loading import get_plugin_loader
+from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.connections import Limits
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
-from kubevnfm_lcm_api.access.passwords import PasswordHash
 from kubevnfm_lcm_api.settings import Settings
 from lcm_world import KEY, TOKEN, Answer, World, lcm_world
 from pydantic import ValidationError
@@ -341,7 +341,7 @@ async def test_a_token_signed_with_the_public_key_as_a_shared_secret_is_refused(
 async def test_keys_are_fetched_once_and_again_when_an_unknown_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubevnfm_lcm_api.adapters.tokens_jwt._ASK_EVERY_S", 0.0)
+    monkeypatch.setattr("kubevnfm_access.tokens_jwt._ASK_EVERY_S", 0.0)
     async with an_issuer() as issuer, lcm_world(tmp_path, **by_issuer(issuer.url)) as world:
         issuer.more_keys = [{"kty": "new", "kid": "n"}, "odd", {"kty": "oct", "k": "c2VjcmV0", "kid": "o"}]
         answers = await asyncio.gather(*(get(world, bearer(issuer.token())) for _ in range(5)))

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from aiohttp import web
+from kubevnfm_access.caller import is_open
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel
 
-from kubevnfm_lcm_api.access.caller import is_open
 from kubevnfm_lcm_api.gateway.openapi import models
 from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED, Answer, Described, Parameter
 from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, used_by

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubevnfm_lcm_api.domain.lifecycle_subscription import LifecycleChangeFilter
-from kubevnfm_lcm_api.domain.package_subscription import PkgmNotificationsFilter
+from kubevnfm_lcm_api.notifications.domain.lifecycle import LifecycleChangeFilter
+from kubevnfm_lcm_api.notifications.domain.packages import PkgmNotificationsFilter
 
 
 class _Shown(BaseModel):

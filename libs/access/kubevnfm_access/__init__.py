@@ -1,0 +1,1 @@
+"""Authentication, roles and rate limits for HTTP interfaces; knows no service."""

@@ -1,0 +1,71 @@
+"""What identity servers said, remembered for a while and in bounded number."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Final
+
+from kubevnfm_access.caller import Caller
+
+_MOST: Final = 10_000
+
+
+class VerdictMemory:
+    """Callers by token. Tokens are kept as hashes; simultaneous requests with the same one ask once."""
+
+    def __init__(self, *, keep_s: float, now: Callable[[], float] = time.time) -> None:
+        self._keep_s, self._now = keep_s, now
+        self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
+        self._asking: dict[str, _Asking] = {}
+
+    async def caller(self, token: str, ask: Callable[[], Awaitable[Caller]]) -> Caller:
+        """Return what is remembered of the token, else what ``ask`` returns; what it raises is not remembered."""
+        key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
+        if (known := self._remembered(key)) is not None:
+            return known
+        asking = self._asking.setdefault(key, _Asking())
+        asking.callers += 1
+        async with AsyncExitStack() as stack:
+            stack.callback(self._done, key, asking)
+            await stack.enter_async_context(asking.lock)
+            if (known := self._remembered(key)) is not None:
+                return known
+            caller = await ask()
+            self._remember(key, caller)
+            return caller
+
+    def _remembered(self, key: str) -> Caller | None:
+        known = self._known.get(key)
+        if known is None:
+            return None
+        if known[1] <= self._now():
+            del self._known[key]
+            return None
+        self._known.move_to_end(key)
+        return known[0]
+
+    def _remember(self, key: str, caller: Caller) -> None:
+        until = self._now() + self._keep_s
+        if caller.expires is not None:
+            until = min(until, caller.expires)
+        self._known[key] = (caller, until)
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+
+    def _done(self, key: str, asking: _Asking) -> None:
+        asking.callers -= 1
+        if asking.callers == 0:
+            self._asking.pop(key, None)
+
+
+class _Asking:
+    """One question under way, and who waits for it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.callers = 0

@@ -1,0 +1,104 @@
+"""The middleware that lets callers in: who they are, what they may; before anything of the request is looked at."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Any, Final
+
+from aiohttp import web
+
+from kubevnfm_access.caller import Caller, is_open
+from kubevnfm_access.certificates import forwarded_certificate
+from kubevnfm_access.credentials import Credentials
+from kubevnfm_access.gate import Gate, check_right
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+CALLER: Final = web.RequestKey("caller", Caller)
+
+
+@dataclass(frozen=True, repr=False)
+class Admission:
+    """How a request was let in, for answers that take long."""
+
+    gate: Gate
+    credentials: Credentials
+    method: str
+    path: str
+
+    async def again(self, caller: Caller) -> Caller | None:
+        """Return who ``caller`` is by now; None when the credentials would not do any more."""
+        return await self.gate.again(caller, self.credentials, self.method, self.path)
+
+
+ADMISSION: Final = web.RequestKey("admission", Admission)
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """The proxies in front of us, whose headers are believed."""
+
+    networks: Sequence[IPv4Network | IPv6Network] = ()
+    certificate_header: str | None = None
+
+    def are_in_front_of(self, request: web.Request) -> bool:
+        """Tell whether one of them sent the request."""
+        return self._is_one(request.remote or "")
+
+    def address(self, request: web.Request) -> str:
+        """Return the caller's address: the last one in ``X-Forwarded-For`` that is not a proxy of ours."""
+        remote = request.remote or ""
+        if not self._is_one(remote):
+            return remote
+        hops = [hop.strip() for value in request.headers.getall("X-Forwarded-For", []) for hop in value.split(",")]
+        return next((hop for hop in reversed(hops) if not self._is_one(hop)), remote)
+
+    def root(self, request: web.Request) -> str:
+        """Return scheme and host as the caller sees them."""
+        scheme, host = request.scheme, request.host
+        if self.are_in_front_of(request):
+            scheme = request.headers.get("X-Forwarded-Proto", scheme)
+            host = request.headers.get("X-Forwarded-Host", host)
+        return f"{scheme}://{host}"
+
+    def certificate(self, request: web.Request) -> bytes | None:
+        """Return the caller's certificate, as DER: TLS's, or what a trusted proxy hands on."""
+        if self.certificate_header is not None and self.are_in_front_of(request):
+            header = request.headers.get(self.certificate_header)
+            return forwarded_certificate(header) if header else None
+        connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLObject) else None
+
+    def _is_one(self, address: str) -> bool:
+        if not self.networks:
+            return False
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self.networks)
+
+
+PROXIES: Final = web.AppKey("proxies", Proxies)
+
+
+def admitted(gate: Gate, proxies: Proxies) -> Any:
+    """Return the middleware. A path or method that does not exist is told first (api.md 1.2)."""
+
+    @web.middleware
+    async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.match_info.http_exception is None and not is_open(request.path):
+            credentials = Credentials(
+                authorization=request.headers.getall("Authorization", []),
+                auth_token=request.headers.get("X-Auth-Token"),
+                certificate=proxies.certificate(request),
+            )
+            caller = request[CALLER] = await gate.admit(credentials, address=proxies.address(request))
+            check_right(caller, request.method, request.path)
+            request[ADMISSION] = Admission(gate, credentials, request.method, request.path)
+        return await handler(request)
+
+    return admit

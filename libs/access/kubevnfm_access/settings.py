@@ -1,0 +1,130 @@
+"""What an operator sets of who may call; a part of lcm-api's settings, and of those of the single process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import NoDecode
+
+from kubevnfm_access.caller import Role
+
+Mode = Literal["none", "basic", "bearer", "keystone", "certificate"]
+
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "none": (),
+    "basic": ("auth_users_file",),
+    "certificate": ("auth_users_file",),
+    "bearer": ("auth_bearer_audience",),
+    "keystone": ("auth_keystone_url", "auth_keystone_username", "auth_keystone_password", "auth_keystone_projects"),
+}
+"""Settings without which a mode cannot be."""
+
+
+class AccessSettings(BaseModel):
+    """Modes may stand together; lists are divided by commas."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    auth_modes: Annotated[tuple[Mode, ...], NoDecode] = ("none",)
+    """How callers show who they are: ``none``, or some of ``basic``, ``bearer``, ``keystone``, ``certificate``."""
+    auth_open_to_network: bool = False
+    """Whether mode ``none`` may listen beyond loopback, where something else keeps strangers away."""
+    auth_users_file: Path | None = None
+    """Users of ``basic`` and ``certificate``: TOML, a table ``[users.<name>]`` each. Re-read when replaced."""
+    auth_roles: Annotated[Mapping[str, Role], NoDecode] = {
+        "admin": Role.ADMIN, "operator": Role.OPERATOR, "member": Role.OPERATOR, "reader": Role.READER,
+    }  # fmt: skip
+    """What the roles and scopes of identity servers are here: ``<theirs>=<reader, operator or admin>``, divided by commas."""
+    auth_cache_s: float = Field(default=60.0, ge=0)
+    """How long an identity server's answer is used again: as long as a revoked token may still do."""
+    auth_ca: Path | None = None
+    """PEM file of the CAs of the identity servers; None: the machine's own."""
+    auth_bearer_issuer: str | None = None
+    """``bearer``: who issues the tokens, as their ``iss`` has it; they are JWTs, verified with its published keys."""
+    auth_bearer_jwks_url: str | None = None
+    """Where these keys are; None: where the issuer's ``/.well-known/openid-configuration`` says."""
+    auth_bearer_audience: str | None = None
+    """``bearer``: what stands for us in the tokens' ``aud``. Tokens for others are refused."""
+    auth_bearer_roles_claim: str = "scope"
+    """The claim with the roles: words of a text, or a list; dots lead into objects (``realm_access.roles``)."""
+    auth_bearer_introspection_url: str | None = None
+    """In place of an issuer: where tokens are asked for (RFC 7662), with the two below."""
+    auth_bearer_client_id: str | None = None
+    auth_bearer_client_secret: SecretStr | None = None
+    auth_keystone_url: str | None = None
+    """``keystone``: its address, with ``/v3``."""
+    auth_keystone_username: str | None = None
+    """The user that asks Keystone about tokens; it needs the right to validate any (the role ``service``, or ``admin``)."""
+    auth_keystone_password: SecretStr | None = None
+    auth_keystone_user_domain: str = "Default"
+    auth_keystone_project: str = "service"
+    """Its own project."""
+    auth_keystone_project_domain: str = "Default"
+    auth_keystone_projects: Annotated[tuple[str, ...], NoDecode] = ()
+    """Ids or names of the projects whose members are callers of ours; ``*``: of every project of that cloud."""
+    auth_certificate_header: str | None = None
+    """``certificate`` behind a proxy that ends TLS: the header in which it hands on the caller's certificate."""
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()
+    """Networks of the proxies whose ``X-Forwarded-*`` and certificate header are believed."""
+    rate_limit_per_s: float = Field(default=0.0, ge=0)
+    """Requests a second that each caller may make; 0: any number."""
+    rate_limit_burst: int = Field(default=50, ge=1)
+    """So many at once, before the rate counts."""
+
+    @field_validator("auth_modes", "auth_keystone_projects", "trusted_proxies", mode="before")
+    @classmethod
+    def _divided(cls, given: Any) -> Any:
+        return [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+
+    @field_validator("auth_roles", mode="before")
+    @classmethod
+    def _pairs(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        pairs = [part.partition("=") for part in given.split(",") if part.strip()]
+        return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
+
+    @field_validator("auth_keystone_url", "auth_bearer_jwks_url", "auth_bearer_introspection_url")
+    @classmethod
+    def _address(cls, given: str | None) -> str | None:
+        if given is not None and not given.startswith(("http://", "https://")):
+            raise ValueError("an http or https address expected")
+        return given.rstrip("/") if given else given
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if not self.auth_modes or ("none" in self.auth_modes and len(self.auth_modes) > 1):
+            raise ValueError("auth_modes: none, or one or more of the others expected")
+        missing = [name for mode in self.auth_modes for name in _NEEDED[mode] if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"auth_modes: {', '.join(dict.fromkeys(missing))} needed")
+        behind_proxy = self.auth_certificate_header and self.trusted_proxies
+        if "certificate" in self.auth_modes and not behind_proxy and not getattr(self, "tls_client_ca", None):
+            raise ValueError("auth_modes: tls_client_ca needed, or auth_certificate_header and trusted_proxies")
+        if "bearer" in self.auth_modes:
+            asks = bool(self.auth_bearer_introspection_url)
+            if asks == bool(self.auth_bearer_issuer):
+                raise ValueError("auth_bearer_issuer or auth_bearer_introspection_url: one of both expected")
+            if asks and not (self.auth_bearer_client_id and self.auth_bearer_client_secret):
+                raise ValueError("auth_bearer_client_id and auth_bearer_client_secret needed")
+        host = str(getattr(self, "host", "127.0.0.1"))
+        if "none" in self.auth_modes and not self.auth_open_to_network and not is_loopback(host):
+            raise ValueError(
+                "host: without authentication only loopback is served; set auth_modes, or auth_open_to_network if"
+                " something else keeps strangers away"
+            )
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a listener there can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

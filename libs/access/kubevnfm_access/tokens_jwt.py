@@ -1,0 +1,166 @@
+"""Bearer tokens that are JWTs (RFC 9068, RFC 8725), verified with the keys that their issuer publishes (JWKS)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import aiohttp
+import jwt
+import structlog
+
+from kubevnfm_access.caller import Caller, Role, roles_of
+from kubevnfm_access.credentials import Credentials
+from kubevnfm_access.errors import IdentityUnavailable, Unauthenticated
+from kubevnfm_access.identity_http import call
+
+log = structlog.get_logger()
+
+ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
+"""Signatures of a private key only: with a shared secret whoever verifies could issue."""
+_LEEWAY_S: Final = 30
+"""How far clocks may be apart."""
+_FRESH_S: Final = 600.0
+"""How long keys are used without asking again: as long as a withdrawn one may still do."""
+_ASK_EVERY_S: Final = 10.0
+"""Tokens that name unknown keys make us ask; not more often than this, or anybody could make us flood the issuer."""
+_STALE_S: Final = 24 * 3600.0
+"""How long keys are used while the issuer does not answer."""
+
+
+class IssuerKeys:
+    """The signing keys of an issuer by ``kid``; fetched, kept, and fetched again when an unknown one is named."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        issuer: str,
+        jwks_url: str | None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session, self._issuer, self._jwks_url, self._now = session, issuer, jwks_url, now
+        self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._fetched: float | None = None
+        self._asked: float | None = None
+        self._asking = asyncio.Lock()
+
+    async def key(self, kid: str | None) -> jwt.PyJWK | None:
+        """Return the key, None when the issuer has none of that id. Raises IdentityUnavailable."""
+        found = self._find(kid)
+        if found is not None and (self._age() < _FRESH_S or self._asking.locked()):  # one asks, nobody waits for it
+            return found
+        async with self._asking:
+            found = self._find(kid)
+            if (found is None or self._age() >= _FRESH_S) and self._may_ask():
+                await self._fetch()
+                found = self._find(kid)
+        if found is None and self._fetched is None:
+            raise IdentityUnavailable("the token issuer's keys cannot be read")
+        return found
+
+    def _find(self, kid: str | None) -> jwt.PyJWK | None:
+        if self._age() >= _STALE_S:
+            return None
+        if kid is None:  # allowed where there is no choice (RFC 7515 4.1.4)
+            return next(iter(self._keys.values())) if len(self._keys) == 1 else None
+        return self._keys.get(kid)
+
+    def _age(self) -> float:
+        return float("inf") if self._fetched is None else self._now() - self._fetched
+
+    def _may_ask(self) -> bool:
+        return self._asked is None or self._now() - self._asked >= _ASK_EVERY_S
+
+    async def _fetch(self) -> None:
+        """Replace the keys; when that cannot be, those that are there stay."""
+        self._asked = self._now()
+        try:
+            answer = await call(self._session, "GET", self._jwks_url or await self._discovered())
+            if answer.status != 200 or not isinstance(answer.body, dict):
+                raise IdentityUnavailable(f"the token issuer's keys cannot be read: it answered {answer.status}")
+            self._keys = dict(_usable(answer.body.get("keys")))
+            self._fetched = self._now()
+        except IdentityUnavailable as error:
+            log.warning("issuer_keys_unavailable", reason=str(error))
+
+    async def _discovered(self) -> str:
+        """Return the address of the keys by OpenID Connect Discovery 1.0."""
+        answer = await call(self._session, "GET", f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        body = answer.body if isinstance(answer.body, dict) else {}
+        if answer.status != 200 or body.get("issuer") != self._issuer or not isinstance(body.get("jwks_uri"), str):
+            raise IdentityUnavailable("the token issuer's configuration cannot be used")
+        return str(body["jwks_uri"])
+
+
+def _usable(keys: Any) -> Iterable[tuple[str, jwt.PyJWK]]:
+    """Yield the keys that can verify; a set may hold others, of kinds that nobody knows yet."""
+    for number, one in enumerate(keys if isinstance(keys, list) else []):
+        if not isinstance(one, dict) or one.get("use", "sig") != "sig" or one.get("kty") == "oct":
+            continue
+        try:
+            yield str(one.get("kid", f"#{number}")), jwt.PyJWK.from_dict(one)
+        except (jwt.PyJWTError, ValueError):
+            continue
+
+
+class JwtTokens:
+    """`Authenticator` by JWT."""
+
+    challenge = 'Bearer realm="kubevnfm"'
+
+    def __init__(
+        self, keys: IssuerKeys, *, issuer: str, audience: str, roles_claim: str, role_by_name: Mapping[str, Role]
+    ) -> None:
+        self._keys, self._issuer, self._audience = keys, issuer, audience
+        self._roles_claim, self._role_by_name = roles_claim, role_by_name
+
+    async def caller(self, credentials: Credentials) -> Caller | None:
+        """See the port."""
+        token = credentials.bearer_token()
+        if token is None:
+            return None
+        try:
+            header = jwt.get_unverified_header(token)
+            algorithm = header.get("alg")
+            key = await self._keys.key(header.get("kid")) if algorithm in ALGORITHMS else None
+            if key is None or algorithm is None:
+                raise Unauthenticated("the token is not signed by a key that is known")
+            claims = jwt.decode(
+                token,
+                key.key,
+                algorithms=[algorithm],
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=_LEEWAY_S,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except jwt.ExpiredSignatureError as error:
+            raise Unauthenticated("the token has expired") from error
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise Unauthenticated("the token is not valid here") from error
+        return caller_of(claims, self._roles_claim, self._role_by_name, expires=float(claims["exp"]) + _LEEWAY_S)
+
+
+def caller_of(
+    claims: Mapping[str, Any], roles_claim: str, role_by_name: Mapping[str, Role], *, expires: float | None
+) -> Caller:
+    """Return the caller that a token's claims name. Raises Unauthenticated when they name none."""
+    subject = claims.get("client_id") or claims.get("azp") or claims.get("sub")
+    if not isinstance(subject, str):
+        raise Unauthenticated("the token names nobody")
+    return Caller(subject, "bearer", roles_of(_names(claims, roles_claim), role_by_name), expires=expires)
+
+
+def _names(claims: Mapping[str, Any], path: str) -> list[str]:
+    """Return the role names of a claim: words of a text (``scope``), or a list; dots lead into objects."""
+    found: Any = claims
+    for part in [path] if path in claims else path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    if isinstance(found, str):
+        return found.split()
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []

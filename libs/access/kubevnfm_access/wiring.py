@@ -1,0 +1,107 @@
+"""Which class judges which credentials, by the modes that are on; a part of the wiring."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import structlog
+from kubevnfm_clients import internal_session
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.tls import ClientTls
+
+from kubevnfm_access.basic import BasicUsers
+from kubevnfm_access.certificates import CertificateUsers
+from kubevnfm_access.credentials import Authenticator
+from kubevnfm_access.gate import Gate
+from kubevnfm_access.limiter import RateLimit
+from kubevnfm_access.middleware import Proxies
+from kubevnfm_access.settings import AccessSettings, Mode, is_loopback
+from kubevnfm_access.tokens_introspected import IntrospectedTokens
+from kubevnfm_access.tokens_jwt import IssuerKeys, JwtTokens
+from kubevnfm_access.tokens_keystone import KeystoneTokens, KeystoneUser
+from kubevnfm_access.users import UsersFile
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[Gate]:
+    """Yield the gate. Raises InvalidInput when the users file cannot be used."""
+    limit = (
+        RateLimit(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst)
+        if settings.rate_limit_per_s
+        else None
+    )
+    async with internal_session(ClientTls(settings.auth_ca)) as session:
+        modes = [mode for mode in settings.auth_modes if mode != "none"]
+        yield Gate([_authenticator(mode, settings, session, clock) for mode in modes], limit)
+
+
+def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> None:
+    """Log once that credentials may cross a network in clear text. ``host``: the address that the listener binds."""
+    is_safe = is_tls or settings.trusted_proxies or is_loopback(host)
+    if settings.auth_modes != ("none",) and not is_safe:
+        log.warning("credentials_in_clear", host=host, modes=list(settings.auth_modes))
+
+
+def proxies(settings: AccessSettings) -> Proxies:
+    """Return the proxies that are believed."""
+    return Proxies(settings.trusted_proxies, settings.auth_certificate_header)
+
+
+def _authenticator(mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock) -> Authenticator:
+    """The settings have been checked: what a mode needs is there."""
+    if mode == "keystone":
+        assert s.auth_keystone_url is not None
+        assert s.auth_keystone_username is not None
+        assert s.auth_keystone_password is not None
+        user = KeystoneUser(
+            session,
+            s.auth_keystone_url,
+            name=s.auth_keystone_username,
+            password=s.auth_keystone_password.get_secret_value(),
+            user_domain=s.auth_keystone_user_domain,
+            project=s.auth_keystone_project,
+            project_domain=s.auth_keystone_project_domain,
+        )
+        return KeystoneTokens(
+            session,
+            user,
+            s.auth_keystone_url,
+            projects=s.auth_keystone_projects,
+            role_by_name=s.auth_roles,
+            keep_s=s.auth_cache_s,
+        )
+    if mode == "bearer":
+        return _bearer(s, session)
+    assert s.auth_users_file is not None
+    users = UsersFile(s.auth_users_file)
+    return CertificateUsers(users, clock) if mode == "certificate" else BasicUsers(users)
+
+
+def _bearer(s: AccessSettings, session: aiohttp.ClientSession) -> Authenticator:
+    assert s.auth_bearer_audience is not None
+    if s.auth_bearer_issuer is not None:
+        keys = IssuerKeys(session, issuer=s.auth_bearer_issuer, jwks_url=s.auth_bearer_jwks_url)
+        return JwtTokens(
+            keys,
+            issuer=s.auth_bearer_issuer,
+            audience=s.auth_bearer_audience,
+            roles_claim=s.auth_bearer_roles_claim,
+            role_by_name=s.auth_roles,
+        )
+    assert s.auth_bearer_introspection_url is not None
+    assert s.auth_bearer_client_id is not None
+    assert s.auth_bearer_client_secret is not None
+    return IntrospectedTokens(
+        session,
+        url=s.auth_bearer_introspection_url,
+        client_id=s.auth_bearer_client_id,
+        client_secret=s.auth_bearer_client_secret.get_secret_value(),
+        audience=s.auth_bearer_audience,
+        roles_claim=s.auth_bearer_roles_claim,
+        role_by_name=s.auth_roles,
+        keep_s=s.auth_cache_s,
+    )

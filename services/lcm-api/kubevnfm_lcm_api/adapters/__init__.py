@@ -1,1 +1,0 @@
-"""What lcm-api reaches outside of itself."""

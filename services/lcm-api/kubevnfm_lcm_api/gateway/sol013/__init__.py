@@ -1,0 +1,1 @@
+"""Filters, selectors and shapes of lists (SOL013 clause 5)."""

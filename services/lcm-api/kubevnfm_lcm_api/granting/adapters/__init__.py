@@ -1,0 +1,1 @@
+"""The NFVO over HTTP."""

@@ -1,0 +1,1 @@
+"""What an operation asks of an NFVO, and what its grant changes: no I/O."""

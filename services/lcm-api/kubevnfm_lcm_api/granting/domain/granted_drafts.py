@@ -1,0 +1,106 @@
+"""What a grant changes in the draft of its operation (api.md 3.4: grant entries win for the same key). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import Any
+
+from kubevnfm_events import VimConnection
+from kubevnfm_sol.granting import Grant
+from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateVmDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, merged
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
+
+Json = dict[str, Any]
+
+
+@singledispatch
+def granted(draft: Draft, grant: Grant, request: Mapping[str, Any]) -> Draft:
+    """Return the draft with what was granted; ``request``: the GrantRequest. Raises GrantUnusable."""
+    return draft
+
+
+@granted.register
+def _instantiate(draft: InstantiateDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
+    given = _connections(grant)
+    connections = {**draft.vim_connections, **given}
+    named = [one.vim_connection_id for one in grant.add_resources or () if one.vim_connection_id in connections]
+    key = named[0] if named and named[0] is not None else draft.vim_key
+    changes: Json = {
+        "vim_connections": connections,
+        "vim_key": key,
+        "vim": _vim(connections[key], draft.vim, key) if key in given or key != draft.vim_key else draft.vim,
+        "parameters": {**draft.parameters, **(grant.additional_params or {})},
+        "ext_virtual_links": tuple(_external(draft.ext_virtual_links, _document(grant).get("extVirtualLinks", ()))),
+    }
+    if isinstance(draft, InstantiateVmDraft):
+        changes |= {"grant": _document(grant), "grant_request": dict(request)}
+    return draft.model_copy(update=changes)
+
+
+@granted.register
+def _change(draft: ChangeVmDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
+    body = _document(grant)
+    connections = {
+        **draft.connections,
+        "extVirtualLinks": _external(draft.connections.get("extVirtualLinks") or (), body.get("extVirtualLinks", ())),
+        "extManagedVirtualLinks": merged(
+            draft.connections.get("extManagedVirtualLinks") or (),
+            body.get("extManagedVirtualLinks", ()),
+            "vnfVirtualLinkDescId",
+        ),
+    }
+    has_links = "extVirtualLinks" in body or "extManagedVirtualLinks" in body
+    changes: Json = {"grant": body, **({"connections": connections} if has_links else {})}
+    given = _connections(grant)
+    if given:
+        before = draft.vim_connections or {
+            key: VimConnectionInfo.model_validate(one)
+            for key, one in (draft.instance.get("vimConnectionInfo") or {}).items()
+        }
+        changes["vim_connections"] = {**before, **given}
+    if draft.vim_key in given:
+        changes["vim"] = _vim(given[draft.vim_key], draft.vim, draft.vim_key)
+    if isinstance(draft, ReplaceVmDraft):
+        changes["parameters"] = {**draft.parameters, **(grant.additional_params or {})}
+    return draft.model_copy(update=changes)
+
+
+@granted.register(TerminateDraft)
+@granted.register(OperateVmDraft)
+def _access(draft: TerminateDraft | OperateVmDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
+    given = _connections(grant)
+    if draft.vim_key not in given:
+        return draft
+    return draft.model_copy(update={"vim": _vim(given[draft.vim_key], draft.vim, draft.vim_key)})
+
+
+def _document(grant: Grant) -> Json:
+    return grant.model_dump(by_alias=True, exclude_none=True)
+
+
+def _connections(grant: Grant) -> dict[str, VimConnectionInfo]:
+    return {
+        key: one.model_copy(update={"vim_type": long_vim_type(one.vim_type)})
+        for key, one in (grant.vim_connection_info or {}).items()
+    }
+
+
+def _vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimConnection:
+    """Return how the granted VIM is reached. Of another kind the resources of this plan cannot be made there."""
+    if connection.vim_type != long_vim_type(before.vim_type):
+        raise GrantUnusable(f"vimConnectionInfo/{key}/vimType", f"{before.vim_type} expected")
+    if not connection.access_info and connection.vim_id is None:
+        raise GrantUnusable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")
+    return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+
+
+def _external(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Return external links: a connection point that the grant names is on the grant's link only."""
+    moved = {cp.get("cpdId") for link in new for cp in link.get("extCps") or ()}
+    left = [{**link, "extCps": [cp for cp in link.get("extCps") or () if cp.get("cpdId") not in moved]} for link in old]
+    return merged([link for link in left if link["extCps"]], new, "id")

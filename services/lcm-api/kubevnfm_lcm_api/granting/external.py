@@ -1,0 +1,249 @@
+"""Grants by an external NFVO (api.md 3.10): asked for, asked after, and put into the operation's draft.
+
+Nothing waits in memory: the AdvanceOperation that started the operation comes back until it is granted, refused or out
+of time. What was asked and answered is stored with the occurrence, before and after each call, so that any process goes
+on with it and one call is made at a time.
+
+SOL003 knows no way to look a grant up by its operation. So a process that dies between sending the request and storing
+the answer leaves a question: it is asked once more, with the same body, after the time that a call may take. The NFVO
+can tell by ``vnfLcmOpOccId`` that it is the same. Once it has named a grant, only that one is asked after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+import structlog
+from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.lcm import OperationState
+from kubevnfm_sol.problem import ProblemDetails
+
+from kubevnfm_lcm_api.granting.domain.grant_request import grant_request
+from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
+from kubevnfm_lcm_api.lifecycle.domain.granting import (
+    Answer,
+    Granted,
+    Granting,
+    Nfvo,
+    Refused,
+    Unanswered,
+    Undecided,
+    read_grant,
+)
+from kubevnfm_lcm_api.lifecycle.domain.news import state_of
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plans import read_draft, write_draft
+from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
+
+log = structlog.get_logger()
+
+_CALLS_AT_ONCE: Final = 16
+"""An NFVO that hangs must not take all the places of the commands."""
+_BUSY_S: Final = 0.5
+_NEWS_S: Final = 5.0
+"""How long the grant request waits for the subscribers to take the START notification: one that is away must not hold
+up the operation."""
+_NEWS_LOOK_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 60.0
+_LONGEST_WISH_S: Final = 600.0
+"""The longest Retry-After that is honoured."""
+_SPARE_S: Final = 1.0
+"""Above the time of a call: until then it is the caller's turn."""
+
+Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
+"""The engine's compare-and-set."""
+
+
+class Descriptors(Protocol):
+    """Where VNFDs are read."""
+
+    async def vnfd(self, package_id: str, sha256: str) -> Vnfd:
+        """Return a package's descriptor. Raises NotFound."""
+        ...
+
+
+class Announcements(Protocol):
+    """What subscribers have been told."""
+
+    async def were_taken(self, event_id: str, occurrence_id: str) -> bool:
+        """Tell whether the event was announced, and nobody is left to be told about the operation."""
+        ...
+
+
+class ExternalGrants:
+    """Has an NFVO grant operations."""
+
+    def __init__(
+        self,
+        *,
+        nfvo: Nfvo,
+        descriptors: Descriptors,
+        announcements: Announcements,
+        ring: KeyRing,
+        clock: Clock,
+        root: str,
+        poll_s: float,
+        timeout_s: float,
+        call_timeout_s: float,
+    ) -> None:
+        """``root``: the public URL that links to us begin with."""
+        self._nfvo, self._descriptors, self._announcements = nfvo, descriptors, announcements
+        self._ring, self._clock, self._root = ring, clock, root
+        self._poll_s, self._timeout_s = poll_s, timeout_s
+        self._turn_s = 3 * call_timeout_s + _SPARE_S  # with OAuth 2.0: a call, a new token, the call again
+        self._saga = Saga(ring)
+        self._places = asyncio.Semaphore(_CALLS_AT_ONCE)
+
+    async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
+        """Do what can be done now for an operation that is STARTING.
+
+        Returns: when to come again; None when it is STARTING no more.
+        """
+        if record.occ.operation_state is not OperationState.STARTING:
+            return None
+        if self._places.locked():
+            return _BUSY_S
+        request: Mapping[str, Any] = {}
+        if record.granting is None and not record.occ.is_cancel_pending:
+            if not await self._may_ask(record):
+                return _NEWS_LOOK_S
+            try:
+                request = await self._request(record)
+            except VnfmError as error:
+                problem = _problem(error, record)
+                await change(record.occ.id, lambda now_is, now: self._refused(now_is, problem, now))
+                return None
+        async with self._places:
+            return await self._call(record.occ.id, request, change)
+
+    async def _call(self, occurrence_id: str, request: Mapping[str, Any], change: Change) -> float | None:
+        is_ours = False
+
+        def take(record: OccurrenceRecord, now: datetime) -> Move | None:
+            nonlocal is_ours
+            move, is_ours = self._turn(record, request, now)
+            return move
+
+        record = await change(occurrence_id, take)
+        if is_ours and record is not None and record.granting is not None:
+            granting = record.granting
+            if granting.grant_id is not None:
+                answer = await self._nfvo.look(granting.grant_id)
+            else:
+                answer = await self._nfvo.ask(granting.request)
+            record = await change(occurrence_id, lambda now_is, now: self._take(now_is, answer, now))
+        if record is None or record.occ.operation_state is not OperationState.STARTING or record.granting is None:
+            return None
+        left_s = datetime.fromisoformat(record.granting.rests_until) - self._clock.now()
+        return max(0.0, left_s.total_seconds())
+
+    # --- moves --------------------------------------------------------------------------------------------------------
+
+    def _turn(self, record: OccurrenceRecord, request: Mapping[str, Any], now: datetime) -> tuple[Move | None, bool]:
+        """Take the turn to call, unless it is another's; or end what was cancelled or has waited too long."""
+        occ, before = record.occ, record.granting
+        if occ.operation_state is not OperationState.STARTING:
+            return None, False
+        if occ.is_cancel_pending and (occ.cancel_mode == "FORCEFUL" or before is None):
+            return self._saga.withdraw(record, now), False
+        if before is None:
+            before = Granting(request=dict(request), asked_at=rfc3339(now), rests_until=rfc3339(now))
+        if datetime.fromisoformat(before.rests_until) > now:
+            return None, False
+        if now - datetime.fromisoformat(before.asked_at) >= timedelta(seconds=self._timeout_s):
+            return self._saga.refuse(record, self._too_late(record, before), now), False
+        if before.is_out and before.grant_id is None:
+            log.warning("grant_asked_again", operation_id=occ.id)
+        ours = before.model_copy(update={"rests_until": rfc3339(now + timedelta(seconds=self._turn_s)), "is_out": True})
+        return Move(record.model_copy(update={"granting": ours})), True
+
+    def _take(self, record: OccurrenceRecord, answer: Answer, now: datetime) -> Move | None:
+        """Store what the NFVO said, and go on with the operation if that decides it. The first decision counts."""
+        granting = record.granting
+        if record.occ.operation_state is not OperationState.STARTING or granting is None:
+            return None
+        match answer:
+            case Granted():
+                return self._granted(record, granting, answer, now)
+            case Refused(problem=problem):
+                return self._refused(record, problem, now)
+            case Undecided(grant_id=grant_id, again_in_s=wish_s):
+                pause_s = self._poll_s if wish_s is None else min(wish_s, _LONGEST_WISH_S)
+                known = {"grant_id": granting.grant_id or grant_id, "faults": 0, "last_fault": ""}
+            case Unanswered(reason=reason, again_in_s=wish_s):
+                faults = granting.faults + 1
+                # 2^10 times the pause is above the longest already; without end, a float has no room for it
+                pause_s = min(self._poll_s * 2.0 ** min(faults - 1, 10), _LONGEST_PAUSE_S)
+                pause_s = max(pause_s, min(wish_s or 0.0, _LONGEST_WISH_S))
+                known = {"faults": faults, "last_fault": reason}
+                log.warning("nfvo_gave_no_answer", operation_id=record.occ.id, reason=reason, tries=faults)
+        ends = datetime.fromisoformat(granting.asked_at) + timedelta(seconds=self._timeout_s)
+        rests_until = min(now + timedelta(seconds=pause_s), max(ends, now))
+        stored = granting.model_copy(update={**known, "is_out": False, "rests_until": rfc3339(rests_until)})
+        return Move(record.model_copy(update={"granting": stored}))
+
+    def _granted(self, record: OccurrenceRecord, granting: Granting, answer: Granted, now: datetime) -> Move:
+        try:
+            grant = read_grant(answer.grant, record.occ.id)
+            draft = granted(read_draft(record.plan, record.draft), grant, granting.request)
+        except VnfmError as error:
+            return self._saga.refuse(record, _problem(error, record), now)
+        kept = granting.model_copy(
+            update={
+                "grant_id": grant.id,
+                "is_out": False,
+                "link": self._nfvo.link(grant.id),
+                "grant": grant.model_dump(by_alias=True, exclude_none=True),
+            }
+        )
+        record = record.model_copy(update={"granting": kept, "draft": write_draft(draft, self._ring)})
+        return self._saga.grant(record, grant.id, now)
+
+    def _refused(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move | None:
+        if record.occ.operation_state is not OperationState.STARTING:
+            return None
+        log.info("operation_not_granted", operation_id=record.occ.id, status=problem.status)
+        return self._saga.refuse(record, problem, now)
+
+    def _too_late(self, record: OccurrenceRecord, granting: Granting) -> ProblemDetails:
+        last = f"; the last time: {granting.last_fault}" if granting.last_fault else ""
+        return ProblemDetails(
+            type="grant-timeout",
+            title="Operation not granted in time",
+            status=504,
+            detail=f"the NFVO has not decided within {self._timeout_s:g} s{last}",
+            instance=record.occ.id,
+        )
+
+    # --- before the request -------------------------------------------------------------------------------------------
+
+    async def _may_ask(self, record: OccurrenceRecord) -> bool:
+        """Whether the START notification has left (API-075)."""
+        entered = datetime.fromisoformat(record.occ.state_entered_time)
+        if self._clock.now() - entered >= timedelta(seconds=_NEWS_S):
+            return True
+        return await self._announcements.were_taken(state_of(record.occ).id, record.occ.id)
+
+    async def _request(self, record: OccurrenceRecord) -> Mapping[str, Any]:
+        """Return the GrantRequest. Raises NotFound when the package that it is made from is gone."""
+        draft = read_draft(record.plan, record.draft)
+        flavour: Flavour | None = None
+        if hasattr(draft, "flavour_id"):
+            vnfd = await self._descriptors.vnfd(draft.package.package_id, draft.package.checksum)
+            try:
+                flavour = vnfd.flavour(draft.flavour_id)
+            except UnknownFlavour as error:
+                raise NotFound(str(error)) from error
+        return grant_request(record, draft, flavour, root=self._root)
+
+
+def _problem(error: VnfmError, record: OccurrenceRecord) -> ProblemDetails:
+    return ProblemDetails(
+        type=error.code, title=error.title, status=error.status, detail=str(error), instance=record.occ.id
+    )

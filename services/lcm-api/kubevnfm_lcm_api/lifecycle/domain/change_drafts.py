@@ -1,0 +1,395 @@
+"""What the operations on an instantiated VM-based VNF know while they run, and what they make of the instance at their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.lcm import VnfInstance
+from kubevnfm_sol.resources import (
+    ExtVirtualLinkInfo,
+    InstantiatedVnfInfo,
+    ResourceChanges,
+    ScaleInfo,
+    VnfcInfo,
+)
+from kubevnfm_sol.vim import VimConnectionInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
+
+VmState = Literal["STARTED", "STOPPED"]
+
+
+class ChangeVmDraft(Draft):
+    """What all of them have in common: the stack before, and as it shall be."""
+
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    stack_name: str
+    flavour_id: str
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    request: SecretParams = Field(default_factory=dict)
+    """The operation's request in the shape of its API version, for user data."""
+    grant_request: SecretParams = Field(default_factory=dict)
+    """What of the resources is added and removed, in SOL003 v3 form, for user data."""
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant of an external NFVO, in SOL003 v3 form."""
+    instance: SecretParams = Field(default_factory=dict)
+    """VnfInstance in v2 form, as it was before."""
+    user_data: UserData | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    """Instances by VDU as they shall be."""
+    connections: SecretParams = Field(default_factory=dict)
+    """External and managed links as they shall be, in v2 form."""
+    connections_before: SecretParams = Field(default_factory=dict)
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    scale_status: tuple[ScaleInfo, ...] = ()
+    """As it shall be."""
+    max_scale_levels: tuple[ScaleInfo, ...] = ()
+    vim_connections: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    """vimConnectionInfo as it shall be; empty: as it was."""
+
+    before: StackResources
+    resources: StackResources | None = None
+    """What there is now; None until it is told."""
+
+    @property
+    def staying(self) -> tuple[str, ...]:
+        """The servers that were there before."""
+        return tuple(server.server_id for server in self.before.servers)
+
+    def changes(self) -> ResourceChanges:
+        """What differs from before, link ports included."""
+        if self.resources is None:
+            return ResourceChanges()
+        found = inventory.changes_between(
+            self.before, self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
+        )
+        old = self._facts(self.before, self.connections_before)
+        new = self._facts(self.resources, self.connections)
+        return found.model_copy(update={"affected_ext_link_ports": inventory.ext_link_ports(old, new)})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED, with what the stack holds now."""
+        assert self.resources is not None
+        info = self._info(instance, self.resources, self.connections, self.scale_status)
+        kept = instance.with_internals(resources=self.resources, connections=self.connections)
+        connections = self.vim_connections or instance.vnf.vim_connection_info
+        return kept.with_vnf(instantiated_vnf_info=info, vim_connection_info=connections)
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """As before; what got another identity meanwhile (a port, an address) is told."""
+        if self.resources is None:
+            return instance
+        scale_status = _scale_status(instance)
+        info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
+        return instance.with_internals(resources=self.resources).with_vnf(instantiated_vnf_info=info)
+
+    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """INSTANTIATED with what is there, as far as that was told (api.md 4.3)."""
+        if self.resources is None:
+            return instance
+        scale_status = self.scale_status_of(instance, self.resources)
+        info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
+        return instance.with_internals(resources=self.resources).with_vnf(instantiated_vnf_info=info)
+
+    def scale_status_of(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
+        """Return the scale levels that the machines which are there make up."""
+        return _scale_status(instance)
+
+    def _facts(self, resources: StackResources, connections: SecretParams) -> InstantiatedVnfInfo:
+        return inventory.info_of_stack(
+            resources,
+            vnfd_id=self.package.vnfd_id,
+            vim_key=self.vim_key,
+            flavour_id=self.flavour_id,
+            scale_status=self.scale_status,
+            max_scale_levels=self.max_scale_levels,
+            external_cps=self.external_cps,
+            ext_virtual_links=connections.get("extVirtualLinks") or (),
+            node_names={},
+        )
+
+    def _info(
+        self,
+        instance: InstanceRecord,
+        resources: StackResources,
+        connections: SecretParams,
+        scale_status: tuple[ScaleInfo, ...],
+        *,
+        flavour_id: str | None = "",
+    ) -> InstantiatedVnfInfo:
+        """Return the facts, with what of the old ones is still true. ``flavour_id``: None keeps the old one."""
+        old = instance.vnf.instantiated_vnf_info
+        assert old is not None
+        known = {one.id: one for one in old.vnfc_info}
+        new = self._facts(resources, connections)
+        keeps_flavour = flavour_id is None
+        vnfcs = tuple(known.get(one.id, one) for one in new.vnfc_info)
+        return new.model_copy(
+            update={
+                "flavour_id": old.flavour_id if keeps_flavour else self.flavour_id,
+                "scale_status": scale_status or None,
+                "max_scale_levels": old.max_scale_levels if keeps_flavour else new.max_scale_levels,
+                "vnf_state": _vnf_state(vnfcs) if vnfcs else old.vnf_state,
+                "vnfc_info": vnfcs,
+                "localization_language": old.localization_language,
+                "additional_params": old.additional_params,
+            }
+        )
+
+
+class ScaleVmDraft(ChangeVmDraft):
+    """SCALE, SCALE_TO_LEVEL."""
+
+    plan: ClassVar[str] = "scale_vm"
+
+    leaving: tuple[str, ...] = ()
+    """Nova ids of the servers that shall go."""
+    steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
+    """By aspect: the instances by VDU that each level has more than level 0."""
+
+    @property
+    def has_way_back(self) -> bool:
+        """Machines that were taken away do not come back."""
+        return not self.leaving
+
+    def scale_status_of(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
+        """Return for each aspect the highest level, of the old and the wanted one and between, that is all there."""
+        count: dict[str, int] = {}
+        for server in resources.servers:
+            count[server.vdu_id] = count.get(server.vdu_id, 0) + 1
+        old = {one.aspect_id: one.scale_level for one in _scale_status(instance)}
+        now: dict[str, int] = {}
+        for server in self.before.servers:
+            now[server.vdu_id] = now.get(server.vdu_id, 0) + 1
+        found = []
+        for one in self.scale_status:
+            levels = self.steps_of.get(one.aspect_id, ())
+            was = old.get(one.aspect_id, 0)
+            reached = [
+                level
+                for level in range(min(was, one.scale_level), max(was, one.scale_level) + 1)
+                if level < len(levels)
+                and all(
+                    count.get(vdu, 0) >= now.get(vdu, 0) + amount - levels[was].get(vdu, 0)
+                    for vdu, amount in levels[level].items()
+                )
+            ]
+            found.append(one.model_copy(update={"scale_level": max(reached, default=min(was, one.scale_level))}))
+        return tuple(found)
+
+
+class HealVmDraft(ChangeVmDraft):
+    """HEAL."""
+
+    plan: ClassVar[str] = "heal_vm"
+
+    servers: tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()
+    is_recreated: bool = False
+    """The whole stack is deleted and made anew."""
+    instantiate_request: SecretParams = Field(default_factory=dict)
+    instance_to_make: SecretParams = Field(default_factory=dict)
+    """VnfInstance as it was before it was instantiated, for the user data of a stack that is made anew."""
+    is_gone: bool = False
+    graceful_wait_s: float = 0.0
+
+    @property
+    def has_way_back(self) -> bool:
+        """Machines that were made anew are not made old again."""
+        return False
+
+    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """As of all; a stack that is gone holds nothing."""
+        if self.is_gone and self.resources is None:
+            nothing = StackResources(stack_id=self.before.stack_id, stack_name=self.before.stack_name)
+            return self.model_copy(update={"resources": nothing}).given_up(instance, occurrence_id)
+        return super().given_up(instance, occurrence_id)
+
+    def changes(self) -> ResourceChanges:
+        """As of all; everything was removed once the old stack is, until the new one is there."""
+        if self.is_gone and self.resources is None:
+            return inventory.changes_of_stack(
+                self.before, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="REMOVED"
+            )
+        return super().changes()
+
+
+class ConnectVmDraft(ChangeVmDraft):
+    """CHANGE_EXT_CONN."""
+
+    plan: ClassVar[str] = "change_ext_conn_vm"
+
+    def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
+        """Return the links that differ from before."""
+        if self.resources is None:
+            return ()
+        old = self._facts(self.before, self.connections_before).ext_virtual_link_info or ()
+        new = self._facts(self.resources, self.connections).ext_virtual_link_info or ()
+        return tuple(link for link in new if link not in old)
+
+
+class ReplaceVmDraft(ChangeVmDraft):
+    """CHANGE_FLAVOUR, CHANGE_VNFPKG."""
+
+    plan: ClassVar[str] = "change_template_vm"
+
+    before_package: PackageRef
+    """The package whose descriptor named the VDUs before."""
+    before_flavour_id: str
+    is_new_package: bool = False
+    instantiate_request: SecretParams = Field(default_factory=dict)
+    """The request that would have instantiated what there will be: heal makes the stack anew by it."""
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams, those of before merged with the request's."""
+    tasks: tuple[str, ...] = ()
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+    vnf: dict[str, str] = Field(default_factory=dict)
+    """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance of the new flavour, or package."""
+        done = super().completed(instance)
+        info = done.vnf.instantiated_vnf_info
+        assert info is not None
+        vnf: VnfInstance = done.vnf
+        done = done.with_vnf(
+            **self.vnf,
+            extensions={**vnf.extensions, **self.extensions},
+            vnf_configurable_properties={**vnf.vnf_configurable_properties, **self.vnf_configurable_properties},
+            instantiated_vnf_info=info.model_copy(update={"additional_params": self.parameters or None}),
+        )
+        return done.with_internals(
+            request=self.instantiate_request,
+            parameters=self.parameters,
+            instantiation_level_id=self.instantiation_level_id,
+            external_cps=self.external_cps,
+            user_data=self.user_data,
+            tasks=self.tasks,
+        )
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return what of the instance's information a change of package has changed, as SOL003 names it."""
+        if not self.is_new_package:
+            return {}
+        return {"modifications_triggered_by_vnf_pkg_change": self._modifications()}
+
+    def _modifications(self) -> dict[str, Any]:
+        named = {
+            "vnfd_id": "vnfdId",
+            "vnf_provider": "vnfProvider",
+            "vnf_product_name": "vnfProductName",
+            "vnf_software_version": "vnfSoftwareVersion",
+            "vnfd_version": "vnfdVersion",
+        }
+        return {
+            **{named[name]: value for name, value in self.vnf.items() if name in named},
+            **({"extensions": self.extensions} if self.extensions else {}),
+            **(
+                {"vnfConfigurableProperties": self.vnf_configurable_properties}
+                if self.vnf_configurable_properties
+                else {}
+            ),
+        }
+
+
+class OperateVmDraft(Draft):
+    """OPERATE."""
+
+    plan: ClassVar[str] = "operate_vm"
+
+    vnfd_id: str
+    vim_key: str
+    vim: VimConnection
+    before: StackResources
+    servers: tuple[str, ...]
+    """Nova ids."""
+    state: VmState
+    graceful_wait_s: float = 0.0
+    is_done: bool = False
+
+    def changes(self) -> ResourceChanges:
+        """The machines were changed, and nothing else."""
+        if not self.is_done:
+            return ResourceChanges()
+        touched = self.before.model_copy(
+            update={
+                "servers": tuple(s for s in self.before.servers if s.server_id in self.servers),
+                "networks": (),
+                "volumes": (),
+            }
+        )
+        return inventory.changes_of_stack(touched, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="MODIFIED")
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """The VNFCs have the state; the VNF is STOPPED when all of them are."""
+        info = instance.vnf.instantiated_vnf_info
+        assert info is not None
+        server_by_vnfc = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
+        vnfcs = tuple(
+            one.model_copy(update={"vnfc_state": self.state})
+            if server_by_vnfc.get(one.vnfc_resource_info_id or "") in self.servers
+            else one
+            for one in info.vnfc_info
+        )
+        return instance.with_vnf(
+            instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs, "vnf_state": _vnf_state(vnfcs)})
+        )
+
+
+class ModifyDraft(Draft):
+    """MODIFY_INFO: nothing is asked of anybody; the instance's document changes at the end."""
+
+    plan: ClassVar[str] = "modify_info"
+
+    vnf: dict[str, str] = Field(default_factory=dict)
+    """Simple attributes of the instance as they shall be."""
+    removed: tuple[str, ...] = ()
+    """Simple attributes that go."""
+    free: dict[str, SecretParams] = Field(default_factory=dict)
+    """KeyValuePairs of the instance as they shall be, by attribute."""
+    vim_connections: dict[str, VimConnectionInfo] | None = None
+    vnfc_properties: dict[str, SecretParams] = Field(default_factory=dict)
+    """vnfcConfigurableProperties by vnfcInfo id, as they shall be."""
+    changed: SecretParams = Field(default_factory=dict)
+    """VnfInfoModifications: what was asked for, in v2 form."""
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return what was changed."""
+        return {"changed_info": self.changed}
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its information changed."""
+        changed = instance.with_vnf(**self.vnf, **self.free, **dict.fromkeys(self.removed))
+        if self.vim_connections is not None:
+            changed = changed.with_vnf(vim_connection_info=self.vim_connections)
+        info = changed.vnf.instantiated_vnf_info
+        if info is not None and self.vnfc_properties:
+            vnfcs = tuple(
+                one.model_copy(update={"vnfc_configurable_properties": self.vnfc_properties[one.id]})
+                if one.id in self.vnfc_properties
+                else one
+                for one in info.vnfc_info
+            )
+            changed = changed.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs}))
+        return changed
+
+
+def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:
+    """The VNF is STOPPED when all of its VNFCs are; one that was made anew is STARTED."""
+    return "STOPPED" if all(one.vnfc_state == "STOPPED" for one in vnfcs) else "STARTED"
+
+
+def _scale_status(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
+    info = instance.vnf.instantiated_vnf_info
+    return (info.scale_status if info is not None else None) or ()

@@ -1,0 +1,157 @@
+"""What a request's names may point to: groups, VDUs and connection points of VNFD and Base HOT."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Final
+
+from kubevnfm_csar import BaseHot, Flavour
+
+from kubevnfm_lcm_api.lifecycle.domain.request_section import Section
+
+PORT: Final = "OS::Neutron::Port"
+FLOATING_IP: Final = "OS::Neutron::FloatingIP"
+SERVER: Final = "OS::Nova::Server"
+SUBNET: Final = "OS::Neutron::Subnet"
+VOLUME: Final = "OS::Cinder::Volume"
+
+
+@dataclass(frozen=True)
+class Group:
+    """The machines of one role."""
+
+    types: Mapping[str, str]
+    """Resource type by name in the template that makes one machine."""
+    where: str
+    """That template, for errors."""
+    is_top: bool
+    """Whether the machine lies in the top template, not in a nested one."""
+    count: int
+    """Machines at the instantiation level."""
+    most: int
+    """The most that levels and scaling can bring it to."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The flavour and its templates; without templates (TOSCA) the VNFD's connection points stand for ports."""
+
+    flavour: Flavour
+    hot: BaseHot | None
+    level_id: str | None
+
+    @property
+    def top(self) -> Mapping[str, str]:
+        """Resource type by name in the top template."""
+        if self.hot is not None:
+            return self.hot.top.resource_types
+        return dict.fromkeys(self.flavour.cps, PORT)
+
+    def group(self, section: Section, role: str, *, needed: str | None) -> Group:
+        """Return the group that ``aspect_id`` or ``vdu_id`` names; by ``role`` when neither is given nor ``needed``.
+
+        Raises: InvalidInput, Unprocessable.
+        """
+        aspect_id = section.text("aspect_id", expected="a scaling aspect of the VNFD")
+        vdu_id = section.text("vdu_id", expected="a VDU of the VNFD")
+        if aspect_id is not None:
+            return self._by_aspect(section, aspect_id)
+        if vdu_id is not None:
+            return self._by_vdu(section, vdu_id)
+        if needed is not None:
+            raise section.missing(needed, "the scaling aspect or the VDU of these machines")
+        return self._by_name(section, role)
+
+    def _by_aspect(self, section: Section, aspect_id: str) -> Group:
+        flavour, hot = self.flavour, self.hot
+        if aspect_id not in flavour.aspects and (flavour.aspects or flavour.vdus):
+            raise section.contradiction(
+                "aspect_id", f"the VNFD has no scaling aspect {aspect_id}; it has {_list(flavour.aspects)}"
+            )
+        member = hot.member(aspect_id) if hot is not None and hot.is_group(aspect_id) else None
+        if hot is None or member is None:
+            groups = [name for name in hot.top.resource_types if hot.is_group(name)] if hot is not None else []
+            raise section.contradiction(
+                "aspect_id", f"the Base HOT has no group {aspect_id} of nested templates; it has {_list(groups)}"
+            )
+        servers = {name for name, kind in member.resource_types.items() if kind == SERVER}
+        vdus = [vdu_id for vdu_id in flavour.vdus if vdu_id in servers] or list(flavour.scaled_vdus(aspect_id))
+        count, most = self._counts(vdus) if vdus else _sizes(hot, aspect_id)
+        return Group(member.resource_types, member.path, is_top=False, count=count, most=most)
+
+    def _by_vdu(self, section: Section, vdu_id: str) -> Group:
+        if vdu_id not in self.flavour.vdus:
+            raise section.contradiction("vdu_id", f"the VNFD has no VDU {vdu_id}; it has {_list(self.flavour.vdus)}")
+        count, most = self._counts([vdu_id])
+        if self.hot is None:
+            types = {name: PORT for name, cp in self.flavour.cps.items() if cp.vdu_id == vdu_id}
+            return Group(types, "the VNFD", is_top=True, count=count, most=most)
+        top = self.hot.top
+        if top.resource_types.get(vdu_id) == SERVER:
+            return Group(top.resource_types, top.path, is_top=True, count=count, most=most)
+        for name in [vdu_id, *top.resource_types]:
+            member = self.hot.member(name)
+            if member is not None and (name == vdu_id or member.resource_types.get(vdu_id) == SERVER):
+                return Group(member.resource_types, member.path, is_top=False, count=count, most=most)
+        raise section.contradiction("vdu_id", f"no template of the Base HOT has a server {vdu_id}")
+
+    def _by_name(self, section: Section, role: str) -> Group:
+        """TOSCA: the names of VDUs begin with their role, and there is one machine of each (sequences.md 1.9)."""
+        vdus = [vdu_id for vdu_id in self.flavour.vdus if vdu_id.startswith(role)]
+        if not vdus:
+            raise section.missing("aspect_id", f"a scaling aspect, or a VDU whose name begins with {role},")
+        count, most = self._counts(vdus)
+        where = self.hot.top.path if self.hot is not None else "the VNFD"
+        return Group(self.top, where, is_top=True, count=count, most=most)
+
+    def _counts(self, vdus: list[str]) -> tuple[int, int]:
+        initial = self.flavour.initial_counts(self.level_id)
+        return sum(initial.get(vdu_id, 0) for vdu_id in vdus), sum(self.flavour.max_count(vdu_id) for vdu_id in vdus)
+
+    def subnets(self) -> list[tuple[str, IPv4Network]]:
+        """Return the networks that VNFD and templates make, as far as their ranges are written there."""
+        written = [(f"virtual link {name}", link.cidr) for name, link in self.flavour.virtual_links.items()]
+        if self.hot is not None:
+            for name, kind in self.hot.top.resource_types.items():
+                cidr = (self.hot.top.resource(name).get("properties") or {}).get("cidr") if kind == SUBNET else None
+                written.append((f"subnet {name}", cidr))
+        found = []
+        for what, cidr in written:
+            try:
+                found.append((what, IPv4Network(cidr, strict=False)))
+            except ValueError:
+                continue  # not written as a range, or IPv6: it cannot overlap, or Heat alone knows it
+        return found
+
+
+def connection_point(
+    section: Section, name: str, types: Mapping[str, str], *, where: str, kinds: tuple[str, ...]
+) -> str | None:
+    """Return the resource that an attribute names; None when not given. Raises Unprocessable when it is of no such kind."""
+    given = section.text(name, expected="the name of a connection point")
+    if given is None:
+        return None
+    kind = types.get(given)
+    if kind is None:
+        fitting = [resource for resource, one in types.items() if one in kinds]
+        raise section.contradiction(
+            name, f"{posixpath.basename(where)} has no resource {given}; fitting: {_list(fitting)}"
+        )
+    if kind not in kinds:
+        raise section.contradiction(name, f"{given} is of type {kind}; {' or '.join(kinds)} expected")
+    return given
+
+
+def _sizes(hot: BaseHot, group: str) -> tuple[int, int]:
+    """Return the sizes that a group's template says; one machine where it does not (a VNFD without VDUs, Kuryr)."""
+    properties = hot.top.resource(group).get("properties") or {}
+    desired, most = properties.get("desired_capacity"), properties.get("max_size")
+    count = desired if isinstance(desired, int) else 1
+    return count, most if isinstance(most, int) else count
+
+
+def _list(names: object) -> str:
+    return ", ".join(names) if names and isinstance(names, list | dict) else "none"

@@ -1,0 +1,269 @@
+"""What each operation knows while it runs, and what it makes of the instance at its end."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
+from kubevnfm_events.infra import StackResources, UserData, VduTarget
+from kubevnfm_events.vim import VimRegistered
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.lcm import InstantiationState, VnfInstance
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceChanges, ScaleInfo
+from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.granting import merged
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceInternals, InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
+
+
+class InstantiateDraft(Draft):
+    """What the instantiation of a VM-based VNF and of a CNF have in common."""
+
+    package: PackageRef
+    vim_key: str
+    """The entry of vimConnectionInfo that the resources go to."""
+    vim: VimConnection
+    vim_connections: dict[str, VimConnectionInfo]
+    """The instance's vimConnectionInfo, merged with the request's."""
+    flavour_id: str
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams."""
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+    localization_language: str | None = None
+    scale_status: tuple[ScaleInfo, ...] = ()
+    max_scale_levels: tuple[ScaleInfo, ...] = ()
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    """Name of the external CP's descriptor by the internal CP (resource name) behind it."""
+    ext_virtual_links: tuple[dict[str, Any], ...] = ()
+    """ExtVirtualLinkData of the request, v2 form."""
+    tasks: tuple[str, ...] = ()
+    """What can be asked of the instance later, by the VNFD, besides terminate."""
+    remains_of: str | None = None
+    """A FAILED instantiate whose resources must go first."""
+
+    def _instantiated(self, instance: InstanceRecord, info: InstantiatedVnfInfo, **internals: Any) -> InstanceRecord:
+        vnf: VnfInstance = instance.vnf.model_copy(
+            update={
+                "instantiation_state": InstantiationState.INSTANTIATED,
+                "instantiated_vnf_info": info,
+                "vim_connection_info": self.vim_connections | internals.pop("more_connections", {}),
+                "extensions": {**instance.vnf.extensions, **self.extensions},
+                "vnf_configurable_properties": {
+                    **instance.vnf.vnf_configurable_properties,
+                    **self.vnf_configurable_properties,
+                },
+            }
+        )
+        kept = InstanceInternals(
+            current_operation=instance.internals.current_operation,
+            vim_key=self.vim_key,
+            parameters=self.parameters,
+            instantiation_level_id=self.instantiation_level_id,
+            api_version=self.api_version,
+            external_cps=self.external_cps,
+            tasks=self.tasks,
+            **internals,
+        )
+        return instance.model_copy(update={"vnf": vnf, "internals": kept})
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """NOT_INSTANTIATED as before: it holds nothing on any VIM, what was left of an earlier one aside."""
+        return instance if self.remains_of is not None else instance.with_internals(vim_ids=())
+
+    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """NOT_INSTANTIATED, and remembered what may still exist: DELETE or a new instantiate removes it (api.md 4.3)."""
+        vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
+        return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))
+
+
+class InstantiateVmDraft(InstantiateDraft):
+    """Instantiating a VM-based VNF."""
+
+    plan: ClassVar[str] = "instantiate_vm"
+
+    stack_name: str
+    request: SecretParams
+    """InstantiateVnfRequest in the shape of the API version that it came by, for user data."""
+    instance: SecretParams
+    """VnfInstance in v2 form, for user data."""
+    user_data: UserData | None = None
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as the flavour maps them."""
+    cluster_vim_name: str | None = None
+    """The name to register the cluster under; None: this VNF is no cluster."""
+    max_nodes: int | None = None
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant of an external NFVO, in SOL003 v3 form."""
+    grant_request: SecretParams = Field(default_factory=dict)
+
+    resources: StackResources | None = None
+    cluster: ClusterAccess | None = None
+    node_names: dict[str, str] = Field(default_factory=dict)
+    cluster_vim: VimRegistered | None = None
+
+    def changes(self) -> ResourceChanges:
+        """Everything that the stack holds was added."""
+        if self.resources is None:
+            return ResourceChanges()
+        return inventory.changes_of_stack(
+            self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="ADDED"
+        )
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED, with its resources and, for a cluster, the entry by which others reach it."""
+        assert self.resources is not None
+        info = inventory.info_of_stack(
+            self.resources,
+            vnfd_id=self.package.vnfd_id,
+            vim_key=self.vim_key,
+            flavour_id=self.flavour_id,
+            scale_status=self.scale_status,
+            max_scale_levels=self.max_scale_levels,
+            external_cps=self.external_cps,
+            ext_virtual_links=self.ext_virtual_links,
+            node_names=self.node_names,
+        ).model_copy(
+            update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
+        )
+        more: dict[str, VimConnectionInfo] = {}
+        if self.cluster is not None and self.cluster_vim is not None and self.cluster_vim_name is not None:
+            more[self.cluster_vim_name] = self._cluster_connection(self.cluster, self.cluster_vim)
+        return self._instantiated(
+            instance,
+            info,
+            kind="vm",
+            stack_name=self.stack_name,
+            resources=self.resources,
+            phases=self.phases,
+            user_data=self.user_data,
+            request=self.request,
+            connections={
+                "extVirtualLinks": list(self.ext_virtual_links),
+                "extManagedVirtualLinks": merged(
+                    self.request.get("extManagedVirtualLinks") or (),
+                    self.grant.get("extManagedVirtualLinks") or (),
+                    "vnfVirtualLinkDescId",
+                ),
+            },
+            cluster_vim_id=self.cluster_vim.vim_id if self.cluster_vim else None,
+            cluster_vim_key=self.cluster_vim_name if self.cluster_vim else None,
+            more_connections=more,
+        )
+
+    def _cluster_connection(self, cluster: ClusterAccess, vim: VimRegistered) -> VimConnectionInfo:
+        """Return the entry of sequences.md 4.3: enough to register the VIM by hand (SEQ-038)."""
+        extra: dict[str, Any] = {"ssl_ca_cert_hash": cluster.ssl_ca_cert_hash, "created_by": self.vnf_instance_id}
+        access: dict[str, Any] = {"bearer_token": cluster.bearer_token}
+        if cluster.certificate_key is not None:
+            access["certificate_key"] = cluster.certificate_key
+        return VimConnectionInfo(
+            vim_id=vim.vim_id,
+            vim_type=KUBERNETES,
+            interface_info={"endpoint": cluster.server, "ssl_ca_cert": cluster.ssl_ca_cert},
+            access_info=access,
+            extra=extra,
+        )
+
+
+class InstantiateCnfDraft(InstantiateDraft):
+    """Instantiating a CNF on a Kubernetes VIM."""
+
+    plan: ClassVar[str] = "instantiate_cnf"
+
+    def_files: tuple[str, ...]
+    namespace: str | None = None
+    multi_namespace: bool = False
+    adopt: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    wait_timeout_s: float | None = None
+
+    release: Release | None = None
+
+    def changes(self) -> ResourceChanges:
+        """Every pod was added."""
+        if self.release is None:
+            return ResourceChanges()
+        return inventory.changes_of_release(
+            self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="ADDED"
+        )
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED, one VNFC a pod."""
+        assert self.release is not None
+        info = inventory.info_of_release(
+            self.release,
+            vnfd_id=self.package.vnfd_id,
+            vim_key=self.vim_key,
+            flavour_id=self.flavour_id,
+            scale_status=self.scale_status,
+            max_scale_levels=self.max_scale_levels,
+            def_files=self.def_files,
+        ).model_copy(
+            update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
+        )
+        return self._instantiated(instance, info, kind="cnf", release=self.release)
+
+
+class TerminateDraft(Draft):
+    """What terminating a VM-based VNF and a CNF have in common."""
+
+    vnfd_id: str
+    vim_key: str
+    vim: VimConnection
+    is_forceful: bool
+    graceful_wait_s: float = 0.0
+    is_gone: bool = False
+    """Whether the infrastructure has told that nothing is left."""
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
+        kept = InstanceInternals(
+            current_operation=instance.internals.current_operation,
+        )
+        vnf = instance.vnf.model_copy(
+            update={
+                "instantiation_state": InstantiationState.NOT_INSTANTIATED,
+                "instantiated_vnf_info": None,
+                "vim_connection_info": {},
+            }
+        )
+        return instance.model_copy(update={"vnf": vnf, "internals": kept})
+
+
+class TerminateVmDraft(TerminateDraft):
+    """Terminating a VM-based VNF."""
+
+    plan: ClassVar[str] = "terminate_vm"
+
+    stack_name: str
+    package: PackageRef
+    resources: StackResources | None = None
+    phases: dict[str, str] = Field(default_factory=dict)
+    parameters: SecretParams = Field(default_factory=dict)
+    cluster_vim_key: str | None = None
+
+    def changes(self) -> ResourceChanges:
+        """Everything is removed once the stack is."""
+        if self.resources is None or not self.is_gone:
+            return ResourceChanges()
+        return inventory.changes_of_stack(self.resources, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
+
+
+class TerminateCnfDraft(TerminateDraft):
+    """Terminating a CNF."""
+
+    plan: ClassVar[str] = "terminate_cnf"
+
+    release: Release | None = None
+
+    def changes(self) -> ResourceChanges:
+        """Everything is removed once the objects are."""
+        if self.release is None or not self.is_gone:
+            return ResourceChanges()
+        return inventory.changes_of_release(self.release, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")

@@ -1,0 +1,135 @@
+"""A VNF instance as lcm-api keeps it: the public data type, and what only the VNFM knows beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources, UserData
+from kubevnfm_secrets import KeyRing, SecretParams, sealing
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.lcm import InstantiationState, VnfInstance
+from pydantic import BaseModel, ConfigDict, Field
+
+from kubevnfm_lcm_api.event_chain import NewsRef
+
+COLLECTION = "vnf_instances"
+
+
+class Release(BaseModel):
+    """What of a CNF lies in a cluster."""
+
+    model_config = ConfigDict(frozen=True)
+
+    namespace: str
+    objects: tuple[ObjectFacts, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
+
+
+class VnfFacts(SolType):
+    """What notifications need to know of the instance, kept with an occurrence so that nothing need be read."""
+
+    vnf_instance_name: str = ""
+    vnfd_id: str = ""
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+
+
+class InstanceInternals(SolType):
+    """Never shown; lies under ``internal`` in the document, where no filter reaches."""
+
+    current_operation: str | None = None
+    """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
+    dst_vnfd_id: str | None = None
+    """What that occurrence changes the VNFD to: the package of it is in use until the occurrence ends."""
+    kind: Literal["vm", "cnf"] | None = None
+    """What it is made of while INSTANTIATED."""
+    vim_ids: tuple[str, ...] = ()
+    """The registered VIMs that its resources live on, or are being made on: whose deletion is refused."""
+    vim_key: str | None = None
+    """Which entry of vimConnectionInfo its resources live on."""
+    stack_name: str | None = None
+    resources: StackResources | None = None
+    release: Release | None = None
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams of the instantiate request: the defaults of later operations."""
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    """The API that the instantiate request came by."""
+    user_data: UserData | None = None
+    """The package's user data class that the instantiate request named: the default of later operations."""
+    request: SecretParams = Field(default_factory=dict)
+    """The instantiate request, in the shape of its API version."""
+    connections: SecretParams = Field(default_factory=dict)
+    """``extVirtualLinks`` and ``extManagedVirtualLinks`` as they are now, in v2 form."""
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    """Name of the external CP's descriptor by the internal CP behind it."""
+    tasks: tuple[str, ...] = ()
+    """What can be asked of the instance while it is INSTANTIATED, by the VNFD, besides terminate."""
+    cluster_vim_id: str | None = None
+    """The VIM that the instance's own cluster was registered as."""
+    cluster_vim_key: str | None = None
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as the flavour maps them."""
+    last_news: NewsRef | None = None
+    """The last event about the instance, operations' states included."""
+    remains_of: str | None = None
+    """The FAILED instantiate occurrence whose resources may still exist."""
+
+
+class InstanceRecord(BaseModel):
+    """The document of one VNF instance."""
+
+    model_config = ConfigDict(frozen=True)
+
+    vnf: VnfInstance
+    created_at: str
+    updated_at: str
+    internals: InstanceInternals = InstanceInternals()
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the body for the store: VnfInstance's attributes at the top, so that filters find them."""
+        body = self.vnf.document(ring)
+        internals = self.internals.model_dump(mode="json", by_alias=True, exclude_defaults=True, context=sealing(ring))
+        body.update({"createdAt": self.created_at, "updatedAt": self.updated_at, "internal": internals})
+        return body
+
+    @classmethod
+    def from_document(cls, body: Mapping[str, Any]) -> Self:
+        """Read what ``document`` wrote."""
+        return cls(
+            vnf=VnfInstance.model_validate(body),
+            created_at=body["createdAt"],
+            updated_at=body["updatedAt"],
+            internals=InstanceInternals.model_validate(body.get("internal", {})),
+        )
+
+    @property
+    def facts(self) -> VnfFacts:
+        """What news about the instance tell of it."""
+        vnf = self.vnf
+        return VnfFacts(
+            vnf_instance_name=vnf.vnf_instance_name or "",
+            vnfd_id=vnf.vnfd_id,
+            vnf_provider=vnf.vnf_provider,
+            vnf_product_name=vnf.vnf_product_name,
+            vnf_software_version=vnf.vnf_software_version,
+            vnfd_version=vnf.vnfd_version,
+        )
+
+    def with_its_vim(self) -> Self:
+        """Return the record, while INSTANTIATED, with the VIM noted that the resources are on by now."""
+        connection = self.vnf.vim_connection_info.get(self.internals.vim_key or "")
+        if self.vnf.instantiation_state is not InstantiationState.INSTANTIATED or connection is None:
+            return self
+        return self.with_internals(vim_ids=(connection.vim_id,) if connection.vim_id is not None else ())
+
+    def with_vnf(self, **changes: Any) -> Self:
+        """Return the record with attributes of the public part changed."""
+        return self.model_copy(update={"vnf": self.vnf.model_copy(update=changes)})
+
+    def with_internals(self, **changes: Any) -> Self:
+        """Return the record with internals changed."""
+        return self.model_copy(update={"internals": self.internals.model_copy(update=changes)})

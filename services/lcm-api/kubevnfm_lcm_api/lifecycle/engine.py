@@ -1,0 +1,414 @@
+"""The engine: stores each move of an operation with its messages in one write. All I/O of the saga is here.
+
+Two documents change with an operation, and there is no transaction over both. So the order is fixed: the claim on the
+instance comes before the occurrence is inserted, and the instance's result before the occurrence ends. Both second
+halves are repeated after a crash: the first by the AdvanceOperation in the instance's outbox, the second by the reply
+that the broker delivers again, or, where a person ends the operation, by the AdvanceOperation that is stored with the
+decision; each finds by ids whether it was done already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_secrets import KeyRing, sealed
+from kubevnfm_sol.lcm import InstantiationState, OperationState
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
+from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.granting.external import ExternalGrants
+from kubevnfm_lcm_api.lifecycle.domain import instance as instances
+from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.news import state_of
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plans import read_draft
+from kubevnfm_lcm_api.lifecycle.domain.saga import SILENCE_S, CancelModeName, Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
+
+log = structlog.get_logger()
+
+_LATE_AT_ONCE = 100
+_CLEAN_UP_REST_S = 300.0
+_CLEAN_UP_DOUBLINGS = 10
+"""More lead beyond the longest rest; without end, a float has none for them."""
+_RACES = 100
+"""Lost races on one document before we call it a fault: far above the handful of services that can meet there."""
+
+
+class OperationRunning(Conflict):
+    """Another operation has claimed the instance (api.md 9)."""
+
+    code = "operation-running"
+
+    def __init__(self, operation: str, occurrence_id: str, state: str) -> None:
+        hint = "; retry, roll back or fail it first" if state == "FAILED_TEMP" else ""
+        super().__init__(
+            f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}"
+        )
+        self.occurrence_id = occurrence_id
+
+
+class Engine:
+    """Accepts, advances and ends operations."""
+
+    def __init__(
+        self,
+        *,
+        store: DocumentStore,
+        outbox: Outbox,
+        ring: KeyRing,
+        clock: Clock,
+        clean_up_look_s: float = 0.5,
+        grants: ExternalGrants | None = None,
+    ) -> None:
+        """``grants``: None under the local policy, which grants everything.
+
+        ``clean_up_look_s``: how often a running clean-up is looked at, and its first rest after a failure, which
+        doubles with each.
+        """
+        self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
+        self._saga = Saga(ring)
+        self._clean_up_look_s = clean_up_look_s
+        self._grants = grants
+        self._accepting: dict[str, asyncio.Event] = {}
+        """Occurrences that are being accepted here, and when that is over: the wake-up may be quicker."""
+
+    # --- from the gateway ---------------------------------------------------------------------------------------------
+
+    async def accept(self, stored: Stored, record: OccurrenceRecord, claims: Mapping[str, Any]) -> None:
+        """Claim the instance and store the occurrence: when this returns, the operation will be carried out.
+
+        ``stored`` is the instance as the request was checked against it; ``claims`` are further fields of it that are
+        true from this moment. Raises Conflict when it was changed or
+        claimed meanwhile.
+        """
+        occ = record.occ
+        last_news = InstanceRecord.from_document(stored.body).internals.last_news
+        document = record.model_copy(update={"follows": last_news}).document(self._ring)
+        wake_up = Envelope[Message](
+            data=AdvanceOperation(occurrence=document),
+            source=SOURCE,
+            id=derived_id("advance", occ.id),
+            subject=occ.vnf_instance_id,
+            operationid=occ.id,
+        )
+        over = self._accepting[occ.id] = asyncio.Event()
+        try:
+            await self._outbox.update(
+                instances.COLLECTION,
+                stored.id,
+                {**claims, "internal/currentOperation": occ.id},
+                if_revision=stored.revision,
+                events=[wake_up],
+            )
+            await self._insert(occ.id, document)
+        except RevisionConflict:
+            raise await self._why_not(stored.id) from None
+        finally:
+            over.set()
+            del self._accepting[occ.id]
+
+    async def check_free(self, instance: InstanceRecord, expected: InstantiationState) -> None:
+        """Raise OperationRunning when an operation has claimed the instance, Conflict when it is in another state."""
+        busy = await self._why_busy(instance)
+        if busy is not None:
+            raise busy
+        if instance.vnf.instantiation_state is not expected:
+            raise Conflict(f"the VNF instance is {instance.vnf.instantiation_state}; {expected} expected")
+
+    async def retry(self, occurrence_id: str) -> None:
+        """Start again at the failed steps. Raises NotFound, IllegalTransition."""
+        await self._ask(occurrence_id, "retry")
+
+    async def rollback(self, occurrence_id: str) -> None:
+        """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
+        await self._ask(occurrence_id, "rollback")
+
+    async def fail(self, occurrence_id: str) -> OccurrenceRecord:
+        """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
+        return await self._ask(occurrence_id, "fail")
+
+    async def cancel(self, occurrence_id: str, mode: CancelModeName) -> None:
+        """Stop the operation. Raises NotFound, IllegalTransition, CancelPending."""
+
+        def cancel(record: OccurrenceRecord, now: datetime) -> Move | None:
+            if record.is_internal:
+                return None
+            if record.ending is not None:
+                raise IllegalTransition(record.occ.operation_state, "cancel")
+            return self._saga.cancel(record, mode, now)
+
+        record = await self._change(occurrence_id, cancel)
+        if record is None or record.is_internal:
+            raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
+
+    # --- from the bus -------------------------------------------------------------------------------------------------
+
+    async def advance_operation(self, delivery: Delivery) -> Verdict:
+        """Insert the occurrence if the process that accepted it could not; grant it; end it as was decided."""
+        command = delivery.envelope.data
+        assert isinstance(command, AdvanceOperation)
+        occurrence_id = delivery.envelope.operationid
+        if occurrence_id in self._accepting:
+            await self._accepting[occurrence_id].wait()
+        if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
+            await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
+        if self._grants is not None:
+            pause_s = await self._pursue_grant(self._grants, occurrence_id)
+            if pause_s is not None:
+                return Again(pause_s)
+
+        def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
+            if record.occ.operation_state is not OperationState.STARTING:
+                return self._saga.end(record, now) or self._saga.begin(record, now)
+            if self._grants is not None:
+                return None
+            return self._saga.grant(record, derived_id("grant", occurrence_id), now)
+
+        await self._change(occurrence_id, grant)
+        return Ack()
+
+    async def _pursue_grant(self, grants: ExternalGrants, occurrence_id: str) -> float | None:
+        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+        if stored is None:
+            return None
+        return await grants.pursue(OccurrenceRecord.from_document(stored.body), self._change)
+
+    async def resume_operation(self, delivery: Delivery) -> Verdict:
+        """Take a service's answer: fold it in, ask what comes next, or end the operation."""
+        reply = delivery.envelope
+        if not reply.operationid or not reply.stepid:
+            return Ack()
+        await self._change(reply.operationid, lambda record, now: self._saga.take_reply(record, reply, now))
+        return Ack()
+
+    async def remove_remains(self, command: RemoveRemains, context: StepContext) -> Outcome:
+        """Run the compensations of a FAILED instantiate as an operation of its own; done when all is gone.
+
+        A clean-up that fails is started again, as long as it takes: what was built must not be forgotten.
+        """
+        occurrence_id: str | None = command.vnf_lcm_op_occ_id
+        while occurrence_id is not None:
+            stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+            if stored is None:
+                break
+            failed = OccurrenceRecord.from_document(stored.body)
+            if (pause_s := await self._clean_up(failed)) is not None:
+                return NotYet(again_in_s=pause_s)
+            occurrence_id = read_draft(failed.plan, failed.draft).remains_of
+        return Done(RemainsRemoved(vnf_instance_id=command.vnf_instance_id))
+
+    async def _clean_up(self, failed: OccurrenceRecord) -> float | None:
+        """Start or go on with the clean-up of a FAILED occurrence; return when to look again, None when all is gone."""
+        clean_up_id = clean_up_of(failed.occ.id)
+        stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
+        if stored is None:
+            move = self._saga.clean_up(failed, clean_up_id, self._clock.now())
+            try:
+                await self._outbox.insert(
+                    occurrences.COLLECTION, clean_up_id, move.record.document(self._ring), events=_internal(move)
+                )
+            except AlreadyExists:
+                return self._clean_up_look_s
+            return None if move.ends else self._clean_up_look_s
+        record = OccurrenceRecord.from_document(stored.body)
+        if record.occ.operation_state is OperationState.ROLLED_BACK:
+            return None
+        if record.occ.operation_state is not OperationState.FAILED_TEMP:
+            return self._clean_up_look_s
+        tries = max(step.attempt for step in record.steps)
+        rested = self._clock.now() - datetime.fromisoformat(record.occ.state_entered_time)
+        pause_s = min(self._clean_up_look_s * 2.0 ** min(tries, _CLEAN_UP_DOUBLINGS), _CLEAN_UP_REST_S)
+        left_s = pause_s - rested.total_seconds()
+        if left_s > 0:
+            return left_s
+        log.warning("clean_up_again", occurrence_id=clean_up_id, error=record.occ.error and record.occ.error.detail)
+        await self._change(clean_up_id, self._undo_again)
+        return self._clean_up_look_s
+
+    def _undo_again(self, record: OccurrenceRecord, now: datetime) -> Move | None:
+        if record.occ.operation_state is not OperationState.FAILED_TEMP:
+            return None
+        return self._saga.rollback(record, now)
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    async def watch_deadlines(self, *, every_s: float) -> None:
+        """Fail, again and again, the steps that nobody answers. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await self.fail_overdue()
+            except StoreUnavailable as error:
+                log.warning("deadlines_not_watched", reason=str(error))
+
+    async def fail_overdue(self) -> None:
+        """Fail the steps that nobody has answered for long after their deadline; the oldest first, some at once."""
+        limit = rfc3339(self._clock.now() - timedelta(seconds=SILENCE_S))
+        late = Query(
+            Compare("internal/deadline", Op.LT, [limit]),
+            sort=Sort("internal/deadline"),
+            limit=_LATE_AT_ONCE,
+            exclude=("internal/draft",),
+        )
+        for stored in await self._store.find(occurrences.COLLECTION, late):
+            try:
+                await self._change(stored.id, self._saga.overdue)
+            except StoreUnavailable:
+                raise
+            except Exception:  # an edge, as the bus is: one occurrence that cannot be read must not end the watch
+                log.exception("deadline_not_watched", operation_id=stored.id)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    async def _insert(self, occurrence_id: str, document: dict[str, object]) -> None:
+        started = self._saga.announce(OccurrenceRecord.from_document(document))
+        try:
+            await self._outbox.insert(occurrences.COLLECTION, occurrence_id, document, events=[started])
+        except AlreadyExists:
+            return
+
+    async def _ask(self, occurrence_id: str, task: Task) -> OccurrenceRecord:
+        def public(record: OccurrenceRecord, now: datetime) -> Move | None:
+            if record.is_internal:
+                return None
+            if record.ending is not None:
+                raise IllegalTransition(record.occ.operation_state, task)
+            move = self._saga.task(record, task, now)
+            return self._saga.decide(record, task, now) if move.ends else move
+
+        record = await self._change(occurrence_id, public)
+        if record is None or record.is_internal:
+            raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
+        return (await self._change(occurrence_id, self._saga.end)) or record
+
+    async def _change(
+        self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
+    ) -> OccurrenceRecord | None:
+        """Read, move, write; again when somebody else wrote in between. Return the record as it is then."""
+        for _ in range(_RACES):
+            stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+            if stored is None:
+                return None
+            before = OccurrenceRecord.from_document(stored.body)
+            moved = move(before, self._clock.now())
+            if moved is None:
+                return before
+            record = moved.record
+            if moved.ends and not record.is_internal:
+                await self._settle(record)
+            if record.granting is not None and _is_granted(before, record):
+                await self._hold_vim(record)
+            events = _internal(moved) if record.is_internal else list(moved.messages)
+            try:
+                await self._outbox.replace(
+                    occurrences.COLLECTION,
+                    occurrence_id,
+                    record.document(self._ring),
+                    if_revision=stored.revision,
+                    events=events,
+                )
+            except RevisionConflict:
+                continue
+            _note(before, record)
+            return record
+        raise RuntimeError(f"occurrence {occurrence_id}: {_RACES} writes lost in a row")
+
+    async def _settle(self, record: OccurrenceRecord) -> None:
+        """Write the operation's result into the instance and release it; nothing when that was done before."""
+        occ = record.occ
+        for _ in range(_RACES):
+            stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
+            if stored is None:
+                return
+            instance = InstanceRecord.from_document(stored.body)
+            if instance.internals.current_operation != occ.id:
+                return
+            draft = read_draft(record.plan, record.draft)
+            if occ.operation_state is OperationState.COMPLETED:
+                instance = draft.completed(instance)
+            elif occ.operation_state is OperationState.ROLLED_BACK:
+                instance = draft.rolled_back(instance)
+            elif occ.operation_state is OperationState.FAILED:
+                instance = draft.given_up(instance, occ.id)
+            instance = instance.with_its_vim()
+            instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_of(occ))
+            instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
+            try:
+                await self._outbox.replace(
+                    instances.COLLECTION, stored.id, instance.document(self._ring), if_revision=stored.revision
+                )
+            except RevisionConflict:
+                continue
+            return
+        raise RuntimeError(f"instance {occ.vnf_instance_id}: {_RACES} writes lost in a row")
+
+    async def _hold_vim(self, record: OccurrenceRecord) -> None:
+        """Note in the instance the VIM that a grant has brought, before anything is made there; until the end it counts."""
+        vim_id = read_draft(record.plan, record.draft).vim_id
+        for _ in range(_RACES):
+            stored = await self._store.get(instances.COLLECTION, record.occ.vnf_instance_id)
+            if stored is None:
+                return
+            internals = InstanceRecord.from_document(stored.body).internals
+            if internals.current_operation != record.occ.id or vim_id is None or vim_id in internals.vim_ids:
+                return
+            held = {"internal/vimIds": [*internals.vim_ids, vim_id]}
+            try:
+                await self._store.update(instances.COLLECTION, stored.id, held, if_revision=stored.revision)
+            except RevisionConflict:
+                continue
+            return
+        raise RuntimeError(f"instance {record.occ.vnf_instance_id}: {_RACES} writes lost in a row")
+
+    async def _why_busy(self, instance: InstanceRecord) -> OperationRunning | None:
+        """Return the error that names the operation which has claimed the instance, None when it is free."""
+        occurrence_id = instance.internals.current_operation
+        if occurrence_id is None:
+            return None
+        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+        if stored is None:  # claimed, and its occurrence not stored yet
+            return OperationRunning("(just accepted)", occurrence_id, OperationState.STARTING)
+        return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
+
+    async def _why_not(self, instance_id: str) -> Exception:
+        stored = await self._store.get(instances.COLLECTION, instance_id)
+        if stored is None:
+            return NotFound(f"VNF instance {instance_id} does not exist")
+        busy = await self._why_busy(InstanceRecord.from_document(stored.body))
+        return busy or Conflict("the VNF instance was changed by another request meanwhile: try again")
+
+
+def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
+    states = (before.occ.operation_state, after.occ.operation_state)
+    return states == (OperationState.STARTING, OperationState.PROCESSING)
+
+
+def _internal(move: Move) -> list[Envelope[Message]]:
+    """Return the messages of a clean-up: its commands; it has no public news."""
+    return [m for m in move.messages if not isinstance(m.data, OperationChanged | StepChanged)]
+
+
+def _note(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
+    occ = after.occ
+    if occ.operation_state is before.occ.operation_state:
+        return
+    facts = {"operation": occ.operation.value, "vnf_instance_id": occ.vnf_instance_id, "operation_id": occ.id}
+    if occ.operation_state in {OperationState.FAILED_TEMP, OperationState.FAILED} and occ.error is not None:
+        log.error("operation_failed", state=occ.operation_state.value, detail=occ.error.detail, **facts)
+    else:
+        log.info("operation_changed", state=occ.operation_state.value, **facts)

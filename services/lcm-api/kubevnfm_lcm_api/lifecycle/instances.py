@@ -1,0 +1,142 @@
+"""The VNF instances: made of enabled packages, deleted with what a failed instantiate left (SOL003 5.4.2, 5.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, RemoveRemains
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
+from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, OperationState, VnfInstance
+from kubevnfm_store.port import DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Op, Query, Stored
+from kubevnfm_worker import Outbox
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.news import creation_of
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.packages.catalogue import Packages, reference
+
+_IS_CLEANED_UP: Final = AllOf(
+    [
+        Compare("internal/isInternal", Op.EQ, [True]),
+        Compare("operationState", Op.IN, [OperationState.ROLLING_BACK, OperationState.FAILED_TEMP]),
+    ]
+)
+
+
+def _always(_: Stored) -> None:
+    return None
+
+
+class Instances:
+    """Creates, finds and deletes VNF instances."""
+
+    def __init__(
+        self, *, store: DocumentStore, outbox: Outbox, engine: Engine, packages: Packages, ring: KeyRing, clock: Clock
+    ) -> None:
+        self._store, self._outbox, self._engine, self._packages = store, outbox, engine, packages
+        self._ring, self._clock = ring, clock
+
+    async def create(self, request: CreateVnfRequest) -> Stored:
+        """Make an instance of an enabled package; return its document. Raises PackageUnusable."""
+        package = await self._packages.usable(request.vnfd_id)
+        vnfd = await self._packages.vnfd(package.id, reference(package).checksum)
+        now = rfc3339(self._clock.now())
+        initial = vnfd.initial_values
+        record = InstanceRecord(
+            vnf=VnfInstance(
+                id=new_id(),
+                vnf_instance_name=request.vnf_instance_name,
+                vnf_instance_description=request.vnf_instance_description,
+                vnfd_id=vnfd.vnfd_id,
+                vnf_provider=vnfd.provider,
+                vnf_product_name=vnfd.product_name,
+                vnf_software_version=vnfd.software_version,
+                vnfd_version=vnfd.descriptor_version,
+                vnf_pkg_id=package.id,
+                vnf_configurable_properties=hide(initial.configurable_properties),
+                extensions=hide(initial.extensions),
+                metadata={**hide(initial.metadata), **(request.metadata or {})},
+            ),
+            created_at=now,
+            updated_at=now,
+        )
+        record = record.with_internals(last_news=creation_of(record.vnf.id, now))
+        stored = await self._outbox.insert(
+            COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
+        )
+        # The package may have been disabled or deleted since we looked; its delete counts instances after it has shut
+        # the door, so of the two at least one sees the other.
+        try:
+            await self._packages.usable(request.vnfd_id)
+        except Unprocessable:
+            await self._outbox.delete(COLLECTION, record.vnf.id, events=[_deletion(record)])
+            raise
+        return stored
+
+    async def get(self, instance_id: str) -> Stored:
+        """Return the instance. Raises NotFound."""
+        stored = await self._store.get(COLLECTION, instance_id)
+        if stored is None:
+            raise NotFound(f"VNF instance {instance_id} does not exist")
+        return stored
+
+    async def delete(self, instance_id: str, *, check: Callable[[Stored], None] = _always) -> None:
+        """Delete a NOT_INSTANTIATED instance; what a failed instantiate left is then removed in the background.
+
+        ``check`` is given the instance as it will be deleted and raises when the caller meant another state of it.
+        Raises: NotFound; Conflict while INSTANTIATED or an operation runs.
+        """
+        stored = await self.get(instance_id)
+        check(stored)
+        record = InstanceRecord.from_document(stored.body)
+        await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
+        messages = [_deletion(record)]
+        remains_of = record.internals.remains_of
+        if remains_of is not None:
+            messages.append(
+                Envelope(
+                    data=RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=remains_of),
+                    source=SOURCE,
+                    id=derived_id("remove-remains", instance_id),
+                    subject=instance_id,
+                )
+            )
+        try:
+            await self._outbox.delete(COLLECTION, instance_id, if_revision=stored.revision, events=messages)
+        except RevisionConflict as error:
+            raise Conflict("the VNF instance was changed by another request meanwhile: try again") from error
+
+    async def users(self, vim_id: str) -> list[str]:
+        """Return the ids of the instances that have, are getting or may still have resources on the VIM.
+
+        Instances that are deleted already count while what was left of them is being removed.
+        """
+        lives_there = Compare("internal/vimIds", Op.EQ, [vim_id])
+        leaves_it = AllOf([_IS_CLEANED_UP, Compare("internal/draft/vim/vim_id", Op.EQ, [vim_id])])
+        living = await self._store.find(COLLECTION, Query(lives_there))
+        leaving = await self._store.find(occurrences.COLLECTION, Query(leaves_it))
+        return list(dict.fromkeys([*(s.id for s in living), *(s.body["vnfInstanceId"] for s in leaving)]))
+
+
+def _creation(record: InstanceRecord) -> Envelope[Message]:
+    event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
+    news_id = creation_of(record.vnf.id, record.created_at).id
+    return Envelope(data=event, source=SOURCE, id=news_id, subject=record.vnf.id)
+
+
+def _deletion(record: InstanceRecord) -> Envelope[Message]:
+    last = record.internals.last_news
+    follows: dict[str, Any] = (
+        {"follows": last.id, "follows_at": datetime.fromisoformat(last.at)} if last is not None else {}
+    )
+    event = InstanceDeleted(vnf_instance_id=record.vnf.id, **record.facts.model_dump(), **follows)
+    return Envelope(data=event, source=SOURCE, subject=record.vnf.id)

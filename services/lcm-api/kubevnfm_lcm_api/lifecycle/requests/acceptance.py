@@ -1,0 +1,72 @@
+"""Makes the operation that carries a checked request out, and has it accepted; common to all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plans import planned, write_draft
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+
+ApiVersion = Literal["v1", "v2"]
+
+NO_CLAIMS: Final[Mapping[str, Any]] = {}
+
+
+class Acceptance:
+    """Turns the draft of an operation into an accepted occurrence."""
+
+    def __init__(self, *, engine: Engine, ring: KeyRing, clock: Clock) -> None:
+        self._engine, self._ring, self._clock = engine, ring, clock
+
+    async def accept(
+        self,
+        stored: Stored,
+        record: InstanceRecord,
+        operation: OperationType,
+        draft: Draft,
+        *,
+        original: Mapping[str, Any],
+        version: ApiVersion,
+        claims: Mapping[str, Any] = NO_CLAIMS,
+        state: OperationState = OperationState.STARTING,
+    ) -> str:
+        """Claim the instance for the operation; return the occurrence's id.
+
+        ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
+        body as its API version has it, ``claims`` further fields of the instance that are true from now on, ``state``
+        PROCESSING for an operation that needs no grant. Raises Conflict when it was changed or claimed meanwhile.
+        """
+        now = rfc3339(self._clock.now())
+        occurrence = OccurrenceRecord(
+            occ=VnfLcmOpOcc(
+                id=new_id(),
+                operation_state=state,
+                state_entered_time=now,
+                start_time=now,
+                vnf_instance_id=record.vnf.id,
+                operation=operation,
+                operation_params=dict(hide(original)),
+            ),
+            api_version=version,
+            plan=draft.plan,
+            steps=planned(draft),
+            draft=write_draft(draft, self._ring),
+            facts=record.facts,
+            has_way_back=draft.has_way_back,
+        )
+        vim_ids = record.internals.vim_ids
+        if draft.vim_id is not None and draft.vim_id not in vim_ids:
+            # with those of before: what a failed instantiate left lies there until it is removed
+            claims = {**claims, "internal/vimIds": [*vim_ids, draft.vim_id]}
+        await self._engine.accept(stored, occurrence, claims)
+        return occurrence.occ.id

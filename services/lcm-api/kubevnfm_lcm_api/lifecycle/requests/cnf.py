@@ -1,0 +1,73 @@
+"""What an InstantiateVnfRequest means for a CNF (capi.md chapter 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_csar import Flavour
+from kubevnfm_events.infra import VduTarget
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import Secret
+from kubevnfm_sol.lcm import InstantiateVnfRequest
+
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft
+
+DEF_FILES: Final = "lcm-kubernetes-def-files"
+
+
+def cnf_draft(
+    common: Mapping[str, Any], flavour: Flavour, request: InstantiateVnfRequest, files: frozenset[str]
+) -> InstantiateCnfDraft:
+    """Return the draft; ``common``: what it has in common with that of a VM-based VNF; ``files``: the package's.
+
+    Raises: InvalidInput naming the parameter.
+    """
+    parameters = request.additional_params
+    def_files = _def_files(parameters, files)
+    namespace = parameters.get("namespace")
+    if namespace is not None and not isinstance(namespace, str):
+        raise InvalidInput("additionalParams/namespace", "a text expected")
+    wait = parameters.get("wait_timeout")
+    if wait is not None and (not isinstance(wait, int | float) or isinstance(wait, bool) or wait <= 0):
+        raise InvalidInput("additionalParams/wait_timeout", "seconds above 0 expected")
+    counts = flavour.initial_counts(request.instantiation_level_id)
+    return InstantiateCnfDraft(
+        **common,
+        def_files=def_files,
+        namespace=namespace,
+        multi_namespace=_flag(parameters, "multi_namespace"),
+        adopt=_flag(parameters, "adopt"),
+        vdus=tuple(
+            VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id, replicas=_replicas(flavour, vdu_id, counts))
+            for vdu_id, vdu in flavour.vdus.items()
+        ),
+        wait_timeout_s=float(wait) if wait is not None else None,
+    )
+
+
+def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int | None:
+    """Return the count that the VNFD gives a workload; None where it says nothing and the manifest decides."""
+    is_said = vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
+    return counts.get(vdu_id) if is_said else None
+
+
+def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...]:
+    """Return the manifests of a CNF (capi.md CR-004, CR-005). Raises InvalidInput."""
+    listed = parameters.get(DEF_FILES)
+    place = f"additionalParams/{DEF_FILES}"
+    if not isinstance(listed, list) or not listed:
+        raise InvalidInput(place, "a list of paths or URLs, at least one, expected for a CNF")
+    for index, name in enumerate(listed):
+        if isinstance(name, Secret) or not isinstance(name, str):
+            raise InvalidInput(f"{place}[{index}]", "a path of the package or an http(s) URL expected")
+        if not name.startswith(("http://", "https://")) and name.removeprefix("./") not in files:
+            raise InvalidInput(f"{place}[{index}]", f"the package has no file {name}")
+    return tuple(name.removeprefix("./") for name in listed)
+
+
+def _flag(parameters: Mapping[str, Any], name: str) -> bool:
+    value = parameters.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"additionalParams/{name}", "true or false expected")
+    return value

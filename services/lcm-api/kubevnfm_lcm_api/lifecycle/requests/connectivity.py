@@ -1,0 +1,94 @@
+"""Change of the external connectivity (SOL003 5.4.11): the links as they shall be, out of those that are and the request's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubevnfm_csar import Flavour
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import hide
+from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.subject import CHANGE_EXT_CONN, Subjects, grant_request
+
+Link = dict[str, Any]
+
+
+class ChangeConnectivity:
+    """Takes ChangeExtVnfConnectivityRequests."""
+
+    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
+        self._subjects, self._acceptance = subjects, acceptance
+
+    async def accept(
+        self,
+        instance_id: str,
+        request: ChangeExtVnfConnectivityRequest,
+        original: Mapping[str, Any],
+        version: ApiVersion,
+    ) -> str:
+        """Accept a change of links; return the occurrence's id.
+
+        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a connection point that the VNFD does not have.
+        """
+        subject = await self._subjects.find(instance_id, CHANGE_EXT_CONN)
+        check_points(request.ext_virtual_links, subject.flavour)
+        before = subject.record.internals.connections
+        links = merged_links(before.get("extVirtualLinks") or (), request.ext_virtual_links)
+        files = await self._subjects.files(subject.package.package_id)
+        common = subject.common(
+            hide(original), request.additional_params, version, files, connections=request.vim_connection_info
+        )
+        draft = ConnectVmDraft(
+            **{
+                **common,
+                "connections": {**before, "extVirtualLinks": links},
+                "grant_request": grant_request("CHANGE_EXT_CONN", subject.record),
+            }
+        )
+        return await self._acceptance.accept(
+            subject.stored, subject.record, OperationType.CHANGE_EXT_CONN, draft, original=original, version=version
+        )
+
+
+def check_points(links: Sequence[ExtVirtualLinkData], flavour: Flavour) -> None:
+    """Raise InvalidInput for a connection point that is not one of the flavour's."""
+    for index, link in enumerate(links):
+        for number, cp in enumerate(link.ext_cps):
+            if cp.cpd_id not in flavour.cps:
+                known = ", ".join(name for name, one in flavour.cps.items() if one.is_external)
+                raise InvalidInput(
+                    f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
+                    f"the VNFD has no connection point {cp.cpd_id}; it has {known}",
+                )
+
+
+def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtualLinkData]) -> list[Link]:
+    """Return the links as they shall be (SOL003 4.4.1.11): what is not named stays, a point is on one link only.
+
+    Of a point that is named its configurations are merged: null takes one away, and the point with its last one.
+    """
+    links: dict[str, Link] = {str(link["id"]): {**link, "extCps": list(link.get("extCps") or ())} for link in present}
+    for link in wanted:
+        body = link.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        here: list[dict[str, Any]] = []
+        for cp in body.get("extCps", ()):
+            configs: dict[str, Any] = {}
+            for other in links.values():
+                for old in [one for one in other["extCps"] if one["cpdId"] == cp["cpdId"]]:
+                    configs.update(old.get("cpConfig") or {})
+                    other["extCps"].remove(old)
+            given = cp.get("cpConfig", {})
+            for name, config in given.items():
+                if config is None:
+                    configs.pop(name, None)
+                else:
+                    configs[name] = config
+            if configs or not given:
+                here.append({"cpdId": cp["cpdId"], "cpConfig": configs})
+        stays = links.get(link.id, {}).get("extCps", [])
+        links[link.id] = {**body, "extCps": [*stays, *here]}
+    return [link for link in links.values() if link["extCps"]]

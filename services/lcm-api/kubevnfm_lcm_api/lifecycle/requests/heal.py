@@ -1,0 +1,93 @@
+"""Heal (SOL003 5.4.9, SOL002's vnfcInstanceId): which machines are made anew, and whether the whole stack is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import hide
+from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
+from kubevnfm_sol.resources import InstantiatedVnfInfo
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.subject import HEAL, Subject, Subjects, grant_request
+
+_ALL: Final = "all"
+_WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
+
+
+class Heal:
+    """Takes HealVnfRequests."""
+
+    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
+        self._subjects, self._acceptance = subjects, acceptance
+
+    async def accept(
+        self, instance_id: str, request: HealVnfRequest, original: Mapping[str, Any], version: ApiVersion
+    ) -> str:
+        """Accept a heal; return the occurrence's id (sequences.md A4, A5).
+
+        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown VNFC or a malformed parameter.
+        """
+        subject = await self._subjects.find(instance_id, HEAL)
+        is_all = _flag(request.additional_params, _ALL)
+        with_storage = _flag(request.additional_params, _WITH_STORAGE)
+        chosen = servers_of(request.vnfc_instance_id, subject.info) if request.vnfc_instance_id else None
+        is_recreated = chosen is None and (version == "v1" or bool(is_all))
+        servers = chosen if chosen is not None else [s.server_id for s in subject.resources.servers]
+        takes_storage = bool(is_all) if version == "v2" else with_storage is not False
+        volumes = [v.resource_id for v in subject.resources.volumes if takes_storage and v.server_id in servers]
+        vdu_by_server = {server.server_id: server.vdu_id for server in subject.resources.servers}
+        gone: dict[str, list[str]] = {}
+        for server_id in servers:
+            gone.setdefault(vdu_by_server[server_id], []).append(server_id)
+        files = await self._subjects.files(subject.package.package_id)
+        common = subject.common(hide(original), request.additional_params, version, files)
+        operation = "INSTANTIATE" if is_recreated else "HEAL"
+        draft = HealVmDraft(
+            **{
+                **common,
+                "grant_request": grant_request(
+                    operation,
+                    subject.record,
+                    added=subject.counts if is_recreated else {vdu: len(ids) for vdu, ids in gone.items()},
+                    removed={} if is_recreated else gone,
+                ),
+            },
+            servers=tuple(servers),
+            volumes=tuple(volumes),
+            is_recreated=is_recreated,
+            instantiate_request=subject.record.internals.request,
+            instance_to_make=_not_instantiated(subject),
+        )
+        return await self._acceptance.accept(
+            subject.stored, subject.record, OperationType.HEAL, draft, original=original, version=version
+        )
+
+
+def servers_of(vnfc_ids: tuple[str, ...], info: InstantiatedVnfInfo) -> list[str]:
+    """Return the Nova ids of VNFCs named by vnfcInfo or by vnfcResourceInfo. Raises InvalidInput for an unknown one."""
+    server_by_id = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
+    for vnfc in info.vnfc_info:
+        if vnfc.vnfc_resource_info_id in server_by_id:
+            server_by_id[vnfc.id] = server_by_id[vnfc.vnfc_resource_info_id]
+    for index, vnfc_id in enumerate(vnfc_ids):
+        if vnfc_id not in server_by_id:
+            raise InvalidInput(f"vnfcInstanceId[{index}]", f"the VNF has no VNFC {vnfc_id}")
+    return list(dict.fromkeys(server_by_id[vnfc_id] for vnfc_id in vnfc_ids))
+
+
+def _flag(parameters: Mapping[str, Any], name: str) -> bool | None:
+    value = parameters.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"additionalParams/{name}", "true or false expected")
+    return value
+
+
+def _not_instantiated(subject: Subject) -> dict[str, Any]:
+    vnf = subject.record.vnf.model_copy(
+        update={"instantiation_state": InstantiationState.NOT_INSTANTIATED, "instantiated_vnf_info": None}
+    )
+    return vnf.model_dump(by_alias=True, exclude_none=True)

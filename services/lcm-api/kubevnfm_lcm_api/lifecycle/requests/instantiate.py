@@ -1,0 +1,117 @@
+"""Instantiate (SOL003 5.4.4): the request against instance, package and VIM, before 202 is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubevnfm_clients.ports import Vims
+from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
+from kubevnfm_sol.resources import ScaleInfo
+from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
+
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
+from kubevnfm_lcm_api.lifecycle.requests.subject import supported_tasks
+from kubevnfm_lcm_api.lifecycle.requests.vim_choice import choose_vim
+from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
+from kubevnfm_lcm_api.packages.catalogue import Packages, reference
+from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
+
+
+class Instantiate:
+    """Takes InstantiateVnfRequests."""
+
+    def __init__(
+        self,
+        *,
+        instances: Instances,
+        engine: Engine,
+        packages: Packages,
+        files: PackageFiles,
+        vims: Vims,
+        acceptance: Acceptance,
+    ) -> None:
+        self._instances, self._engine, self._packages, self._vims = instances, engine, packages, vims
+        self._vm_drafts = VmDrafts(packages=packages, files=files, vims=vims)
+        self._acceptance = acceptance
+
+    async def accept(
+        self, instance_id: str, request: InstantiateVnfRequest, original: Mapping[str, Any], version: ApiVersion
+    ) -> str:
+        """Accept an instantiate; return the occurrence's id. ``original`` is the body as the API version has it.
+
+        Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
+        """
+        stored = await self._instances.get(instance_id)
+        record = InstanceRecord.from_document(stored.body)
+        await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
+        package = await self._packages.get(record.vnf.vnf_pkg_id)
+        vnfd = await self._packages.vnfd(package.id, reference(package).checksum)
+        flavour = _flavour(vnfd, request)
+        connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
+        vim_key, connections = await choose_vim(self._vims, connections, request.additional_params)
+        connection = connections[vim_key]
+        common: dict[str, Any] = {
+            "vnf_instance_id": instance_id,
+            "package": reference(package),
+            "vim_key": vim_key,
+            "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
+            "vim_connections": connections,
+            "flavour_id": flavour.flavour_id,
+            "instantiation_level_id": request.instantiation_level_id,
+            "api_version": version,
+            "parameters": request.additional_params,
+            "extensions": request.extensions,
+            "vnf_configurable_properties": request.vnf_configurable_properties,
+            "localization_language": request.localization_language,
+            "scale_status": _scale_status(flavour, request.instantiation_level_id),
+            "max_scale_levels": tuple(
+                ScaleInfo(aspect_id=name, scale_level=aspect.max_scale_level)
+                for name, aspect in flavour.aspects.items()
+            ),
+            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+            "ext_virtual_links": tuple(
+                link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links
+            ),
+            "tasks": supported_tasks(vnfd, flavour, is_cnf=connection.vim_type == KUBERNETES),
+            "remains_of": record.internals.remains_of,
+        }
+        draft: InstantiateDraft
+        if connection.vim_type == KUBERNETES:
+            draft = cnf_draft(common, flavour, request, await self._packages.file_names(package.id))
+        else:
+            draft = await self._vm_drafts.draft(common, record, flavour, request, original)
+        return await self._acceptance.accept(
+            stored,
+            record,
+            OperationType.INSTANTIATE,
+            draft,
+            original=original,
+            version=version,
+        )
+
+
+def _flavour(vnfd: Vnfd, request: InstantiateVnfRequest) -> Flavour:
+    try:
+        flavour = vnfd.flavour(request.flavour_id)
+    except UnknownFlavour as error:
+        raise InvalidInput("flavourId", str(error)) from error
+    try:
+        flavour.level(request.instantiation_level_id)
+    except UnknownLevel as error:
+        raise InvalidInput("instantiationLevelId", str(error)) from error
+    return flavour
+
+
+def _scale_status(flavour: Flavour, level_id: str | None) -> tuple[ScaleInfo, ...]:
+    return tuple(
+        ScaleInfo(aspect_id=aspect_id, scale_level=level) for aspect_id, level in flavour.scale_levels(level_id).items()
+    )

@@ -1,0 +1,202 @@
+"""Modify the information of a VNF instance (SOL003 5.4.3.3.4): a JSON Merge Patch, carried out at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kubevnfm_csar import Vnfd
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
+from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
+from kubevnfm_store.query import Stored
+from pydantic import ValidationError
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
+from kubevnfm_lcm_api.packages.catalogue import Packages, reference
+
+_NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
+_DECLARED: Final = ("extensions", "vnf_configurable_properties")
+"""KeyValuePairs of which the VNFD says which keys there are."""
+
+
+class Modify:
+    """Takes VnfInfoModificationRequests."""
+
+    def __init__(self, *, instances: Instances, engine: Engine, packages: Packages, acceptance: Acceptance) -> None:
+        self._instances, self._engine, self._packages = instances, engine, packages
+        self._acceptance = acceptance
+
+    async def accept(
+        self,
+        instance_id: str,
+        request: VnfInfoModificationRequest,
+        original: Mapping[str, Any],
+        version: ApiVersion,
+        *,
+        check: Callable[[Stored], None],
+    ) -> str:
+        """Accept a modification; return the occurrence's id.
+
+        ``check`` is given the instance as it will be changed and raises when the caller meant another state of it.
+        Raises: NotFound; Conflict while busy; InvalidInput; Unprocessable for what the VNFD does not declare, and for
+        another package that differs in more than its software images.
+        """
+        stored = await self._instances.get(instance_id)
+        check(stored)
+        record = InstanceRecord.from_document(stored.body)
+        await self._engine.check_free(record, record.vnf.instantiation_state)
+        given = request.model_fields_set
+        vnf: dict[str, Any] = {name: getattr(request, name) for name in _NAMES if name in given}
+        changed: dict[str, Any] = {_camel(name): value for name, value in vnf.items() if value is not None}
+        free: dict[str, SecretParams] = {}
+        package = await self._package(record, request)
+        vnfd = await self._vnfd(record, package)
+        if package is not None:
+            vnf.update(identity(vnfd, package))
+            changed.update({_camel(name): value for name, value in identity(vnfd, package).items()})
+        for name in ("metadata", *_DECLARED):
+            if name not in given:
+                continue
+            patch = getattr(request, name)
+            if patch is None:
+                free[name] = {}
+                continue
+            if name in _DECLARED:
+                _check_declared(name, patch, record, vnfd)
+            free[name] = merge(getattr(record.vnf, name), patch)
+            changed[_camel(name)] = patch
+        connections = None
+        if "vim_connection_info" in given and request.vim_connection_info is not None:
+            connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
+            changed["vimConnectionInfo"] = {
+                key: value.model_dump(by_alias=True, exclude_none=True)
+                for key, value in connections.items()
+                if key in request.vim_connection_info
+            }
+        properties = _vnfc_properties(record, request)
+        if properties:
+            changed["vnfcInfoModifications"] = [
+                {"id": key, "vnfcConfigurableProperties": value} for key, value in properties.items()
+            ]
+        draft = ModifyDraft(
+            vnf_instance_id=instance_id,
+            vnf={name: value for name, value in vnf.items() if value is not None},
+            removed=tuple(name for name, value in vnf.items() if value is None),
+            free=free,
+            vim_connections=connections,
+            vnfc_properties=properties,
+            changed=changed,
+        )
+        return await self._acceptance.accept(
+            stored,
+            record,
+            OperationType.MODIFY_INFO,
+            draft,
+            original=original,
+            version=version,
+            claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
+            state=OperationState.PROCESSING,
+        )
+
+    async def _package(self, record: InstanceRecord, request: VnfInfoModificationRequest) -> PackageRef | None:
+        """Return the package that the request changes to; None when it names none, or the present one."""
+        vnfd_id = request.vnfd_id
+        if request.vnf_pkg_id is not None:
+            try:
+                named = await self._packages.get(request.vnf_pkg_id)
+            except NotFound as error:
+                raise Unprocessable("vnfPkgId", str(error)) from error
+            if vnfd_id is not None and named.body.get("vnfdId") != vnfd_id:
+                raise Unprocessable("vnfPkgId", f"the package {request.vnf_pkg_id} is not that of VNFD {vnfd_id}")
+            vnfd_id = str(named.body.get("vnfdId"))
+        if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
+            return None
+        return reference(await self._packages.usable(vnfd_id))
+
+    async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:
+        """Return the descriptor that counts from now on. Raises Unprocessable when it differs in more than images."""
+        old = reference(await self._packages.get(record.vnf.vnf_pkg_id))
+        present = await self._packages.vnfd(old.package_id, old.checksum)
+        if package is None:
+            return present
+        new = await self._packages.vnfd(package.package_id, package.checksum)
+        if record.vnf.instantiation_state is InstantiationState.INSTANTIATED and _shape(new) != _shape(present):
+            raise Unprocessable(
+                "vnfdId", "the package differs in more than its software images: change_vnfpkg changes to such"
+            )
+        return new
+
+
+def merge(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object after a JSON Merge Patch (RFC 7396)."""
+    merged = dict(present)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            old = merged.get(name)
+            merged[name] = merge(old if isinstance(old, Mapping) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord, vnfd: Vnfd) -> None:
+    """Raise Unprocessable for a key that neither the VNFD declares nor the instance has."""
+    attribute = {"extensions": "extensions", "vnf_configurable_properties": "configurable_properties"}[name]
+    info = record.vnf.instantiated_vnf_info
+    flavour = vnfd.flavours.get(info.flavour_id) if info is not None else None
+    known = set(getattr(vnfd.initial_values, attribute)) | set(getattr(record.vnf, name))
+    if flavour is not None:
+        known |= set(getattr(flavour.initial_values, attribute))
+    for key in patch:
+        if key not in known:
+            raise Unprocessable(f"{_camel(name)}/{key}", f"the VNFD declares {', '.join(sorted(known)) or 'none'}")
+
+
+def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, Any]) -> dict[str, VimConnectionInfo]:
+    """Return vimConnectionInfo after the patch. Raises InvalidInput for an entry that is none then."""
+    plain = {key: value.model_dump(by_alias=True, exclude_none=True) for key, value in present.items()}
+    found: dict[str, VimConnectionInfo] = {}
+    for key, value in merge(plain, patch).items():
+        try:
+            connection = VimConnectionInfo.model_validate(value)
+        except ValidationError as error:
+            raise InvalidInput(f"vimConnectionInfo/{key}", "a VimConnectionInfo with vimType expected") from error
+        found[key] = connection.model_copy(update={"vim_type": long_vim_type(connection.vim_type)})
+    return found
+
+
+def _vnfc_properties(record: InstanceRecord, request: VnfInfoModificationRequest) -> dict[str, SecretParams]:
+    info = record.vnf.instantiated_vnf_info
+    known = {one.id: one for one in info.vnfc_info} if info is not None else {}
+    found: dict[str, SecretParams] = {}
+    for index, one in enumerate(request.vnfc_info_modifications or ()):
+        if one.id not in known:
+            raise InvalidInput(f"vnfcInfoModifications[{index}]/id", f"the VNF has no VNFC {one.id}")
+        found[one.id] = merge(known[one.id].vnfc_configurable_properties or {}, one.vnfc_configurable_properties)
+    return found
+
+
+def _shape(vnfd: Vnfd) -> Any:
+    """Return what of a descriptor a change of package may not touch: all but images, files and their digests."""
+    flavours = vnfd.model_dump(mode="json")["flavours"]
+    for flavour in flavours.values():
+        for part in (*flavour["vdus"].values(), *flavour["storages"].values()):
+            part.pop("image", None)
+        for name in ("file", "description", "package_changes", "initial_values"):
+            flavour.pop(name, None)
+    return flavours
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

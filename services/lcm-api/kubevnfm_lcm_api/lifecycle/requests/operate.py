@@ -1,0 +1,56 @@
+"""Operate (SOL003 5.4.10): start or stop the machines of a VNF, or some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubevnfm_kit.errors import Conflict
+from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import OperateVmDraft
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.heal import servers_of
+from kubevnfm_lcm_api.lifecycle.requests.subject import OPERATE, Subjects
+from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
+
+
+class Operate:
+    """Takes OperateVnfRequests."""
+
+    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
+        self._subjects, self._acceptance = subjects, acceptance
+
+    async def accept(
+        self, instance_id: str, request: OperateVnfRequest, original: Mapping[str, Any], version: ApiVersion
+    ) -> str:
+        """Accept a start or stop; return the occurrence's id.
+
+        Raises: NotFound, TaskUnsupported, InvalidInput for an unknown VNFC; Conflict when all of it is in that state.
+        """
+        subject = await self._subjects.find(instance_id, OPERATE)
+        named = request.vnfc_instance_id or tuple(one.id for one in subject.info.vnfc_resource_info)
+        servers = servers_of(named, subject.info)
+        state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in subject.info.vnfc_info}
+        there = {
+            state_by_vnfc.get(one.id, "STARTED")
+            for one in subject.info.vnfc_resource_info
+            if one.compute_resource.resource_id in servers
+        }
+        if there == {request.change_state_to}:
+            raise Conflict(f"the VNF is {request.change_state_to} already")
+        graceful = request.change_state_to == "STOPPED" and request.stop_type == "GRACEFUL"
+        waits = DEFAULT_GRACEFUL_S if request.graceful_stop_timeout is None else request.graceful_stop_timeout
+        draft = OperateVmDraft(
+            vnf_instance_id=instance_id,
+            vnfd_id=subject.record.vnf.vnfd_id,
+            vim_key=subject.vim_key,
+            vim=subject.vim({}),
+            before=subject.resources,
+            servers=tuple(servers),
+            state=request.change_state_to,
+            graceful_wait_s=float(waits) if graceful else 0.0,
+        )
+        return await self._acceptance.accept(
+            subject.stored, subject.record, OperationType.OPERATE, draft, original=original, version=version
+        )

@@ -1,0 +1,237 @@
+"""Change of the deployment flavour (SOL003 5.4.7) and of the VNF package (5.4.11a): another template for the same VNF."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_secrets import hide
+from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
+from kubevnfm_sol.resources import ScaleInfo
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
+from kubevnfm_lcm_api.lifecycle.requests.subject import (
+    CHANGE_FLAVOUR,
+    CHANGE_VNFPKG,
+    Subject,
+    Subjects,
+    grant_request,
+    scale_status,
+    supported_tasks,
+)
+from kubevnfm_lcm_api.packages.catalogue import Packages, reference
+
+ROLLING: Final = "RollingUpdate"
+_COORDINATION: Final = ("lcm-operation-coordinate-old-vnf", "lcm-operation-coordinate-new-vnf")
+_MANAGED: Final = "extManagedVirtualLinks"
+_EXTERNAL: Final = "extVirtualLinks"
+
+Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
+
+
+class ChangeFlavour:
+    """Takes ChangeVnfFlavourRequests."""
+
+    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
+        self._subjects, self._acceptance = subjects, acceptance
+
+    async def accept(
+        self, instance_id: str, request: ChangeVnfFlavourRequest, original: Mapping[str, Any], version: ApiVersion
+    ) -> str:
+        """Accept a change of flavour; return the occurrence's id.
+
+        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown flavour or level, or the present one.
+        """
+        subject = await self._subjects.find(instance_id, CHANGE_FLAVOUR)
+        try:
+            flavour = subject.vnfd.flavour(request.new_flavour_id)
+        except UnknownFlavour as error:
+            raise InvalidInput("newFlavourId", str(error)) from error
+        if request.new_flavour_id == subject.flavour.flavour_id:
+            raise InvalidInput("newFlavourId", f"the VNF has flavour {request.new_flavour_id} already")
+        try:
+            levels = flavour.scale_levels(request.instantiation_level_id)
+            counts = flavour.initial_counts(request.instantiation_level_id)
+        except UnknownLevel as error:
+            raise InvalidInput("instantiationLevelId", str(error)) from error
+        draft = await replaced(
+            self._subjects,
+            subject,
+            OperationType.CHANGE_FLAVOUR,
+            request,
+            original,
+            version,
+            package=subject.package,
+            vnfd=subject.vnfd,
+            flavour=flavour,
+            level_id=request.instantiation_level_id,
+            levels=levels,
+            counts=counts,
+        )
+        return await self._acceptance.accept(
+            subject.stored, subject.record, OperationType.CHANGE_FLAVOUR, draft, original=original, version=version
+        )
+
+
+class ChangePackage:
+    """Takes ChangeCurrentVnfPkgRequests."""
+
+    def __init__(self, *, subjects: Subjects, packages: Packages, acceptance: Acceptance) -> None:
+        self._subjects, self._packages, self._acceptance = subjects, packages, acceptance
+
+    async def accept(
+        self, instance_id: str, request: ChangeCurrentVnfPkgRequest, original: Mapping[str, Any], version: ApiVersion
+    ) -> str:
+        """Accept a change of package; return the occurrence's id.
+
+        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
+        Unprocessable for a package that the VNF cannot be changed to, and for what is not offered yet.
+        """
+        subject = await self._subjects.find(instance_id, CHANGE_VNFPKG)
+        _check_parameters(request.additional_params, subject.flavour)
+        package = await self._packages.usable(request.vnfd_id)
+        named = reference(package)
+        vnfd = await self._packages.vnfd(package.id, named.checksum)
+        try:
+            flavour = vnfd.flavour(subject.flavour.flavour_id)
+        except UnknownFlavour as error:
+            raise Unprocessable("vnfdId", f"the VNF has flavour {subject.flavour.flavour_id}: {error}") from error
+        gone = [vdu for vdu in subject.flavour.vdus if vdu not in flavour.vdus]
+        if gone:
+            raise Unprocessable("vnfdId", f"the package has no VDU {', '.join(gone)}, of which the VNF has machines")
+        levels = {
+            name: min(subject.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()
+        }
+        draft = await replaced(
+            self._subjects,
+            subject,
+            OperationType.CHANGE_VNFPKG,
+            request,
+            original,
+            version,
+            package=named,
+            vnfd=vnfd,
+            flavour=flavour,
+            level_id=None,
+            levels=levels,
+            counts={**flavour.initial_counts(), **subject.counts},
+        )
+        return await self._acceptance.accept(
+            subject.stored,
+            subject.record,
+            OperationType.CHANGE_VNFPKG,
+            draft,
+            original=original,
+            version=version,
+            claims={"internal/dstVnfdId": vnfd.vnfd_id},
+        )
+
+
+def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
+    """Check what Tacker's form of the request adds (api.md 3.4). Raises InvalidInput, Unprocessable."""
+    upgrade = parameters.get("upgrade_type", ROLLING)
+    if upgrade != ROLLING:
+        raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
+    vdus = parameters.get("vdu_params", [])
+    if not isinstance(vdus, list | tuple):
+        raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
+    named: set[str] = set()
+    for index, vdu in enumerate(vdus):
+        place = f"additionalParams/vdu_params[{index}]/vdu_id"
+        vdu_id = vdu.get("vdu_id") if isinstance(vdu, Mapping) else None
+        if not isinstance(vdu_id, str):
+            raise InvalidInput(place, "the VDU's id expected")
+        if vdu_id not in flavour.vdus:
+            raise InvalidInput(place, f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
+        named.add(vdu_id)
+    if named and named != set(flavour.vdus):
+        raise Unprocessable("additionalParams/vdu_params", "all VDUs are changed together so far: name all, or none")
+    for name in (*_COORDINATION, "lcm-kubernetes-def-files"):
+        if parameters.get(name) is not None:
+            raise Unprocessable(f"additionalParams/{name}", "not offered yet for a VNF of plain machines")
+
+
+async def replaced(
+    subjects: Subjects,
+    subject: Subject,
+    operation: OperationType,
+    request: Request,
+    original: Mapping[str, Any],
+    version: ApiVersion,
+    *,
+    package: PackageRef,
+    vnfd: Vnfd,
+    flavour: Flavour,
+    level_id: str | None,
+    levels: Mapping[str, int],
+    counts: Mapping[str, int],
+) -> ReplaceVmDraft:
+    """Return the draft of a change to another flavour, of the same package or of another."""
+    if flavour.phases:
+        raise Unprocessable("", f"flavour {flavour.flavour_id} has a management driver: not offered yet")
+    check_points(request.ext_virtual_links, flavour)
+    internals, is_package = subject.record.internals, operation is OperationType.CHANGE_VNFPKG
+    connections = {
+        _EXTERNAL: merged_links(internals.connections.get(_EXTERNAL) or (), request.ext_virtual_links),
+        _MANAGED: [
+            link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
+        ]
+        or list(internals.connections.get(_MANAGED) or ()),
+    }
+    parameters = {**internals.parameters, **request.additional_params}
+    as_instantiated = {
+        "flavourId": flavour.flavour_id,
+        **({"instantiationLevelId": level_id} if level_id is not None else {}),
+        **{name: links for name, links in connections.items() if links},
+        **({"additionalParams": parameters} if parameters else {}),
+    }
+    files = await subjects.files(package.package_id)
+    common = subject.common(hide(original), parameters, version, files, connections=request.vim_connection_info)
+    record = subject.record
+    added = {vdu: count - (subject.counts.get(vdu, 0) if is_package else 0) for vdu, count in counts.items()}
+    return ReplaceVmDraft(
+        **{
+            **common,
+            "package": package,
+            "flavour_id": flavour.flavour_id,
+            "instantiation_level_id": level_id,
+            "request": hide(original) if is_package and common["user_data"] is not None else as_instantiated,
+            "api_version": "v2",
+            "counts": dict(counts),
+            "connections": connections,
+            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+            "scale_status": scale_status(levels),
+            "max_scale_levels": _max_levels(flavour),
+            "grant_request": grant_request(operation.value, record, added=added),
+        },
+        before_package=subject.package,
+        before_flavour_id=subject.flavour.flavour_id,
+        is_new_package=is_package,
+        instantiate_request=as_instantiated,
+        parameters=parameters,
+        tasks=supported_tasks(vnfd, flavour, is_cnf=False),
+        extensions=request.extensions,
+        vnf_configurable_properties=request.vnf_configurable_properties,
+        vnf=identity(vnfd, package) if is_package else {},
+    )
+
+
+def _max_levels(flavour: Flavour) -> Sequence[ScaleInfo]:
+    return scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()})
+
+
+def identity(vnfd: Vnfd, package: PackageRef) -> dict[str, str]:
+    """Return the attributes of a VNF instance that its package decides."""
+    return {
+        "vnfd_id": vnfd.vnfd_id,
+        "vnf_provider": vnfd.provider,
+        "vnf_product_name": vnfd.product_name,
+        "vnf_software_version": vnfd.software_version,
+        "vnfd_version": vnfd.descriptor_version,
+        "vnf_pkg_id": package.package_id,
+    }

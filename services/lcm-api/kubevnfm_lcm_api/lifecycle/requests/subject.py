@@ -1,0 +1,216 @@
+"""What an operation on an instantiated VNF is about: its instance, package and flavour, and whether it can be asked for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_sol.lcm import InstantiationState
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
+from kubevnfm_sol.vim import VimConnectionInfo
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data, stack_name
+from kubevnfm_lcm_api.packages.catalogue import Packages, reference
+
+SCALE: Final = "scale"
+SCALE_TO_LEVEL: Final = "scale_to_level"
+CHANGE_FLAVOUR: Final = "change_flavour"
+HEAL: Final = "heal"
+OPERATE: Final = "operate"
+CHANGE_EXT_CONN: Final = "change_ext_conn"
+CHANGE_VNFPKG: Final = "change_vnfpkg"
+
+
+class TaskUnsupported(VnfmError):
+    """The VNF does not support the operation (SOL003 5.4.5.3.1 ff.: 404)."""
+
+    code = "task-unsupported"
+    title = "Operation not supported"
+    status = 404
+
+    def __init__(self, task: str, reason: str) -> None:
+        super().__init__(f"{task} is not supported by this VNF: {reason}")
+
+
+def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str, ...]:
+    """Return what can be asked of an instance of this flavour, besides terminate."""
+    if is_cnf or flavour.phases:
+        return ()
+    scales = bool(flavour.aspects)
+    tasks = {
+        SCALE: scales,
+        SCALE_TO_LEVEL: scales or len(flavour.levels) > 1,
+        CHANGE_FLAVOUR: len(vnfd.flavours) > 1,
+        HEAL: True,
+        OPERATE: True,
+        CHANGE_EXT_CONN: any(cp.is_external and cp.vdu_id for cp in flavour.cps.values()),
+        CHANGE_VNFPKG: True,
+    }
+    return tuple(task for task, is_supported in tasks.items() if is_supported)
+
+
+_WHY_NOT: Final[Mapping[str, str]] = {
+    SCALE: "its VNFD has no scaling aspect",
+    SCALE_TO_LEVEL: "its VNFD has neither scaling aspects nor several instantiation levels",
+    CHANGE_FLAVOUR: "its VNFD has one flavour only",
+    CHANGE_EXT_CONN: "its VNFD has no external connection point",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A VNF of plain machines that is INSTANTIATED and free."""
+
+    stored: Stored
+    record: InstanceRecord
+    package: PackageRef
+    vnfd: Vnfd
+    flavour: Flavour
+    info: InstantiatedVnfInfo
+    resources: StackResources
+    vim_key: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Machines by VDU, of every VDU."""
+        there = Counter(server.vdu_id for server in self.resources.servers)
+        return {vdu_id: there.get(vdu_id, 0) for vdu_id in self.flavour.vdus}
+
+    @property
+    def scale_levels(self) -> dict[str, int]:
+        """Scale level by aspect."""
+        return {one.aspect_id: one.scale_level for one in self.info.scale_status or ()}
+
+    def vim(self, connections: Mapping[str, VimConnectionInfo]) -> VimConnection:
+        """Return how the VNF's VIM is reached."""
+        connection = {**self.record.vnf.vim_connection_info, **connections}[self.vim_key]
+        return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+
+    def common(
+        self,
+        original: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        version: ApiVersion,
+        files: frozenset[str],
+        *,
+        connections: Mapping[str, VimConnectionInfo] = {},
+    ) -> dict[str, Any]:
+        """Return what the drafts of all changes of a stack have in common. Raises InvalidInput, Unprocessable."""
+        internals = self.record.internals
+        instance = self.record.vnf.model_dump(by_alias=True, exclude_none=True)
+        named: UserData | None = named_user_data(parameters, files)
+        return {
+            "vnf_instance_id": self.record.vnf.id,
+            "package": self.package,
+            "vim_key": self.vim_key,
+            "vim": self.vim(connections),
+            "vim_connections": {**self.record.vnf.vim_connection_info, **connections} if connections else {},
+            "stack_name": internals.stack_name or stack_name(self.record.vnf.id),
+            "flavour_id": self.flavour.flavour_id,
+            "instantiation_level_id": internals.instantiation_level_id,
+            "api_version": version,
+            "request": original,
+            "instance": instance,
+            "user_data": named or internals.user_data,
+            "counts": self.counts,
+            "connections": internals.connections,
+            "connections_before": internals.connections,
+            "external_cps": internals.external_cps,
+            "scale_status": self.info.scale_status or (),
+            "max_scale_levels": self.info.max_scale_levels or (),
+            "before": self.resources,
+        }
+
+
+class Subjects:
+    """Finds what operations are about."""
+
+    def __init__(self, *, instances: Instances, engine: Engine, packages: Packages) -> None:
+        self._instances, self._engine, self._packages = instances, engine, packages
+
+    async def find(self, instance_id: str, task: str) -> Subject:
+        """Return the VNF that is to be changed.
+
+        Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or busy.
+        """
+        stored = await self._instances.get(instance_id)
+        record = InstanceRecord.from_document(stored.body)
+        if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
+            check_supported(record, task)
+        await self._engine.check_free(record, InstantiationState.INSTANTIATED)
+        package = reference(await self._packages.get(record.vnf.vnf_pkg_id))
+        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
+        info, resources = record.vnf.instantiated_vnf_info, record.internals.resources
+        assert info is not None
+        assert resources is not None
+        assert record.internals.vim_key is not None
+        return Subject(
+            stored, record, package, vnfd, vnfd.flavour(info.flavour_id), info, resources, record.internals.vim_key
+        )
+
+    async def files(self, package_id: str) -> frozenset[str]:
+        """Return the paths of a package's files."""
+        return await self._packages.file_names(package_id)
+
+
+def check_supported(record: InstanceRecord, task: str) -> None:
+    """Raise TaskUnsupported when the VNFD, or what is built so far, does not offer the operation."""
+    if task in record.internals.tasks:
+        return
+    if record.internals.kind == "cnf":
+        raise TaskUnsupported(task, "of CNFs only instantiate and terminate are offered so far")
+    if record.internals.phases:
+        raise TaskUnsupported(
+            task, "of VNFs with a management driver only instantiate and terminate are offered so far"
+        )
+    raise TaskUnsupported(task, _WHY_NOT.get(task, "it was instantiated by an earlier version"))
+
+
+def grant_request(
+    operation: str,
+    record: InstanceRecord,
+    *,
+    added: Mapping[str, int] = {},
+    removed: Mapping[str, list[str]] = {},
+) -> dict[str, Any]:
+    """Return what user data is told of the resources: machines that come, by VDU, and those that go (SOL003 9.5.2.2)."""
+    come = [
+        {"id": f"{vdu_id}-add-{number}", "type": "COMPUTE", "vduId": vdu_id, "resourceTemplateId": vdu_id}
+        for vdu_id, amount in added.items()
+        for number in range(amount)
+    ]
+    go = [
+        {
+            "id": f"{vdu_id}-remove-{number}",
+            "type": "COMPUTE",
+            "vduId": vdu_id,
+            "resourceTemplateId": vdu_id,
+            "resource": {"resourceId": server_id, "vimConnectionId": record.internals.vim_key},
+        }
+        for vdu_id, servers in removed.items()
+        for number, server_id in enumerate(servers)
+    ]
+    return {
+        "vnfInstanceId": record.vnf.id,
+        "vnfdId": record.vnf.vnfd_id,
+        "operation": operation,
+        "isAutomaticInvocation": False,
+        **({"addResources": come} if come else {}),
+        **({"removeResources": go} if go else {}),
+    }
+
+
+def scale_status(levels: Mapping[str, int]) -> tuple[ScaleInfo, ...]:
+    """Return SOL003's form of the levels."""
+    return tuple(ScaleInfo(aspect_id=name, scale_level=level) for name, level in levels.items())

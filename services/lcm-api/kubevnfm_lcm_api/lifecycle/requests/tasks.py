@@ -1,0 +1,45 @@
+"""Everything that can be asked of an instance besides instantiate and terminate, put together once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.requests.connectivity import ChangeConnectivity
+from kubevnfm_lcm_api.lifecycle.requests.heal import Heal
+from kubevnfm_lcm_api.lifecycle.requests.modify import Modify
+from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
+from kubevnfm_lcm_api.lifecycle.requests.replacement import ChangeFlavour, ChangePackage
+from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
+from kubevnfm_lcm_api.lifecycle.requests.subject import Subjects
+from kubevnfm_lcm_api.packages.catalogue import Packages
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """One taker a task."""
+
+    scale: Scale
+    heal: Heal
+    operate: Operate
+    connectivity: ChangeConnectivity
+    flavour: ChangeFlavour
+    package: ChangePackage
+    modify: Modify
+
+    @classmethod
+    def over(cls, *, instances: Instances, engine: Engine, packages: Packages, acceptance: Acceptance) -> Self:
+        """Return the takers over these services."""
+        subjects = Subjects(instances=instances, engine=engine, packages=packages)
+        return cls(
+            scale=Scale(subjects=subjects, acceptance=acceptance),
+            heal=Heal(subjects=subjects, acceptance=acceptance),
+            operate=Operate(subjects=subjects, acceptance=acceptance),
+            connectivity=ChangeConnectivity(subjects=subjects, acceptance=acceptance),
+            flavour=ChangeFlavour(subjects=subjects, acceptance=acceptance),
+            package=ChangePackage(subjects=subjects, packages=packages, acceptance=acceptance),
+            modify=Modify(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
+        )

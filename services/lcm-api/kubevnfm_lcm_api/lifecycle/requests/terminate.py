@@ -1,0 +1,93 @@
+"""Terminate (SOL003 5.4.8): the request against the instance, before 202 is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
+from kubevnfm_sol.vim import VimConnectionInfo
+
+from kubevnfm_lcm_api.lifecycle.domain.drafts import TerminateCnfDraft, TerminateDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.vm import stack_name
+from kubevnfm_lcm_api.packages.catalogue import Packages, reference
+
+DEFAULT_GRACEFUL_S: Final = 10
+"""TerminateVnfRequest without gracefulTerminationTimeout, as Tacker v2."""
+
+
+class Terminate:
+    """Takes TerminateVnfRequests."""
+
+    def __init__(self, *, instances: Instances, engine: Engine, packages: Packages, acceptance: Acceptance) -> None:
+        self._instances, self._engine, self._packages = instances, engine, packages
+        self._acceptance = acceptance
+
+    async def accept(
+        self, instance_id: str, request: TerminateVnfRequest, original: Mapping[str, Any], version: ApiVersion
+    ) -> str:
+        """Accept a terminate; return the occurrence's id.
+
+        Raises: NotFound; Conflict while NOT_INSTANTIATED, busy, or (GRACEFUL) while others use its cluster.
+        """
+        stored = await self._instances.get(instance_id)
+        record = InstanceRecord.from_document(stored.body)
+        await self._engine.check_free(record, InstantiationState.INSTANTIATED)
+        forceful = request.termination_type == "FORCEFUL"
+        if not forceful:
+            await self._check_unused(record)
+        draft = await self._draft(record, request, is_forceful=forceful)
+        return await self._acceptance.accept(
+            stored, record, OperationType.TERMINATE, draft, original=original, version=version
+        )
+
+    async def _check_unused(self, record: InstanceRecord) -> None:
+        if record.internals.cluster_vim_id is None:
+            return
+        users = [user for user in await self._instances.users(record.internals.cluster_vim_id) if user != record.vnf.id]
+        if users:
+            raise Conflict(
+                f"the VIM of this cluster is used by VNF instance {', '.join(users[:3])}: "
+                "terminate that first, or terminate this one FORCEFUL"
+            )
+
+    async def _draft(
+        self, record: InstanceRecord, request: TerminateVnfRequest, *, is_forceful: bool
+    ) -> TerminateDraft:
+        internals = record.internals
+        assert internals.vim_key is not None
+        connection = record.vnf.vim_connection_info[internals.vim_key]
+        timeout = request.graceful_termination_timeout
+        waits = DEFAULT_GRACEFUL_S if timeout is None else timeout
+        common: dict[str, Any] = {
+            "vnf_instance_id": record.vnf.id,
+            "vnfd_id": record.vnf.vnfd_id,
+            "vim_key": internals.vim_key,
+            "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
+            "is_forceful": is_forceful,
+            "graceful_wait_s": 0.0 if is_forceful else float(waits),
+        }
+        if internals.kind == "cnf":
+            return TerminateCnfDraft(**common, release=internals.release)
+        return TerminateVmDraft(
+            **common,
+            stack_name=internals.stack_name or stack_name(record.vnf.id),
+            package=await self._package(record),
+            resources=internals.resources,
+            phases=internals.phases,
+            parameters={**internals.parameters, **request.additional_params},
+            cluster_vim_key=internals.cluster_vim_key,
+        )
+
+    async def _package(self, record: InstanceRecord) -> PackageRef:
+        """Return the package; one that is gone by some accident must not keep its VNF alive."""
+        try:
+            return reference(await self._packages.get(record.vnf.vnf_pkg_id))
+        except NotFound:
+            return PackageRef(package_id=record.vnf.vnf_pkg_id, vnfd_id=record.vnf.vnfd_id)

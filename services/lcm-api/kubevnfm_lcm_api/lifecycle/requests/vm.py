@@ -1,0 +1,127 @@
+"""What an InstantiateVnfRequest means for a VM-based VNF, a Kubernetes cluster among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_clients.ports import Vims
+from kubevnfm_csar import Flavour
+from kubevnfm_events.infra import UserData
+from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
+from kubevnfm_secrets import hide
+from kubevnfm_sol.lcm import InstantiateVnfRequest
+
+from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.packages.catalogue import Packages
+from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
+
+CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
+"""Implementation names that the built-in cluster driver answers to."""
+
+
+class VmDrafts:
+    """Makes the drafts of VM-based VNFs."""
+
+    def __init__(self, *, packages: Packages, files: PackageFiles, vims: Vims) -> None:
+        self._packages, self._files, self._vims = packages, files, vims
+
+    async def draft(
+        self,
+        common: Mapping[str, Any],
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: InstantiateVnfRequest,
+        original: Mapping[str, Any],
+    ) -> InstantiateVmDraft:
+        """Return the draft; ``common``: what it has in common with that of a CNF.
+
+        A flavour without Base HOT is made of its VNFD's topology by infra-openstack; a cluster needs its Base HOT.
+        Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
+        """
+        package = common["package"]
+        parameters = request.additional_params
+        names = await self._packages.file_names(package.package_id)
+        phases = {phase: driver.name for phase, driver in flavour.phases.items()}
+        _check_drivers(phases)
+        cluster_vim_name: str | None = None
+        if "instantiate_end" in phases:
+            base_hot = await self._files.base_hot(package.package_id, flavour.flavour_id)
+            if base_hot is None:
+                raise Unprocessable("flavourId", f"the package has no Base HOT for flavour {flavour.flavour_id}")
+            cluster = check_cluster_parameters(
+                parameters,
+                flavour=flavour,
+                base_hot=base_hot,
+                file_names=names,
+                api_version=common["api_version"],
+                instantiation_level_id=request.instantiation_level_id,
+            )
+            _check_masters(cluster)
+            cluster_vim_name = cluster.vim_name or f"kubernetes_vim_{record.vnf.id}"
+            await self._check_vim_name(cluster_vim_name, record.vnf.id)
+        return InstantiateVmDraft(
+            **common,
+            stack_name=stack_name(record.vnf.id),
+            request=hide(original),
+            instance=record.vnf.model_dump(by_alias=True, exclude_none=True),
+            user_data=named_user_data(parameters, names),
+            phases=phases,
+            cluster_vim_name=cluster_vim_name,
+            max_nodes=sum(flavour.max_count(vdu_id) for vdu_id in flavour.vdus) or None,
+        )
+
+    async def _check_vim_name(self, name: str, instance_id: str) -> None:
+        for vim in await self._vims.list({"name": [name]}):
+            if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
+                raise Conflict(
+                    f"additionalParams/k8s_cluster_installation_param/vim_name: a VIM named {name} is registered already"
+                )
+
+
+def _check_masters(cluster: ClusterParameters) -> None:
+    if cluster.master_node.count > 1:
+        raise Unprocessable(
+            "additionalParams/k8s_cluster_installation_param/master_node",
+            f"{cluster.master_node.count} masters at this instantiation level: one expected, "
+            "clusters with several (high availability) cannot be built yet",
+        )
+
+
+def _check_drivers(phases: Mapping[str, str]) -> None:
+    for phase, driver in phases.items():
+        if driver not in CLUSTER_DRIVERS:
+            raise Unprocessable(
+                "vnfdId",
+                f"the VNFD maps {phase} to management driver {driver}; "
+                f"this VNFM knows {', '.join(sorted(CLUSTER_DRIVERS))}",
+            )
+
+
+def stack_name(instance_id: str) -> str:
+    """Return the name of the instance's stack: as Tacker v2 and both its guides print it."""
+    return f"vnf-{instance_id}"
+
+
+def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:
+    """Return the user data class that the request names (sequences.md 2.1). Raises InvalidInput, Unprocessable."""
+    path, class_name = parameters.get("lcm-operation-user-data"), parameters.get("lcm-operation-user-data-class")
+    if path is None and class_name is None:
+        return None
+    for name, value in (("lcm-operation-user-data", path), ("lcm-operation-user-data-class", class_name)):
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(
+                f"additionalParams/{name}", "both of lcm-operation-user-data and -class, or none, expected"
+            )
+    normal = str(path).removeprefix("./")
+    if ".." in normal.split("/") or normal.startswith("/") or not normal.endswith(".py"):
+        raise InvalidInput(
+            "additionalParams/lcm-operation-user-data", "a path inside the package, ending in .py, expected"
+        )
+    if normal not in files:
+        raise Unprocessable("additionalParams/lcm-operation-user-data", f"the package has no file {normal}")
+    if not str(class_name).isidentifier():
+        raise InvalidInput("additionalParams/lcm-operation-user-data-class", "a Python class name expected")
+    return UserData(path=normal, class_name=str(class_name))

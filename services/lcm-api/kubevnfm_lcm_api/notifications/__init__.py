@@ -1,0 +1,1 @@
+"""Subscriptions, their notifications, and the event stream."""

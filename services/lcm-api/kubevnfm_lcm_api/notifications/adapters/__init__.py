@@ -1,0 +1,1 @@
+"""Subscribers over HTTP."""

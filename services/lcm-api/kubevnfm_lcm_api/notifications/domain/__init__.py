@@ -1,0 +1,1 @@
+"""The rules of subscriptions: no I/O, no client library."""

@@ -1,0 +1,93 @@
+"""Subscriptions: made after their callback was tested, shown with the state of their deliveries, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import KeyRing, opened
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Query, Sort, Stored, by
+
+from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
+from kubevnfm_lcm_api.notifications.domain.callback import Callback, Subscriber
+from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION, ApiName, SubscriptionRequest
+
+_COUNTED: Final = 10_000
+"""Pending notifications are counted no further."""
+
+
+class CallbackRefused(VnfmError):
+    """The callback URI did not answer its test as SOL003 asks (5.4.18.3.1: 422), or we may not or cannot call it."""
+
+    code = "callback-test-failed"
+    title = "Callback test failed"
+    status = 422
+
+
+@dataclass(frozen=True)
+class DeliveryState:
+    """How a subscription's deliveries go."""
+
+    subscription: Mapping[str, Any]
+    pending: int
+    oldest_pending_at: str | None
+
+
+class Subscriptions:
+    """Creates, finds and deletes subscriptions."""
+
+    def __init__(
+        self, *, store: DocumentStore, subscriber: Subscriber, ring: KeyRing, clock: Clock, tests_callbacks: bool
+    ) -> None:
+        self._store, self._subscriber, self._ring, self._clock = store, subscriber, ring, clock
+        self._tests_callbacks = tests_callbacks
+
+    async def create(self, request: SubscriptionRequest, api: ApiName) -> Mapping[str, Any]:
+        """Store a subscription, its callback tested; return the document. Raises CallbackRefused, InvalidInput."""
+        if request.authentication is not None:
+            request.authentication.check_addresses(self._ring)
+        body = {
+            **request.document(self._ring),
+            "id": new_id(),
+            "apiVersion": api,
+            "createdAt": rfc3339(self._clock.now()),
+            "keys": request.keys(),
+        }
+        callback = Callback(request.callback_uri, opened(body.get("authentication")))
+        if (obstacle := await self._subscriber.obstacle(callback)) is not None:
+            raise CallbackRefused(obstacle)
+        if self._tests_callbacks and (trouble := await self._subscriber.test(callback)) is not None:
+            raise CallbackRefused(f"callbackUri: GET should answer 204, {trouble}")
+        await self._store.insert(COLLECTION, body["id"], body)
+        return body
+
+    async def get(self, subscription_id: str, api: ApiName) -> Stored:
+        """Return the subscription. Raises NotFound, also for one of another API, or API version."""
+        stored = await self._store.get(COLLECTION, subscription_id)
+        if stored is None or stored.body["apiVersion"] != api:
+            raise NotFound(f"subscription {subscription_id} does not exist")
+        return stored
+
+    async def delivery_state(self, subscription_id: str) -> DeliveryState:
+        """Return how its deliveries go, whatever API it was made by. Raises NotFound."""
+        stored = await self._store.get(COLLECTION, subscription_id)
+        if stored is None:
+            raise NotFound(f"subscription {subscription_id} does not exist")
+        pending = by(pendingFor=subscription_id)
+        first = await self._store.find(NOTIFICATIONS, Query(pending, sort=Sort("order"), limit=1, exclude=("body",)))
+        return DeliveryState(
+            stored.body,
+            await self._store.count(NOTIFICATIONS, pending, limit=_COUNTED) if first else 0,
+            first[0].body["queuedAt"] if first else None,
+        )
+
+    async def delete(self, subscription_id: str, api: ApiName) -> None:
+        """Remove it; what was not delivered is dropped. Raises NotFound."""
+        await self.get(subscription_id, api)
+        await self._store.delete(COLLECTION, subscription_id)
+        await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))

@@ -1,0 +1,1 @@
+"""Where packages come from and where they are stored."""

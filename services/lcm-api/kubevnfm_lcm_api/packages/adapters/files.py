@@ -1,0 +1,233 @@
+"""VNF packages on disk: ``<data dir>/packages/<id>/`` with the upload, the unpacked files and the archive for services.
+
+Everything that blocks runs in threads; an upload is written in the chunks that it comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import lzma
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, ParamSpec, TypeVar
+
+from kubevnfm_csar import (
+    BaseHot,
+    FolderFiles,
+    Limits,
+    PackageRefused,
+    describe,
+    extract,
+    open_csar,
+    read_base_hot,
+    signed_archive,
+)
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
+from kubevnfm_kit.ids import new_id
+
+from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
+from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, Upload
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_CONTENT: Final = "content.zip"
+_PART: Final = ".part"
+_FILES: Final = "files"
+_ARCHIVE: Final = "archive.zip"
+_SELECTIONS: Final = "selections"
+_KEPT_SELECTIONS: Final = 4
+_MAGIC: Final = b"PK\x03\x04"
+_EMPTY_MAGIC: Final = b"PK\x05\x06"
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest time a zip archive can tell."""
+_MODE: Final = 0o100644
+_COPIED_BYTES: Final = 1024 * 1024
+_IMAGES: Final = "Files/images/"
+_CACHED_HOTS: Final = 64
+_BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
+"""What the library raises for truncated or damaged archives, and for ways of compression that it does not know."""
+
+
+class PackageTooLarge(VnfmError):
+    """The upload is larger than this VNFM takes."""
+
+    code = "package-too-large"
+    title = "Package too large"
+    status = 413
+
+
+class NoArchive(InvalidInput):
+    """What was sent is no zip archive."""
+
+    def __init__(self) -> None:
+        super().__init__("", "a zip archive (CSAR) expected")
+
+
+class StorageFailed(OutsideUnavailable):
+    """The disk refuses: full, gone, read-only."""
+
+    code = "storage-failed"
+    title = "Storage failed"
+
+
+class DiskPackageFiles:
+    """`domain.ports.PackageFiles` in a folder."""
+
+    def __init__(self, data_dir: Path, signatures: PackageSignatures) -> None:
+        self._root, self._signatures = data_dir / "packages", signatures
+        self._hots: dict[tuple[str, str, float], BaseHot | None] = {}
+
+    async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
+        """See the port."""
+        folder = self._root / package_id
+        digest, size, head = hashlib.sha256(), 0, b""
+        file, part = await _on_disk(_new_part, folder)
+        try:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > limit_bytes:
+                    raise PackageTooLarge(f"the package has more than {limit_bytes} bytes")
+                if len(head) < len(_MAGIC):
+                    head += chunk[: len(_MAGIC)]
+                    if not _may_be_zip(head):
+                        raise NoArchive
+                await _on_disk(_write, file, chunk, digest)
+            if len(head) < len(_MAGIC):
+                raise NoArchive
+            await _on_disk(file.close)
+            await _on_disk(part.replace, folder / _CONTENT)
+        finally:
+            await _on_disk(_drop, file, part)
+        return Upload(size_bytes=size, sha256=digest.hexdigest())
+
+    async def onboard(self, package_id: str) -> OnboardedFiles:
+        """See the port."""
+        return await _on_disk(_onboard, self._root / package_id, self._signatures)
+
+    def content(self, package_id: str) -> Path:
+        """See the port."""
+        return self._root / package_id / _CONTENT
+
+    def folder(self, package_id: str) -> Path:
+        """See the port."""
+        return self._root / package_id / _FILES
+
+    async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
+        """See the port."""
+        folder = self.folder(package_id)
+        stamp = (await asyncio.to_thread(folder.stat)).st_mtime
+        key = (package_id, flavour_id, stamp)
+        if key not in self._hots:
+            if len(self._hots) >= _CACHED_HOTS:
+                self._hots.pop(next(iter(self._hots)))
+            self._hots[key] = await asyncio.to_thread(lambda: read_base_hot(FolderFiles(folder), flavour_id))
+        return self._hots[key]
+
+    async def archive(self, package_id: str) -> Path:
+        """See the port."""
+        path = self._root / package_id / _ARCHIVE
+        if not await asyncio.to_thread(path.exists):
+            await asyncio.to_thread(_pack, self.folder(package_id), path)
+        return path
+
+    async def remove(self, package_id: str) -> None:
+        """See the port."""
+        await asyncio.to_thread(shutil.rmtree, self._root / package_id, ignore_errors=True)
+
+    async def selection(self, package_id: str, names: Sequence[str]) -> Path:
+        """See the port. The newest few are kept: who reads a large one in ranges gets it without packing it again."""
+        folder = self._root / package_id
+        key = hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
+        return await asyncio.to_thread(_selected, folder, folder / _SELECTIONS / f"{key}.zip", tuple(names))
+
+
+async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return what the work gives, done in a thread. Raises StorageFailed for what the disk refuses."""
+    try:
+        return await asyncio.to_thread(work, *args, **named)
+    except OSError as error:
+        raise StorageFailed(f"the package cannot be stored: {error.strerror or type(error).__name__}") from error
+
+
+def _new_part(folder: Path) -> tuple[BinaryIO, Path]:
+    """Open a new file for an upload; two of them at once would mean that one was given up already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for left_behind in folder.glob(f"*{_PART}"):
+        left_behind.unlink(missing_ok=True)
+    part = folder / f"{new_id()}{_PART}"
+    return part.open("wb"), part
+
+
+def _drop(file: BinaryIO, part: Path) -> None:
+    file.close()
+    part.unlink(missing_ok=True)
+
+
+def _may_be_zip(head: bytes) -> bool:
+    """Archives begin with a file's header, empty ones with the directory's end (APPNOTE 4.3.7, 4.3.16)."""
+    return head[: len(_MAGIC)] in (_MAGIC[: len(head)], _EMPTY_MAGIC[: len(head)])
+
+
+def _write(file: BinaryIO, chunk: bytes, digest: hashlib._Hash) -> None:
+    file.write(chunk)
+    digest.update(chunk)
+
+
+def _onboard(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
+    target = folder / _FILES
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(folder / _SELECTIONS, ignore_errors=True)
+    (folder / _ARCHIVE).unlink(missing_ok=True)
+    limits = Limits()
+    try:
+        with tempfile.TemporaryDirectory(prefix="onboarding-", dir=folder) as scratch:
+            outer = signed_archive(folder / _CONTENT, limits=limits)
+            path, signing = (folder / _CONTENT, Signing())
+            if outer is not None:
+                path, signing = signatures.outer(outer, Path(scratch))
+            csar = open_csar(path, limits=limits)
+            package = describe(csar)
+            extract(csar, target)
+            if outer is None:
+                signing = signatures.inner(csar, package, target)
+    except _BROKEN_ZIP as error:
+        raise PackageRefused("a zip archive that can be read to its end expected") from error
+    return OnboardedFiles(package, signing.option, signing.certificate)
+
+
+def _pack(folder: Path, path: Path) -> None:
+    """Zip the files without VM images."""
+    names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
+    _zip(folder, sorted(name for name in names if not name.startswith(_IMAGES)), path)
+
+
+def _selected(folder: Path, path: Path, names: Sequence[str]) -> Path:
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        _zip(folder / _FILES, names, path)
+        newest_first = sorted(path.parent.glob("*.zip"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
+        for old in newest_first[_KEPT_SELECTIONS:]:
+            old.unlink(missing_ok=True)  # who reads it has it open
+    return path
+
+
+def _zip(folder: Path, names: Sequence[str], path: Path) -> None:
+    """Zip these files, stored rather than compressed; the same files always give the same bytes."""
+    part = path.with_name(f"{new_id()}{_PART}")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+            for name in names:
+                info = zipfile.ZipInfo(name, date_time=_EPOCH)
+                info.external_attr = _MODE << 16
+                info.file_size = (folder / name).stat().st_size  # tells the library when it needs 64-bit sizes
+                with (folder / name).open("rb") as source, archive.open(info, "w") as target:
+                    shutil.copyfileobj(source, target, _COPIED_BYTES)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

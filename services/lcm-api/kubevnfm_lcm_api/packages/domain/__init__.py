@@ -1,0 +1,1 @@
+"""The rules of packages: no I/O."""

@@ -1,0 +1,57 @@
+"""The attributes of VnfPkgInfo that the content of a package gives (SOL005 9.5.2.5; api.md 7.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubevnfm_csar import Package, SoftwareImage
+
+from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
+
+
+def facts_of(found: OnboardedFiles, *, created_at: str) -> dict[str, Any]:
+    """Return the attributes; what is optional and has no value is absent. ``created_at``: of the images' records."""
+    package, vnfd = found.package, found.package.vnfd
+    optional = {
+        "softwareImages": [_image(package, image, created_at) for image in vnfd.software_images],
+        "additionalArtifacts": [
+            {
+                "artifactPath": one.path,
+                "checksum": one.checksum.model_dump(),
+                **({"nonManoArtifactSetId": one.non_mano_set} if one.non_mano_set else {}),
+            }
+            for one in package.artifacts
+        ],
+        "vnfmInfo": list(vnfd.vnfm_info),
+        "packageSecurityOption": found.security_option,
+        "signingCertificate": found.certificate,
+    }
+    return {
+        "vnfdId": vnfd.vnfd_id,
+        "vnfProvider": vnfd.provider,
+        "vnfProductName": vnfd.product_name,
+        "vnfSoftwareVersion": vnfd.software_version,
+        "vnfdVersion": vnfd.descriptor_version,
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def _image(package: Package, image: SoftwareImage, created_at: str) -> dict[str, Any]:
+    checksum = image.checksum or package.image_checksums.get(image.path or "")
+    return {
+        "id": image.image_id,
+        "name": image.name,
+        "provider": image.provider or package.vnfd.provider,
+        "version": image.version,
+        "checksum": {
+            "algorithm": checksum.algorithm if checksum else "",
+            "hash": checksum.hash if checksum else "",
+        },
+        "containerFormat": image.container_format.upper(),
+        "diskFormat": image.disk_format.upper(),
+        "createdAt": created_at,
+        "minDisk": image.min_disk_bytes,
+        "minRam": image.min_ram_bytes,
+        "size": image.size_bytes,
+        "imagePath": image.path or "",
+    }

@@ -1,0 +1,148 @@
+"""What an NFVO is asked for: the resources that each kind of operation adds, removes and changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import AffinityRule, Vdu, VirtualLink
+from kubevnfm_events.infra import StorageFacts
+from kubevnfm_lcm_api.granting.domain.grant_request import grant_request
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft, ReplaceVmDraft, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import Release, VnfFacts
+from kubevnfm_sol.lcm import OperationType
+from lcm_builders import (
+    ANSWERS,
+    RESOURCES,
+    a_change_draft,
+    a_cnf_terminate_draft,
+    an_instantiate_draft,
+    an_operate_draft,
+    an_operation,
+)
+
+ROOT = "http://vnfm"
+FLAVOUR = Flavour(
+    flavour_id="simple",
+    file="Definitions/simple.yaml",
+    vdus={
+        "masterNode": Vdu(vdu_id="masterNode", storages=("disk",)),
+        "workerNode": Vdu(vdu_id="workerNode"),
+    },
+    virtual_links={"internal": VirtualLink(virtual_link_id="internal"), "data": VirtualLink(virtual_link_id="data")},
+    initial_deltas={"masterNode": 1, "workerNode": 2},
+    affinity_rules=(
+        AffinityRule(name="apart", kind="anti-affinity", scope="nfvi_node", targets=("workerNode",)),
+        AffinityRule(name="alone", kind="affinity", scope="zone", targets=("masterNode",)),
+        AffinityRule(name="odd", kind="affinity", scope="rack", targets=("workerNode",)),
+    ),
+)
+WITH_DISK = RESOURCES.model_copy(
+    update={"volumes": (StorageFacts(name="disk", resource_id="volume-1", server_id="server-m1"),)}
+)
+
+
+def asked(draft: Any, flavour: Flavour | None = FLAVOUR, **occ: Any) -> dict[str, Any]:
+    record = an_operation(draft).model_copy(update={"facts": VnfFacts(vnfd_id="vnfd-1")}).with_occ(**occ)
+    return grant_request(record, draft, flavour, root=ROOT)
+
+
+def ids(request: dict[str, Any], which: str) -> list[str]:
+    return [one["id"] for one in request.get(which, ())]
+
+
+def existing(request: dict[str, Any], which: str) -> list[tuple[str, str]]:
+    return [(one["type"], one["resource"]["resourceId"]) for one in request.get(which, ())]
+
+
+def test_an_instantiate_adds_every_machine_its_storage_and_the_links_that_nobody_else_makes() -> None:
+    managed = {"extManagedVirtualLinks": [{"id": "m", "vnfVirtualLinkDescId": "data", "resourceId": "net-1"}]}
+    request = asked(an_instantiate_draft(request=managed), operation_params={"instantiationLevelId": "small"})
+    assert ids(request, "addResources") == [
+        "masterNode-add-0",
+        "masterNode-disk-add-0",
+        "workerNode-add-0",
+        "workerNode-add-1",
+        "internal-add-0",
+    ]
+    assert [one["type"] for one in request["addResources"]] == ["COMPUTE", "STORAGE", "COMPUTE", "COMPUTE", "VL"]
+    assert request["instantiationLevelId"] == "small"
+    assert request["_links"]["vnfInstance"]["href"] == "http://vnfm/vnflcm/v2/vnf_instances/inst-1"
+    assert "removeResources" not in request
+
+
+def test_rules_about_two_machines_or_more_are_placement_constraints() -> None:
+    assert asked(an_instantiate_draft())["placementConstraints"] == [
+        {
+            "affinityOrAntiAffinity": "ANTI_AFFINITY",
+            "scope": "NFVI_NODE",
+            "resource": [
+                {"idType": "GRANT", "resourceId": "workerNode-add-0"},
+                {"idType": "GRANT", "resourceId": "workerNode-add-1"},
+            ],
+        }
+    ]
+
+
+def test_a_scale_out_is_placed_relative_to_the_machines_that_are_there() -> None:
+    request = asked(a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3}))
+    assert ids(request, "addResources") == ["workerNode-add-0"]
+    placed = request["placementConstraints"][0]["resource"]
+    assert [one["resourceId"] for one in placed] == ["workerNode-add-0", "server-w1", "server-w2"]
+    assert placed[1] == {"idType": "RES_MGMT", "resourceId": "server-w1", "vimConnectionId": "vim1"}
+
+
+def test_a_scale_in_removes_the_machines_that_leave() -> None:
+    draft = a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 1}, leaving=("server-w2",))
+    request = asked(draft)
+    assert existing(request, "removeResources") == [("COMPUTE", "server-w2")]
+    assert "addResources" not in request
+    assert "placementConstraints" not in request
+
+
+def test_a_heal_removes_and_adds_the_same_machines_and_the_volumes_that_go_with_them() -> None:
+    request = asked(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",), volumes=("volume-1",)))
+    assert existing(request, "removeResources") == [("COMPUTE", "server-m1"), ("STORAGE", "volume-1")]
+    assert ids(request, "addResources") == ["masterNode-add-0", "masterNode-disk-add-0"]
+    kept = asked(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",)))
+    assert existing(kept, "removeResources") == [("COMPUTE", "server-m1")]
+    assert ids(kept, "addResources") == ["masterNode-add-0"]
+
+
+def test_a_stack_that_is_made_anew_is_healed_and_not_instantiated() -> None:
+    request = asked(a_change_draft(HealVmDraft, is_recreated=True, grant_request={"operation": "INSTANTIATE"}))
+    assert request["operation"] == "HEAL"
+    assert len(request["removeResources"]) == len(RESOURCES.servers)
+    assert [one["type"] for one in request["addResources"]].count("COMPUTE") == 3
+
+
+def test_another_package_changes_the_machines_that_stay() -> None:
+    draft = a_change_draft(
+        ReplaceVmDraft, is_new_package=True, counts={"masterNode": 1, "workerNode": 3}, before=WITH_DISK
+    )
+    request = asked(draft, operation=OperationType.CHANGE_VNFPKG)
+    assert request["dstVnfdId"] == draft.package.vnfd_id
+    assert ids(request, "addResources") == ["workerNode-add-0"]
+    assert {one[1] for one in existing(request, "updateResources")} == {"server-m1", "server-w1", "server-w2"}
+
+
+def test_start_and_stop_change_machines() -> None:
+    assert existing(asked(an_operate_draft(), None), "updateResources") == [("COMPUTE", "server-w1")]
+
+
+def test_terminating_a_cnf_removes_its_pods() -> None:
+    applied: Any = ANSWERS["infra.k8s.apply_objects"]
+    release = Release(namespace="default", objects=(), pods=applied.pods)
+    draft = a_cnf_terminate_draft().model_copy(update={"release": release})
+    assert existing(asked(draft, None), "removeResources") == [("COMPUTE", "web-1")]
+
+
+def test_secrets_are_not_sent_and_links_follow_the_api_version() -> None:
+    draft = an_instantiate_draft()
+    record = an_operation(draft).model_copy(update={"api_version": "v1"})
+    parameters = draft.parameters["k8s_cluster_installation_param"]["master_node"]
+    record = record.with_occ(operation_params={"additionalParams": {"node": parameters, "colour": "red"}})
+    request = grant_request(record, draft, FLAVOUR, root=ROOT)
+    assert "password" not in request["additionalParams"]["node"]
+    assert request["additionalParams"]["colour"] == "red"
+    assert request["_links"]["vnfLcmOpOcc"]["href"] == "http://vnfm/vnflcm/v1/vnf_lcm_op_occs/op-1"

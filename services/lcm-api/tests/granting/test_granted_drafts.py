@@ -1,0 +1,79 @@
+"""What a grant changes in the drafts of operations on a VNF that is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, read_grant
+from kubevnfm_lcm_api.lifecycle.domain.steps.changes import ScaleVnf
+from kubevnfm_secrets import Secret
+from kubevnfm_sol.granting import Grant
+from lcm_builders import RING, a_change_draft, a_terminate_draft, an_instantiate_draft, an_operate_draft
+
+OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
+
+
+def a_grant(**more: Any) -> Grant:
+    return read_grant({"id": "g", "vnfInstanceId": "inst-1", "vnfLcmOpOccId": "op-1", **more}, "op-1")
+
+
+def a_link(link_id: str, network: str, *cps: str) -> dict[str, Any]:
+    config = {"a": {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}}
+    return {"id": link_id, "resourceId": network, "extCps": [{"cpdId": cp, "cpConfig": config} for cp in cps]}
+
+
+def new_access(vim_type: str = OPENSTACK) -> list[dict[str, Any]]:
+    """In the list form of older NFVOs."""
+    return [{"id": "vim1", "vimId": "vim-1", "vimType": vim_type, "accessInfo": {"password": "rotated"}}]
+
+
+def test_a_connection_point_that_the_grant_names_is_on_the_grants_link_only() -> None:
+    before = {"extVirtualLinks": [a_link("one", "net-1", "CP1", "CP2"), a_link("two", "net-2", "CP3")]}
+    draft: Any = granted(
+        a_change_draft(ConnectVmDraft, connections=before),
+        a_grant(extVirtualLinks=[a_link("new", "net-9", "CP2", "CP3")]),
+        {},
+    )
+    found = {link["id"]: [cp["cpdId"] for cp in link["extCps"]] for link in draft.connections["extVirtualLinks"]}
+    assert found == {"one": ["CP1"], "new": ["CP2", "CP3"]}
+
+
+def test_a_managed_link_of_the_grant_takes_the_place_of_the_old_one() -> None:
+    before = {"extManagedVirtualLinks": [{"id": "a", "vnfVirtualLinkDescId": "internal", "resourceId": "net-1"}]}
+    given = {"id": "b", "vnfVirtualLinkDescId": "internal", "resourceId": "net-2"}
+    draft: Any = granted(a_change_draft(ScaleVmDraft, connections=before), a_grant(extManagedVirtualLinks=[given]), {})
+    assert draft.connections["extManagedVirtualLinks"] == [given]
+
+
+def test_a_scale_takes_zones_along_and_a_rollback_does_not() -> None:
+    zones = [{"id": "z1", "zoneId": "nova"}]
+    request = {"operation": "SCALE", "addResources": []}
+    draft: Any = granted(a_change_draft(ScaleVmDraft, grant_request=request), a_grant(zones=zones), {"other": 1})
+    assert ScaleVnf().ask(draft).grant["zones"] == zones
+    assert ScaleVnf().ask(draft).grant_request == request
+    undo = ScaleVnf().undo(draft)
+    assert undo is not None
+    assert undo.grant == {}
+
+
+@pytest.mark.parametrize("draft", [a_change_draft(ScaleVmDraft), an_operate_draft(), a_terminate_draft()])
+def test_access_data_of_the_same_vim_are_renewed(draft: Any) -> None:
+    changed: Any = granted(draft, a_grant(vimConnectionInfo=new_access()), {})
+    password = changed.vim.access_info["password"]
+    assert isinstance(password, Secret)
+    assert password.reveal(RING) == "rotated"
+
+
+@pytest.mark.parametrize("draft", [an_instantiate_draft(), an_operate_draft(), a_terminate_draft()])
+def test_a_vim_of_another_kind_cannot_be_used(draft: Any) -> None:
+    draft = draft.model_copy(update={"vim": draft.vim.model_copy(update={"vim_type": OPENSTACK})})
+    with pytest.raises(GrantUnusable, match="vim1/vimType"):
+        granted(draft, a_grant(vimConnectionInfo=new_access("kubernetes")), {})
+
+
+def test_a_grant_without_anything_changes_no_operation_on_what_is_there() -> None:
+    draft = an_operate_draft()
+    assert granted(draft, a_grant(), {}) == draft

@@ -1,0 +1,537 @@
+"""additionalParams of a cluster: one case for every row of the tables in sequences.md chapter 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
+from kubevnfm_csar.pack import pack
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
+from kubevnfm_secrets import Secret, hide
+from package_builder import MASTER_HOT, TOP_HOT, package, v1_files
+
+ROOT = "additionalParams/k8s_cluster_installation_param"
+ABSENT = object()
+
+STORAGE = """\
+  storage_server_volume: {type: OS::Cinder::Volume, properties: {size: 5}}
+  storage_server_CP: {type: OS::Neutron::Port, properties: {network: net0}}
+  vip_CP_floating_ip: {type: OS::Neutron::FloatingIP, properties: {floating_network: ext}}
+  node_subnet: {type: OS::Neutron::Subnet, properties: {network: net0, cidr: 10.20.0.0/24}}
+"""
+FLOATING = """\
+  masterNode_fip: {type: OS::Neutron::FloatingIP, properties: {floating_network: ext}}
+"""
+
+
+@pytest.fixture(scope="module")
+def taken_in(tmp_path_factory: pytest.TempPathFactory) -> tuple[Vnfd, dict[str, BaseHot], frozenset[str]]:
+    files = v1_files()
+    for flavour in ("simple", "complex"):
+        files[f"BaseHOT/{flavour}/cluster.yaml"] = TOP_HOT + STORAGE
+        files[f"BaseHOT/{flavour}/nested/nested_master.yaml"] = MASTER_HOT + FLOATING
+    for name in ("Files/kubernetes/nfs-pv2.yaml", "Files/kubernetes/nfs-pv3.yaml", "Files/registries/ca.crt"):
+        files[name] = "a: 1\n"
+    files["Scripts/install_helm.sh"] = "#!/bin/bash\n"
+    csar = open_csar(package(tmp_path_factory.mktemp("package"), files))
+    hots = {flavour: read_base_hot(csar, flavour) for flavour in ("simple", "complex")}
+    return read_vnfd(csar), {flavour: hot for flavour, hot in hots.items() if hot is not None}, csar.names()
+
+
+class Checker:
+    def __init__(self, taken_in: tuple[Vnfd, dict[str, BaseHot], frozenset[str]]) -> None:
+        self.vnfd, self.hots, self.names = taken_in
+
+    def __call__(
+        self,
+        params: Mapping[str, Any],
+        *,
+        flavour: str = "simple",
+        version: Literal["v1", "v2"] = "v1",
+        level: str | None = None,
+        hot: bool = True,
+    ) -> ClusterParameters:
+        return check_cluster_parameters(
+            params,
+            flavour=self.vnfd.flavour(flavour),
+            base_hot=self.hots[flavour] if hot else None,
+            file_names=self.names,
+            api_version=version,
+            instantiation_level_id=level,
+        )
+
+
+@pytest.fixture
+def check(taken_in: tuple[Vnfd, dict[str, BaseHot], frozenset[str]]) -> Checker:
+    return Checker(taken_in)
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    """The cluster part of seed 004's sample; ``path__to__attribute=value`` changes it, ABSENT removes."""
+    params: dict[str, Any] = {
+        "lcm-operation-user-data": "./UserData/k8s_cluster_user_data.py",
+        "lcm-operation-user-data-class": "KubernetesClusterUserData",
+        "k8s_cluster_installation_param": {
+            "script_path": "Scripts/install_k8s_cluster.sh",
+            "vim_name": "kubernetes_vim",
+            "master_node": {
+                "aspect_id": "master_instance",
+                "ssh_cp_name": "masterNode_CP1",
+                "nic_cp_name": "masterNode_CP1",
+                "username": "ubuntu",
+                "password": "ubuntu",
+                "pod_cidr": "192.168.3.0/24",
+                "cluster_cidr": "10.199.187.0/24",
+                "cluster_cp_name": "masterNode_CP1",
+            },
+            "worker_node": {
+                "aspect_id": "worker_instance",
+                "ssh_cp_name": "workerNode_CP2",
+                "nic_cp_name": "workerNode_CP2",
+                "username": "ubuntu",
+                "password": "ubuntu",
+            },
+            "proxy": {
+                "http_proxy": "http://user1:password1@host1:port1",
+                "https_proxy": "https://user2:password2@host2:port2",
+                "no_proxy": "192.168.246.0/24,10.0.0.1,registry.example.com",
+                "k8s_node_cidr": "192.168.0.0/24",
+            },
+        },
+    }
+    return changed(params, {f"k8s_cluster_installation_param__{name}": value for name, value in changes.items()})
+
+
+def changed(params: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = deepcopy(params)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = result
+        for name in parents:
+            place = place.setdefault(name, {})
+        if value is ABSENT:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return result
+
+
+REGISTRIES: list[dict[str, Any]] = [
+    {"connection_type": "0", "server": "192.168.0.10:5000"},
+    {
+        "connection_type": "1",
+        "server": "registry.example.com",
+        "username": "user01",
+        "password": "user01",
+        "certificate_path": "Files/registries/ca.crt",
+        "hosts_string": "192.168.0.20 registry.example.com",
+    },
+]
+STORAGE_SERVER: dict[str, Any] = {
+    "ssh_cp_name": "storage_server_CP",
+    "username": "ubuntu",
+    "password": "ubuntu",
+    "cinder_volume_setup_params": [{"volume_resource_id": "storage_server_volume", "mount_to": "/volume"}],
+    "nfs_server_setup_params": [
+        {"export_dir": f"/volume/nfs/pv{number}", "export_to": "10.10.0.0/24"} for number in (1, 2, 3)
+    ],
+}
+VOLUMES = [
+    {"pv_manifest_file_path": f"Files/kubernetes/nfs-pv{number}.yaml", "nfs_server_cp": "storage_server_CP"}
+    for number in (1, 2, 3)
+]
+
+
+def test_the_sample_is_accepted_as_it_comes_and_as_the_gateway_hides_its_secrets(check: Checker) -> None:
+    plain, hidden = check(body()), check(hide(body()))
+    assert plain == hidden
+    assert plain.script_path == "Scripts/install_k8s_cluster.sh"
+    assert (plain.master_node.count, plain.worker_node.count, plain.max_nodes) == (1, 2, 7)
+    assert (plain.master_node.pod_cidr, plain.master_node.cluster_cidr) == ("192.168.3.0/24", "10.199.187.0/24")
+    assert plain.proxy.no_proxy == ("192.168.246.0/24", "10.0.0.1", "registry.example.com")
+    assert "ubuntu" not in repr(plain.master_node.password)
+    assert "password1" not in plain.model_dump_json()
+
+
+def test_defaults_fill_what_is_left_out(check: Checker) -> None:
+    found = check(
+        body(
+            vim_name=ABSENT,
+            proxy=ABSENT,
+            master_node__pod_cidr=ABSENT,
+            master_node__cluster_cidr="",
+            master_node__nic_cp_name=None,
+        )
+    )
+    assert found.vim_name is None
+    assert (found.master_node.pod_cidr, found.master_node.cluster_cidr) == ("192.168.0.0/16", "10.96.0.0/12")
+    assert found.master_node.nic_cp_name == "masterNode_CP1"
+    assert (found.node_mask, found.max_parallel_nodes, found.timeouts.node_install) == (24, 10, 2700)
+    assert found.drain.delete_emptydir_data
+    assert found.proxy.http_proxy is None
+
+
+def test_unknown_attributes_are_accepted_unless_asked_to_be_strict(check: Checker) -> None:
+    open_body = body(master_node__colour="blue", note="x")
+    open_body["input_params"] = ""
+    check(open_body)
+    with pytest.raises(InvalidInput, match=rf"{ROOT}/note: unknown; known are helm_installation_script_path"):
+        check(body(note="x", x_strict=True))
+    with pytest.raises(InvalidInput, match=rf"{ROOT}/master_node/colour: unknown"):
+        check(body(master_node__colour="blue", x_strict=True))
+    check(body(x_strict=True))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "status", "expected"),
+    [
+        # 2.2
+        ("script_path", ABSENT, 400, "missing"),
+        ("script_path", "", 400, "missing"),
+        ("script_path", 7, 400, "relative path"),
+        ("script_path", "../install.sh", 400, "relative path"),
+        ("script_path", "/install.sh", 400, "relative path"),
+        ("script_path", "Scripts/absent.sh", 422, "no file Scripts/absent.sh"),
+        ("script_path", "Scripts/$(reboot).sh", 422, "no file"),
+        ("vim_name", "x" * 256, 400, "1 to 255"),
+        ("vim_name", "a\nb", 400, "1 to 255"),
+        ("vim_name", ["x"], 400, "1 to 255"),
+        ("master_node", ABSENT, 400, "missing"),
+        ("master_node", "x", 400, "an object"),
+        ("worker_node", ABSENT, 400, "missing"),
+        ("proxy", [], 400, "an object"),
+        ("private_registry_connection_info", {}, 400, "an array"),
+        ("private_registry_connection_info", ["x"], 400, "an object"),
+        ("storage_server", "x", 400, "an object"),
+        ("pv_registration_params", {}, 400, "an array"),
+        ("pv_registration_params", VOLUMES, 422, "without storage_server"),
+        ("helm_installation_script_path", "Scripts/absent.sh", 422, "no file"),
+        ("helm_installation_script_path", "Scripts/install_helm.sh", 422, "not supported yet"),
+        ("x_kubernetes_version", "1.19.0", 422, "1.28.0"),
+        ("x_kubernetes_version", "latest", 422, "1.28.0"),
+        ("x_cri", "docker", 422, "containerd"),
+        ("x_cni", "Files/kubernetes/absent.yaml", 422, "no file"),
+        ("x_max_parallel_nodes", 0, 400, "1 to 100"),
+        ("x_max_parallel_nodes", 101, 400, "1 to 100"),
+        ("x_max_parallel_nodes", True, 400, "1 to 100"),
+        ("x_timeouts", 5, 400, "an object"),
+        ("x_timeouts__ssh_ready", 0, 400, "whole number"),
+        ("x_timeouts__command", "60", 400, "whole number"),
+        ("x_drain__on_failure", "explode", 400, "fail or continue"),
+        ("x_drain__force", "yes", 400, "true or false"),
+        ("x_vrrp__router_id", 256, 400, "1 to 255"),
+        ("x_mirror__apt", "ftp://x", 400, "a URL"),
+        ("kuryr_param", {}, 422, "not supported yet"),
+        # 2.3
+        ("master_node__aspect_id", ABSENT, 400, "missing"),
+        ("master_node__aspect_id", "masters", 422, "no scaling aspect masters; it has master_instance"),
+        ("master_node__ssh_cp_name", ABSENT, 400, "missing"),
+        ("master_node__ssh_cp_name", "workerNode_CP2", 422, "nested_master.yaml has no resource workerNode_CP2"),
+        ("master_node__ssh_cp_name", "masterNode", 422, "OS::Nova::Server"),
+        ("master_node__nic_cp_name", "masterNode_fip", 422, "OS::Neutron::FloatingIP"),
+        ("master_node__username", ABSENT, 400, "missing"),
+        ("master_node__username", "root; reboot", 400, "a Linux user name"),
+        ("master_node__username", "Ubuntu", 400, "a Linux user name"),
+        ("master_node__password", ABSENT, 400, "missing"),
+        ("master_node__password", "", 400, "missing"),
+        ("master_node__password", "two\nlines", 400, "one line"),
+        ("master_node__password", True, 400, "one line"),
+        ("master_node__pod_cidr", "192.168.0.0", 400, "prefix length"),
+        ("master_node__pod_cidr", "192.168.0.0/33", 400, "an IPv4 network"),
+        ("master_node__pod_cidr", "fd00::/64", 400, "an IPv4 network"),
+        ("master_node__pod_cidr", "10.199.0.0/16", 422, "overlaps cluster_cidr"),
+        ("master_node__pod_cidr", "10.10.0.0/20", 422, "overlaps virtual link internalVL"),
+        ("master_node__pod_cidr", "10.20.0.0/20", 422, "overlaps subnet node_subnet"),
+        ("master_node__pod_cidr", "192.168.0.0/16", 422, "overlaps the nodes' network k8s_node_cidr"),
+        ("master_node__pod_cidr", "192.168.3.0/27", 422, "too small for the 7 nodes"),
+        ("master_node__cluster_cidr", "10.0.0.0/8", 400, "/12 to /24"),
+        ("master_node__cluster_cidr", "10.199.187.0/25", 400, "/12 to /24"),
+        ("master_node__cluster_cidr", "services", 400, "an IPv4 network"),
+        ("master_node__cluster_cidr", "10.10.0.0/16", 422, "overlaps virtual link internalVL"),
+        ("master_node__cluster_cp_name", ABSENT, 400, "missing"),
+        ("master_node__cluster_cp_name", "vip_CP", 422, "nested_master.yaml has no resource vip_CP"),
+        ("master_node__cluster_fip_name", "vip_CP", 422, "OS::Neutron::Port"),
+        ("master_node__cluster_fip_name", "absent", 422, "fitting: vip_CP_floating_ip"),
+        # 2.4
+        ("worker_node__aspect_id", ABSENT, 400, "missing"),
+        ("worker_node__aspect_id", "workers", 422, "no scaling aspect"),
+        ("worker_node__ssh_cp_name", ABSENT, 400, "missing"),
+        ("worker_node__ssh_cp_name", "CP9", 422, "fitting: workerNode_CP2"),
+        ("worker_node__nic_cp_name", "CP9", 422, "no resource CP9"),
+        ("worker_node__username", ABSENT, 400, "missing"),
+        ("worker_node__password", ABSENT, 400, "missing"),
+        # 2.5
+        ("proxy__http_proxy", "proxy:3128", 400, "a URL"),
+        ("proxy__http_proxy", "http://proxy:70000", 400, "65535"),
+        ("proxy__http_proxy", "http://proxy:1$(reboot)", 400, "a URL"),
+        ("proxy__https_proxy", "socks5://proxy:3128", 400, "a URL"),
+        ("proxy__https_proxy", "http://u:p'w@proxy:3128", 400, "a URL"),
+        ("proxy__no_proxy", "a b", 400, "divided by commas"),
+        ("proxy__no_proxy", ["a"], 400, "divided by commas"),
+        ("proxy__k8s_node_cidr", "10.0.0.0/7", 400, "/8"),
+        ("proxy__k8s_node_cidr", "nodes", 400, "an IPv4 network"),
+    ],
+)
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_a_wrong_value_is_refused_with_its_field_and_what_was_expected(
+    check: Checker, field: str, value: Any, status: int, expected: str, is_hidden: bool
+) -> None:
+    params = body(**{field: value})
+    with pytest.raises(InvalidInput) as caught:
+        check(hide(params) if is_hidden else params)
+    error = caught.value
+    assert error.status == status
+    assert error.field.startswith(f"{ROOT}/{field.replace('__', '/')}")
+    assert expected in error.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field", "expected"),
+    [
+        ({"k8s_cluster_installation_param": ABSENT}, 400, "k8s_cluster_installation_param", "missing"),
+        ({"k8s_cluster_installation_param": "x"}, 400, "k8s_cluster_installation_param", "an object"),
+        ({"lcm-operation-user-data": ABSENT}, 400, "lcm-operation-user-data", "both of"),
+        ({"lcm-operation-user-data-class": ABSENT}, 400, "lcm-operation-user-data-class", "both of"),
+        ({"lcm-operation-user-data": "../a.py"}, 400, "lcm-operation-user-data", "a relative path"),
+        ({"lcm-operation-user-data": "UserData/a.sh"}, 400, "lcm-operation-user-data", "ending in .py"),
+        ({"lcm-operation-user-data": "UserData/a.py"}, 422, "lcm-operation-user-data", "no file UserData/a.py"),
+        ({"lcm-operation-user-data-class": "a b"}, 400, "lcm-operation-user-data-class", "a Python class"),
+        ({"nfv": []}, 400, "nfv", "an object"),
+        ({"all": "true"}, 400, "all", "true or false"),
+        ({"tacker_extension_heal_include_block_storage": 1}, 400, "tacker_extension", "true or false"),
+        ({"is_reverse": True}, 400, "is_reverse", "True or False"),
+        ({"master_node_username": "ubuntu"}, 400, "master_node_password", "both of"),
+        ({"worker_node_password": "ubuntu"}, 400, "worker_node_username", "both of"),
+    ],
+)
+def test_a_wrong_value_beside_the_cluster_is_refused(
+    check: Checker, changes: dict[str, Any], status: int, field: str, expected: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check(changed(body(), changes))
+    assert caught.value.status == status
+    assert caught.value.field.startswith(f"additionalParams/{field}")
+    assert expected in caught.value.reason
+
+
+def test_no_error_quotes_a_secret(check: Checker) -> None:
+    for field, value in (("master_node__password", "top\nsecret"), ("proxy__http_proxy", "http://u:topsecret@ x")):
+        with pytest.raises(InvalidInput) as caught:
+            check(body(**{field: value}))
+        assert "secret" not in str(caught.value)
+
+
+def test_host_bits_are_masked_as_the_sample_of_seed_002_needs(check: Checker) -> None:
+    found = check(body(master_node__pod_cidr="192.168.3.0/16", proxy__k8s_node_cidr="10.10.0.0/24"))
+    assert found.master_node.pod_cidr == "192.168.0.0/16"
+    assert found.proxy.k8s_node_cidr == "10.10.0.0/24"
+
+
+@pytest.mark.parametrize(
+    ("pods", "mask"), [("172.16.0.0/12", 24), ("172.16.0.0/21", 24), ("172.16.0.0/22", 25), ("172.16.0.0/24", 27)]
+)
+def test_every_node_gets_its_part_of_the_pod_network(check: Checker, pods: str, mask: int) -> None:
+    assert check(body(master_node__pod_cidr=pods)).node_mask == mask  # 7 nodes at most
+
+
+def test_each_proxy_works_alone_and_suffixes_are_exceptions(check: Checker) -> None:
+    found = check(
+        body(
+            proxy__http_proxy=ABSENT,
+            proxy__https_proxy="http://proxy.example:3128/",
+            proxy__no_proxy=".example.com, *.example.org,fd00::/64,host:8080",
+        )
+    )
+    assert found.proxy.http_proxy is None
+    assert found.proxy.https_proxy == Secret("http://proxy.example:3128/")
+    assert found.proxy.no_proxy == (".example.com", "*.example.org", "fd00::/64", "host:8080")
+
+
+def test_vdu_ids_find_the_machines_in_both_versions(check: Checker) -> None:
+    by_vdu = body(
+        master_node__aspect_id=ABSENT,
+        worker_node__aspect_id=ABSENT,
+        master_node__vdu_id="masterNode",
+        worker_node__vdu_id="workerNode",
+    )
+    for version in ("v1", "v2"):
+        found = check(by_vdu, version=version)
+        assert (found.master_node.count, found.worker_node.most) == (1, 4)
+    with pytest.raises(Unprocessable, match=r"worker_node/vdu_id: the VNFD has no VDU nodes; it has masterNode"):
+        check(changed(by_vdu, {"k8s_cluster_installation_param__worker_node__vdu_id": "nodes"}), version="v2")
+    check(body(), version="v2")
+
+
+def test_in_v2_the_vdu_must_be_named_when_no_aspect_is(check: Checker) -> None:
+    with pytest.raises(InvalidInput, match=r"master_node/vdu_id: missing"):
+        check(body(master_node__aspect_id=ABSENT), version="v2")
+
+
+def test_by_tosca_alone_roles_come_from_names_and_ports_from_the_vnfd(check: Checker) -> None:
+    by_tosca = changed(
+        body(master_node__aspect_id=ABSENT, worker_node__aspect_id=ABSENT),
+        {"lcm-operation-user-data": ABSENT, "lcm-operation-user-data-class": ABSENT},
+    )
+    found = check(by_tosca, hot=False)
+    assert (found.master_node.ssh_cp_name, found.worker_node.count) == ("masterNode_CP1", 2)
+    with pytest.raises(Unprocessable, match="neither user data is named nor has the package a Base HOT"):
+        check(by_tosca, hot=False, version="v2")
+
+
+def test_ssh_over_a_floating_ip_needs_the_nic_named(check: Checker) -> None:
+    assert check(body(master_node__ssh_cp_name="masterNode_fip")).master_node.nic_cp_name == "masterNode_CP1"
+    with pytest.raises(InvalidInput, match="nic_cp_name: missing"):
+        check(body(master_node__ssh_cp_name="masterNode_fip", master_node__nic_cp_name=ABSENT))
+
+
+def test_several_masters_have_their_endpoint_in_the_top_template(check: Checker) -> None:
+    found = check(body(master_node__cluster_cp_name="vip_CP"), flavour="complex")
+    assert (found.master_node.count, found.master_node.cluster_cp_name) == (3, "vip_CP")
+    with pytest.raises(Unprocessable, match="cluster_cp_name: the top template has no resource masterNode_CP1"):
+        check(body(), flavour="complex")
+    with pytest.raises(InvalidInput, match="cluster_fip_name: missing"):
+        check(body(master_node__ssh_cp_name="masterNode_fip", master_node__cluster_cp_name="vip_CP"), flavour="complex")
+
+
+def test_an_instantiation_level_sets_the_number_of_machines(check: Checker) -> None:
+    found = check(body(master_node__cluster_cp_name="vip_CP"), level="instantiation_level_2")
+    assert (found.master_node.count, found.worker_node.count, found.max_nodes) == (3, 4, 7)
+
+
+def test_extensions_are_read(check: Checker) -> None:
+    found = check(
+        body(
+            x_kubernetes_version="v1.31.4",
+            x_cri="containerd",
+            x_cni="Files/kubernetes/nfs-pv2.yaml",
+            x_max_parallel_nodes=50,
+            x_timeouts={"node_install": 60},
+            x_drain={"force": True},
+            x_vrrp={"router_id": 7},
+        )
+    )
+    assert (found.kubernetes_version, found.cni) == ("1.31.4", "Files/kubernetes/nfs-pv2.yaml")
+    assert (found.max_parallel_nodes, found.timeouts.node_install, found.timeouts.command) == (50, 60, 60)
+    assert (found.drain.force, found.drain.on_failure, found.vrrp) == (True, "fail", {"router_id": 7})
+
+
+def storage(**changes: Any) -> dict[str, Any]:
+    return {"storage_server": {**STORAGE_SERVER, **changes}, "pv_registration_params": VOLUMES}
+
+
+@pytest.mark.parametrize(
+    ("features", "field"),
+    [
+        ({"private_registry_connection_info": REGISTRIES}, "private_registry_connection_info"),
+        ({"private_registry_connection_info": [{"connection_type": 0, "server": "r"}]}, "private_registry"),
+        (storage(), "storage_server"),
+        ({"storage_server": STORAGE_SERVER}, "storage_server"),
+        (storage(nic_cp_name="storage_server_CP"), "storage_server"),
+    ],
+)
+def test_a_well_formed_feature_to_come_is_refused_as_not_supported_yet(
+    check: Checker, features: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Unprocessable, match="not supported yet") as caught:
+        check(body(**features))
+    assert caught.value.field.startswith(f"{ROOT}/{field}")
+    check(body(private_registry_connection_info=[], pv_registration_params=[]))
+
+
+def registry(**changes: Any) -> dict[str, Any]:
+    entry = {name: value for name, value in {**REGISTRIES[1], **changes}.items() if value is not ABSENT}
+    return {"private_registry_connection_info": [entry]}
+
+
+def volume(**changes: Any) -> dict[str, Any]:
+    return storage(cinder_volume_setup_params=[{**STORAGE_SERVER["cinder_volume_setup_params"][0], **changes}])
+
+
+def export(**changes: Any) -> dict[str, Any]:
+    return storage(nfs_server_setup_params=[{**STORAGE_SERVER["nfs_server_setup_params"][0], **changes}])
+
+
+def persistent(**changes: Any) -> dict[str, Any]:
+    return {"storage_server": STORAGE_SERVER, "pv_registration_params": [{**VOLUMES[0], **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("features", "status", "field"),
+    [
+        # 2.6
+        (registry(connection_type=ABSENT), 400, "connection_type"),
+        (registry(connection_type="2"), 400, "connection_type"),
+        (registry(connection_type=True), 400, "connection_type"),
+        (registry(server=ABSENT), 400, "server"),
+        (registry(server="https://registry.example.com"), 400, "server"),
+        (registry(server="registry.example.com/path"), 400, "server"),
+        ({"private_registry_connection_info": [REGISTRIES[0], REGISTRIES[0]]}, 422, "server"),
+        (registry(username=ABSENT), 400, "username"),
+        (registry(password=ABSENT), 400, "password"),
+        (registry(certificate_path="Files/registries/absent.crt"), 422, "certificate_path"),
+        (registry(connection_type="0"), 422, "certificate_path"),
+        (registry(hosts_string="192.168.0.20"), 400, "hosts_string"),
+        (registry(hosts_string="registry.example.com 192.168.0.20"), 400, "hosts_string"),
+        (registry(hosts_string="192.168.0.20 a\n10.0.0.1 b"), 400, "hosts_string"),
+        # 2.7
+        (storage(ssh_cp_name=None), 400, "ssh_cp_name"),
+        (storage(ssh_cp_name="absent"), 422, "ssh_cp_name"),
+        (storage(nic_cp_name="absent"), 422, "nic_cp_name"),
+        (storage(username=None), 400, "username"),
+        (storage(password=None), 400, "password"),
+        (storage(cinder_volume_setup_params=None), 400, "cinder_volume_setup_params"),
+        (storage(cinder_volume_setup_params=[]), 400, "cinder_volume_setup_params"),
+        (volume(volume_resource_id=None), 400, "volume_resource_id"),
+        (volume(volume_resource_id="vip_CP"), 422, "volume_resource_id"),
+        (volume(mount_to=None), 400, "mount_to"),
+        (volume(mount_to="volume"), 400, "mount_to"),
+        (volume(mount_to="/"), 400, "mount_to"),
+        (volume(mount_to="/etc/x"), 400, "mount_to"),
+        (volume(mount_to="/volume/../etc"), 400, "mount_to"),
+        (volume(mount_to="/vol;reboot"), 400, "mount_to"),
+        (storage(cinder_volume_setup_params=STORAGE_SERVER["cinder_volume_setup_params"] * 2), 400, "mount_to"),
+        (storage(nfs_server_setup_params=[]), 400, "nfs_server_setup_params"),
+        (export(export_dir=None), 400, "export_dir"),
+        (export(export_dir="nfs"), 400, "export_dir"),
+        (export(export_dir="/elsewhere"), 422, "export_dir"),
+        (storage(nfs_server_setup_params=STORAGE_SERVER["nfs_server_setup_params"] * 2), 400, "export_dir"),
+        (export(export_to=None), 400, "export_to"),
+        (export(export_to="10.0.0.0/24 (rw)"), 400, "export_to"),
+        # 2.8
+        (persistent(pv_manifest_file_path=None), 400, "pv_manifest_file_path"),
+        (persistent(pv_manifest_file_path="Files/kubernetes/absent.yaml"), 422, "pv_manifest_file_path"),
+        (persistent(nfs_server_cp=None), 400, "nfs_server_cp"),
+        (persistent(nfs_server_cp="absent"), 422, "nfs_server_cp"),
+    ],
+)
+def test_a_malformed_feature_is_refused_for_its_form_first(
+    check: Checker, features: dict[str, Any], status: int, field: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check(hide(body(**features)))
+    assert "not supported yet" not in caught.value.reason
+    assert caught.value.status == status
+    assert caught.value.field.endswith(f"/{field}")
+
+
+def test_the_shipped_samples_request_fits_the_shipped_sample(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[4] / "deploy/samples/cluster"
+    pack(sample, tmp_path / "cluster.zip")
+    csar = open_csar(tmp_path / "cluster.zip")
+    request = json.loads((sample / "requests/instantiate.json").read_text())
+    for version in ("v1", "v2"):
+        found = check_cluster_parameters(
+            request["additionalParams"],
+            flavour=read_vnfd(csar).flavour(request["flavourId"]),
+            base_hot=read_base_hot(csar, request["flavourId"]),
+            file_names=csar.names(),
+            api_version=version,
+            instantiation_level_id=request["instantiationLevelId"],
+        )
+        assert (found.master_node.count, found.worker_node.count, found.max_nodes, found.node_mask) == (1, 2, 11, 24)

@@ -1,0 +1,329 @@
+"""The engine is killed between any two writes or sends and started again; messages come twice, late, or never."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_world import COLLECTIONS, EngineWorld, Living
+from kubevnfm_events import Envelope, Message
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.saga import SILENCE_S
+from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition
+from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources
+from kubevnfm_sol.lcm import InstantiationState, OperationState
+from kubevnfm_store.query import Query
+from lcm_builders import (
+    a_cnf_draft,
+    a_cnf_terminate_draft,
+    a_terminate_draft,
+    an_instance,
+    an_instantiate_draft,
+    an_operation,
+)
+
+S = OperationState
+EVERYTHING = Query()
+CREATE = "create_resources"
+
+
+def never(_: Envelope[Message]) -> bool:
+    return False
+
+
+def the_first_create(command: Envelope[Message]) -> bool:
+    return command.stepid == CREATE and command.attempt == 1
+
+
+def the_vim(command: Envelope[Message]) -> bool:
+    return command.stepid == "register_vim" and command.attempt == 1
+
+
+def the_vim_and_one_undo(command: Envelope[Message]) -> bool:
+    """The VIM is refused; the first try to delete the stack fails: it was asked as the second attempt of its step."""
+    return the_vim(command) or (command.stepid == CREATE and command.attempt == 2)
+
+
+def an_operation_of(draft: Any, operation_id: str = "op-1") -> OccurrenceRecord:
+    return an_operation(draft).with_occ(id=operation_id)
+
+
+# --- what a user does: each does only what an earlier life has not taken ------------------------------------------------
+
+
+async def instantiate_cluster(user: Living) -> None:
+    await user.accept(an_operation_of(an_instantiate_draft()))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def instantiate_cnf(user: Living) -> None:
+    await user.accept(an_operation_of(a_cnf_draft()))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def terminate_cluster(user: Living) -> None:
+    await user.accept(an_operation_of(a_terminate_draft()))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def terminate_cnf(user: Living) -> None:
+    await user.accept(an_operation_of(a_cnf_terminate_draft()))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def fail_and_retry(user: Living) -> None:
+    await user.accept(an_operation_of(an_instantiate_draft()))
+    await user.reaches("op-1", S.FAILED_TEMP, S.COMPLETED)
+    await user.ask("retry", "op-1")
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def fail_and_roll_back(user: Living) -> None:
+    await user.accept(an_operation_of(an_instantiate_draft()))
+    await user.reaches("op-1", S.FAILED_TEMP, S.ROLLED_BACK)
+    await user.ask("rollback", "op-1")
+    await user.reaches("op-1", S.FAILED_TEMP, S.ROLLED_BACK)
+    await user.ask("rollback", "op-1")
+    await user.reaches("op-1", S.ROLLED_BACK)
+
+
+async def give_up_a_terminate(user: Living) -> None:
+    await user.accept(an_operation_of(a_terminate_draft()))
+    await user.reaches("op-1", S.FAILED_TEMP, S.FAILED)
+    await user.ask("fail", "op-1")
+    await user.reaches("op-1", S.FAILED)
+
+
+async def give_up_and_delete(user: Living) -> None:
+    if await user.instance() is not None:
+        await user.accept(an_operation_of(an_instantiate_draft()))
+        await user.reaches("op-1", S.FAILED_TEMP, S.FAILED)
+        await user.ask("fail", "op-1")
+        await user.reaches("op-1", S.FAILED)
+        await user.instances.delete("inst-1")
+    await user.settles()
+
+
+async def give_up_and_instantiate_again(user: Living) -> None:
+    await user.accept(an_operation_of(an_instantiate_draft()))
+    await user.reaches("op-1", S.FAILED_TEMP, S.FAILED)
+    await user.ask("fail", "op-1")
+    await user.reaches("op-1", S.FAILED)
+    await user.accept(an_operation_of(a_cnf_draft(remains_of="op-1"), "op-2"))
+    await user.reaches("op-2", S.COMPLETED)
+
+
+NewWorld = Callable[[], EngineWorld]
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> NewWorld:
+    """Make a world in a folder of its own."""
+    count = itertools.count()
+
+    def make() -> EngineWorld:
+        folder = tmp_path / str(next(count))
+        folder.mkdir()
+        return EngineWorld(folder)
+
+    return make
+
+
+NEW = InstantiationState.NOT_INSTANTIATED
+LIVE = InstantiationState.INSTANTIATED
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a user does, what fails of it, and what has become of the instance."""
+
+    does: Callable[[Living], Awaitable[None]]
+    begins: InstantiationState = NEW
+    ends: InstantiationState | None = NEW
+    """None: the instance is deleted."""
+    fails: Callable[[Envelope[Message]], bool] = field(default=never)
+    asks: tuple[tuple[str, int], ...] = ()
+    """Steps and attempts, sorted: each once, whatever happens."""
+
+
+TERMINATION = (("delete_resources", 1), ("deregister_vim", 1), ("forget_machines", 1))
+STORIES = {
+    "instantiate a cluster": Story(
+        instantiate_cluster, ends=LIVE, asks=((CREATE, 1), ("instantiate_end", 1), ("register_vim", 1))
+    ),
+    "instantiate a CNF": Story(instantiate_cnf, ends=LIVE, asks=(("apply_objects", 1),)),
+    "terminate a cluster": Story(terminate_cluster, begins=LIVE, asks=TERMINATION),
+    "terminate a CNF": Story(terminate_cnf, begins=LIVE, asks=(("delete_objects", 1),)),
+    "retry": Story(
+        fail_and_retry,
+        ends=LIVE,
+        fails=the_first_create,
+        asks=((CREATE, 1), (CREATE, 2), ("instantiate_end", 1), ("register_vim", 1)),
+    ),
+    "roll back, in two tries": Story(
+        fail_and_roll_back,
+        fails=the_vim_and_one_undo,
+        asks=(
+            (CREATE, 1),
+            (CREATE, 2),
+            (CREATE, 3),
+            ("instantiate_end", 1),
+            ("instantiate_end", 2),
+            ("register_vim", 1),
+            ("register_vim", 2),
+        ),
+    ),
+    "give up a terminate": Story(
+        give_up_a_terminate,
+        begins=LIVE,
+        ends=LIVE,
+        fails=lambda command: command.stepid == "delete_resources",
+        asks=(("delete_resources", 1),),
+    ),
+    "give up an instantiate, and delete": Story(
+        give_up_and_delete, ends=None, fails=the_first_create, asks=((CREATE, 1), (CREATE, 2))
+    ),
+    "give up an instantiate, and instantiate again": Story(
+        give_up_and_instantiate_again,
+        ends=LIVE,
+        fails=the_first_create,
+        asks=(("apply_objects", 1), (CREATE, 1), (CREATE, 2)),
+    ),
+}
+
+
+async def told(story: Story, world: EngineWorld, *, killed_at: int | None = None) -> bool:
+    """Have the story happen; return whether its first life was ended by a kill.
+
+    Raises AssertionError unless the instance is free in the end, and as it should be.
+    """
+    world.twins.fails = story.fails
+    await world.put(an_instance(instantiation_state=story.begins))
+    if killed_at is not None:
+        async with world.life(ends_at=killed_at) as user:
+            await story.does(user)
+            await user.settles()
+        if not user.life.was_killed:
+            return False
+    async with world.life() as user:
+        await story.does(user)
+        await user.settles()
+        instance = await user.instance()
+        if story.ends is None:
+            assert instance is None
+        else:
+            assert instance is not None
+            assert instance.internals.current_operation is None
+            assert instance.vnf.instantiation_state is story.ends
+    assert tuple(sorted(ask[1:] for ask in world.twins.asked())) == story.asks
+    return killed_at is not None
+
+
+IN_SHORT = {"instantiate a cluster", "terminate a CNF"}
+"""The stories that every run tells with a kill at each moment; the others go the same ways, so they are ``deep``."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
+)
+async def test_a_kill_between_any_two_writes_or_sends_changes_nothing_of_what_happens(name: str, new: NewWorld) -> None:
+    story = STORIES[name]
+    whole = new()
+    await told(story, whole)
+    moment = 1
+    world = new()
+    while await told(story, world, killed_at=moment):
+        assert world.news() == whole.news(), f"killed at {moment}"
+        moment, world = moment + 1, new()
+    assert moment > 10
+
+
+@pytest.mark.parametrize("name", STORIES)
+async def test_every_message_delivered_twice_changes_nothing(name: str, new: NewWorld) -> None:
+    whole, world = new(), new()
+    world.twice = True
+    await told(STORIES[name], whole)
+    await told(STORIES[name], world)
+    assert world.news() == whole.news()
+
+
+@pytest.mark.parametrize("name", STORIES)
+async def test_what_is_told_once_more_after_the_end_writes_nothing(name: str, new: NewWorld) -> None:
+    world = new()
+    await told(STORIES[name], world)
+    async with world.life() as user:
+        before = [await user.store.find(collection, EVERYTHING) for collection in COLLECTIONS]
+        for message in [*world.wake_ups.values(), *world.twins.answers.values()]:
+            await user.bus.publish(message)
+        await user.settles()
+        assert [await user.store.find(collection, EVERYTHING) for collection in COLLECTIONS] == before
+
+
+def is_create(command: Envelope[Message]) -> bool:
+    return command.stepid == CREATE
+
+
+async def unanswered(world: EngineWorld, user: Living) -> Envelope[Message]:
+    """Have an instantiate whose create is never answered be given up by the watch; return the create."""
+    world.twins.waits = is_create
+    await user.accept(an_operation_of(an_instantiate_draft()))
+    await user.reaches("op-1", S.PROCESSING)
+    await user.settles()
+    await user.engine.fail_overdue()
+    await user.reaches("op-1", S.PROCESSING)
+    world.clock.ahead_s = CreateVnfResources.timeout_s + SILENCE_S + 1
+    await user.engine.fail_overdue()
+    await user.reaches("op-1", S.FAILED_TEMP)
+    record = await user.record("op-1")
+    assert record is not None
+    assert record.occ.error is not None
+    assert record.occ.error.type == "step-unanswered"
+    (create,) = world.twins.commands
+    return create
+
+
+async def test_a_step_that_nobody_answers_is_given_up_and_its_late_answer_changes_nothing(new: NewWorld) -> None:
+    world = new()
+    await world.put(an_instance())
+    async with world.life() as user:
+        create = await unanswered(world, user)
+        before = await user.record("op-1")
+        await user.bus.publish(world.twins.answer(create))
+        assert await user.record("op-1") == before
+        await user.engine.fail("op-1")
+        before = await user.record("op-1")
+        await user.bus.publish(world.twins.answer(create))
+        assert await user.record("op-1") == before
+        with pytest.raises(IllegalTransition):
+            await user.engine.fail("op-1")
+
+
+async def test_an_answer_to_the_first_try_is_none_to_the_second(new: NewWorld) -> None:
+    world = new()
+    await world.put(an_instance())
+    async with world.life() as user:
+        create = await unanswered(world, user)
+        await user.engine.retry("op-1")
+        await user.settles()
+        await user.bus.publish(world.twins.answer(create))
+        await user.reaches("op-1", S.PROCESSING)
+        world.twins.waits = never
+        await user.bus.publish(world.twins.answer(world.twins.commands[-1]))
+        await user.reaches("op-1", S.COMPLETED)
+
+
+async def test_an_answer_after_a_rollback_brings_nothing_back(new: NewWorld) -> None:
+    world = new()
+    await world.put(an_instance())
+    async with world.life() as user:
+        create = await unanswered(world, user)
+        world.twins.waits = never
+        await user.engine.rollback("op-1")
+        await user.reaches("op-1", S.ROLLED_BACK)
+        before = await user.record("op-1")
+        await user.bus.publish(world.twins.answer(create))
+        assert await user.record("op-1") == before

@@ -1,0 +1,178 @@
+"""The machines of a cluster are found by the names that a request gives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
+from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, SharedAddress, find_nodes
+
+FLOATING_IP = "OS::Neutron::FloatingIP"
+
+
+def a_port(name: str, address: str) -> PortFacts:
+    return PortFacts(name=name, resource_id=f"id-{name}", addresses=(address,), subnet_cidrs=("10.10.0.0/24",))
+
+
+def a_floating_ip(name: str, address: str | None) -> PortFacts:
+    return PortFacts(name=name, resource_id=f"id-{name}", resource_type=FLOATING_IP, floating_address=address)
+
+
+def a_server(
+    role: str, number: int, *ports: PortFacts, group: str | None = "", created: int | None = None
+) -> ServerFacts:
+    vdu = f"{role}Node"
+    return ServerFacts(
+        vnfc_id=f"{role}-{number}",
+        name=vdu,
+        vdu_id=vdu,
+        server_id=f"server-{role}-{number}",
+        server_name=f"{role}{number}",
+        host=f"compute{number}",
+        zone="nova",
+        stack_id=f"stack-{role}-{number}",
+        group=f"{role}_instance" if group == "" else group,
+        member=f"member{number}",
+        created_at=datetime(2026, 1, 1, 0, number if created is None else created, tzinfo=UTC),
+        ports=ports or (a_port(f"{vdu}_CP1", f"10.10.0.{(10 if role == 'master' else 20) + number}"),),
+    )
+
+
+def a_stack(*servers: ServerFacts, ports: tuple[PortFacts, ...] = ()) -> StackResources:
+    return StackResources(stack_id="s", stack_name="vnf-1", servers=servers, ports=ports)
+
+
+def cluster(*, by: str = "aspect_id", master: dict[str, Any] | None = None, **worker: Any) -> dict[str, Any]:
+    ids = {
+        "aspect_id": ({"aspect_id": "master_instance"}, {"aspect_id": "worker_instance"}),
+        "vdu_id": ({"vdu_id": "masterNode"}, {"vdu_id": "workerNode"}),
+        "": ({}, {}),
+    }[by]
+    return {
+        "k8s_cluster_installation_param": {
+            "master_node": {
+                **ids[0],
+                "ssh_cp_name": "masterNode_CP1",
+                "nic_cp_name": "masterNode_CP1",
+                "cluster_cp_name": "masterNode_CP1",
+                **(master or {}),
+            },
+            "worker_node": {**ids[1], "ssh_cp_name": "workerNode_CP1", "nic_cp_name": "workerNode_CP1", **worker},
+        }
+    }
+
+
+@pytest.mark.parametrize("by", ["aspect_id", "vdu_id"])
+def test_groups_and_vdus_lead_to_the_same_nodes_masters_first_and_oldest_first(by: str) -> None:
+    stack = a_stack(a_server("worker", 2), a_server("worker", 1), a_server("master", 1, created=9))
+    found = find_nodes(stack, cluster(by=by))
+    assert [(node.role, node.vnfc_id, node.ssh_address) for node in found.nodes] == [
+        ("master", "master-1", "10.10.0.11"),
+        ("worker", "worker-1", "10.10.0.21"),
+        ("worker", "worker-2", "10.10.0.22"),
+    ]
+    first = found.nodes[0]
+    assert (first.nic_address, first.subnet_cidr, first.host, first.zone) == (
+        "10.10.0.11",
+        "10.10.0.0/24",
+        "compute1",
+        "nova",
+    )
+    assert (first.server_id, first.is_target) == ("server-master-1", True)
+    assert (found.cluster_address, found.cluster_public_address) == ("10.10.0.11", None)
+
+
+def test_without_groups_the_top_stack_is_searched_and_roles_come_from_names() -> None:
+    ports = (a_port("masterNode_CP1", "10.10.0.11"), a_port("workerNode_CP1", "10.10.0.21"))
+    stack = a_stack(a_server("master", 1, *ports, group=None), a_server("worker", 1, *ports, group=None), ports=ports)
+    found = find_nodes(stack, cluster(by=""))
+    assert [(node.role, node.ssh_address) for node in found.nodes] == [
+        ("master", "10.10.0.11"),
+        ("worker", "10.10.0.21"),
+    ]
+    assert found.cluster_address == "10.10.0.11"
+
+
+def test_ssh_goes_to_the_floating_ip_and_the_cluster_to_the_port() -> None:
+    def ports(role: str, number: int) -> tuple[PortFacts, ...]:
+        return a_port(f"{role}Node_CP1", f"10.10.0.{number}"), a_floating_ip(f"{role}_fip", f"203.0.113.{number}")
+
+    stack = a_stack(a_server("master", 1, *ports("master", 1)), a_server("worker", 1, *ports("worker", 2)))
+    found = find_nodes(stack, cluster(master={"ssh_cp_name": "master_fip"}, ssh_cp_name="worker_fip"))
+    assert [(node.ssh_address, node.nic_address) for node in found.nodes] == [
+        ("203.0.113.1", "10.10.0.1"),
+        ("203.0.113.2", "10.10.0.2"),
+    ]
+    assert (found.cluster_address, found.cluster_public_address) == ("10.10.0.1", "203.0.113.1")
+
+
+def test_several_masters_are_reached_by_the_vip_of_the_top_stack() -> None:
+    masters = [a_server("master", number) for number in (1, 2, 3)]
+    vip = (a_port("vip_CP", "10.10.0.100"), a_floating_ip("vip_CP_floating_ip", "203.0.113.100"))
+    named = {"cluster_cp_name": "vip_CP", "cluster_fip_name": "vip_CP_floating_ip"}
+    found = find_nodes(a_stack(*masters, a_server("worker", 1), ports=vip), cluster(master=named))
+    assert (found.cluster_address, found.cluster_public_address) == ("10.10.0.100", "203.0.113.100")
+
+
+def test_a_nic_that_is_not_named_is_the_ssh_port() -> None:
+    parameters = cluster()
+    del parameters["k8s_cluster_installation_param"]["worker_node"]["nic_cp_name"]
+    assert find_nodes(a_stack(a_server("master", 1), a_server("worker", 1)), parameters).nodes[1].nic_address
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (cluster(master={"aspect_id": "masters"}), r"master_node.aspect_id: .* group masters; groups: master_instance"),
+        (cluster(by="vdu_id", vdu_id="nodes"), r"worker_node.vdu_id: .* VDU nodes; VDUs: masterNode, workerNode"),
+        (cluster(ssh_cp_name="CP9"), r"worker_node.ssh_cp_name: .* CP9 beside worker1; there are: workerNode_CP1"),
+        (cluster(nic_cp_name="CP9"), r"worker_node.nic_cp_name: .* CP9"),
+        (cluster(master={"cluster_cp_name": "vip"}), r"master_node.cluster_cp_name: .* vip beside master1"),
+        (cluster(master={"cluster_fip_name": "fip"}), r"master_node.cluster_fip_name: .* fip in the top stack"),
+    ],
+)
+def test_a_name_that_points_nowhere_is_told_with_what_there_is(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(NodeNotFound, match=message):
+        find_nodes(a_stack(a_server("master", 1), a_server("worker", 1)), parameters)
+
+
+def test_names_that_begin_with_neither_role_are_told() -> None:
+    with pytest.raises(NodeNotFound, match="begins with worker; servers: masterNode"):
+        find_nodes(a_stack(a_server("master", 1, group=None)), cluster(by=""))
+
+
+def test_a_connection_point_without_address_is_told() -> None:
+    bare = PortFacts(name="workerNode_CP1", resource_id="p")
+    with pytest.raises(NodeNotFound, match="port workerNode_CP1 of worker1 has no address"):
+        find_nodes(a_stack(a_server("master", 1), a_server("worker", 1, bare)), cluster())
+
+
+def test_a_floating_ip_is_no_nic_and_one_without_address_no_way_in() -> None:
+    fip = a_floating_ip("fip", None)
+    stack = a_stack(a_server("master", 1), a_server("worker", 1, a_port("workerNode_CP1", "10.10.0.2"), fip))
+    with pytest.raises(NodeNotFound, match="fip is a floating IP"):
+        find_nodes(stack, cluster(nic_cp_name="fip"))
+    with pytest.raises(NodeNotFound, match="floating IP fip of worker1 has no address"):
+        find_nodes(stack, cluster(ssh_cp_name="fip"))
+
+
+def test_two_nodes_with_one_address_are_told() -> None:
+    twin = a_server("worker", 1, a_port("workerNode_CP1", "10.10.0.11"))
+    with pytest.raises(SharedAddress, match=r"10\.10\.0\.11 is the address of master master1 and worker worker1"):
+        find_nodes(a_stack(a_server("master", 1), twin), cluster())
+
+
+def test_one_vdu_in_both_roles_is_told() -> None:
+    with pytest.raises(SharedAddress):
+        find_nodes(
+            a_stack(a_server("master", 1)),
+            cluster(by="vdu_id", vdu_id="masterNode", ssh_cp_name="masterNode_CP1", nic_cp_name="masterNode_CP1"),
+        )
+
+
+def test_a_vnf_that_is_no_cluster_has_its_servers_as_others() -> None:
+    found = find_nodes(a_stack(a_server("master", 1)), {})
+    assert [(node.role, node.ssh_address) for node in found.nodes] == [("other", "10.10.0.11")]
+    assert found.cluster_address is None

@@ -1,0 +1,339 @@
+"""Every plan is stopped and resumed at each step, failed at each step and retried, and rolled back until nothing is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_events.lcm import OperationChanged, StepChanged
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, HealVmDraft, ReplaceVmDraft, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord, StepState
+from kubevnfm_lcm_api.lifecycle.domain.plans import STEPS, read_draft
+from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
+from kubevnfm_sol.lcm import InstantiationState, OperationState
+from lcm_builders import (
+    ACCESS,
+    ANSWERS,
+    NOW,
+    RESOURCES,
+    RING,
+    a_change_draft,
+    a_cnf_draft,
+    a_cnf_terminate_draft,
+    a_terminate_draft,
+    an_instance,
+    an_instantiate_draft,
+    an_operate_draft,
+    an_operation,
+    answer_to,
+    later,
+)
+
+SAGA = Saga(RING)
+DRAFTS = {
+    "cluster": an_instantiate_draft(),
+    "cluster after remains": an_instantiate_draft(remains_of="op-0"),
+    "plain vm": an_instantiate_draft(phases={}, cluster_vim_name=None),
+    "cnf": a_cnf_draft(),
+    "terminate cluster": a_terminate_draft(),
+    "terminate cnf": a_cnf_terminate_draft(),
+    "scale out": a_change_draft(ScaleVmDraft),
+    "scale in": a_change_draft(ScaleVmDraft, leaving=("server-w1",)),
+    "heal": a_change_draft(HealVmDraft, servers=("server-w1",)),
+    "heal whole": a_change_draft(HealVmDraft, is_recreated=True),
+    "connect": a_change_draft(ConnectVmDraft),
+    "change flavour": a_change_draft(ReplaceVmDraft),
+    "operate": an_operate_draft(),
+}
+NO_WAY_BACK = ("terminate", "scale in", "heal")
+LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}
+EACH_STEP = [(name, index) for name, length in LENGTHS.items() for index in range(length)]
+WITH_WAY_BACK = [(name, index) for name, index in EACH_STEP if not name.startswith(NO_WAY_BACK)]
+
+
+def commands_of(move: Move) -> list[Envelope[Message]]:
+    return [message for message in move.messages if message.is_command]
+
+
+def reread(record: OccurrenceRecord) -> OccurrenceRecord:
+    """As a restart finds it."""
+    return OccurrenceRecord.from_document(record.document(RING))
+
+
+def failure(command: Envelope[Message]) -> Envelope[Message]:
+    failed = CommandFailed(
+        command=command.type, code="stack-failed", title="Stack creation failed", detail="no host", status=422, node="w1",
+        task="join",
+    )  # fmt: skip
+    return command.follow_up(failed, source="/kubevnfm/twin")
+
+
+def granted(draft: Any) -> Move:
+    return SAGA.grant(an_operation(draft), "grant-1", NOW)
+
+
+def answered(move: Move, reply: Envelope[Message], seconds: float = 1.0) -> Move:
+    moved = SAGA.take_reply(reread(move.record), reply, later(seconds))
+    assert moved is not None
+    return moved
+
+
+def run_on(move: Move) -> tuple[Move, list[str]]:
+    """Answer every command until none is out; return the last move and the steps that were asked."""
+    asked: list[str] = []
+    out = commands_of(move)
+    while out:
+        command = out.pop(0)
+        asked.append(command.stepid)
+        move = answered(move, answer_to(command))
+        out += commands_of(move)
+    return move, asked
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_a_plan_runs_to_completed_and_asks_each_step_once(name: str) -> None:
+    move, asked = run_on(granted(DRAFTS[name]))
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    assert sorted(asked) == sorted(step.name for step in move.record.steps)
+    assert all(step.state is StepState.DONE for step in move.record.steps)
+
+
+def test_instantiate_of_a_cluster_reads_as_its_sequence() -> None:
+    _, asked = run_on(granted(DRAFTS["cluster"]))
+    assert asked == ["create_resources", "instantiate_end", "register_vim"]
+
+
+def test_terminate_removes_the_stack_before_the_vim() -> None:
+    _, asked = run_on(granted(DRAFTS["terminate cluster"]))
+    assert asked[0] == "delete_resources"
+    assert set(asked[1:]) == {"deregister_vim", "forget_machines"}
+
+
+def test_steps_that_do_not_depend_on_one_another_are_asked_at_once() -> None:
+    move = granted(DRAFTS["terminate cluster"])
+    move = answered(move, answer_to(commands_of(move)[0]))
+    assert {command.stepid for command in commands_of(move)} == {"deregister_vim", "forget_machines"}
+
+
+@pytest.mark.parametrize(("name", "index"), EACH_STEP)
+def test_an_answer_that_comes_twice_changes_nothing(name: str, index: int) -> None:
+    move = granted(DRAFTS[name])
+    out = commands_of(move)
+    for _ in range(index):
+        move = answered(move, answer_to(out.pop(0)))
+        out += commands_of(move)
+    reply = answer_to(out[0])
+    move = answered(move, reply)
+    assert SAGA.take_reply(reread(move.record), reply, later(9)) is None
+
+
+@pytest.mark.parametrize(("name", "index"), EACH_STEP)
+def test_a_failed_step_stops_the_operation_and_retry_goes_on_there(name: str, index: int) -> None:
+    move = granted(DRAFTS[name])
+    out = commands_of(move)
+    for _ in range(index):
+        move = answered(move, answer_to(out.pop(0)))
+        out += commands_of(move)
+    broken, *others = out
+    move = answered(move, failure(broken))
+    for other in others:  # steps beside it may end
+        move = answered(move, answer_to(other))
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    error = move.record.occ.error
+    assert error is not None
+    assert "w1" in error.detail
+    assert error.status == 422
+    done_before = {step.name for step in move.record.steps if step.state is StepState.DONE}
+    again = SAGA.retry(reread(move.record), later(5))
+    last, asked = run_on(again)
+    assert broken.stepid in asked
+    assert not done_before & set(asked), "what was done is not asked again"
+    assert last.record.occ.operation_state is OperationState.COMPLETED
+    assert last.record.occ.error is None
+
+
+@pytest.mark.parametrize(("name", "index"), WITH_WAY_BACK)
+def test_rollback_runs_the_compensations_backwards(name: str, index: int) -> None:
+    move = granted(DRAFTS[name])
+    out = commands_of(move)
+    for _ in range(index):
+        move = answered(move, answer_to(out.pop(0)))
+        out += commands_of(move)
+    touched = [step.name for step in move.record.steps if step.state is not StepState.WAITING]
+    move = answered(move, failure(out[0]))
+    last, undone = run_on(SAGA.rollback(reread(move.record), later(5)))
+    draft = read_draft(move.record.plan, move.record.draft)
+    assert undone == [step for step in reversed(touched) if STEPS[step].undo(draft) is not None]
+    assert last.record.occ.operation_state is OperationState.ROLLED_BACK
+    assert last.record.occ.error is not None
+
+
+def test_a_failed_compensation_stops_and_rollback_repeats_it() -> None:
+    move = granted(DRAFTS["plain vm"])
+    move = answered(move, failure(commands_of(move)[0]))
+    move = SAGA.rollback(reread(move.record), later(2))
+    move = answered(move, failure(commands_of(move)[0]))
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    last, undone = run_on(SAGA.rollback(reread(move.record), later(3)))
+    assert undone == ["create_resources"]
+    assert last.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
+@pytest.mark.parametrize("name", [name for name in DRAFTS if name.startswith(NO_WAY_BACK)])
+def test_what_has_no_way_back_cannot_be_rolled_back(name: str) -> None:
+    """API-051."""
+    move = granted(DRAFTS[name])
+    move = answered(move, failure(commands_of(move)[0]))
+    with pytest.raises(RollbackUnsupported):
+        SAGA.rollback(move.record, later(1))
+
+
+def test_an_answer_to_an_older_attempt_is_ignored() -> None:
+    move = granted(DRAFTS["plain vm"])
+    old = commands_of(move)[0]
+    move = answered(move, failure(old))
+    again = SAGA.retry(reread(move.record), later(5))
+    assert SAGA.take_reply(again.record, answer_to(old), later(6)) is None
+
+
+def test_a_command_computed_twice_has_one_id() -> None:
+    record = an_operation(DRAFTS["cluster"])
+    first, second = SAGA.grant(record, "g", NOW), SAGA.grant(record, "g", later(1))
+    assert [c.id for c in commands_of(first)] == [c.id for c in commands_of(second)]
+
+
+def test_each_move_tells_the_state_and_the_steps() -> None:
+    move = granted(DRAFTS["plain vm"])
+    news = [message.data for message in move.messages if not message.is_command]
+    assert isinstance(news[0], OperationChanged)
+    assert news[0].state == "PROCESSING"
+    assert isinstance(news[1], StepChanged)
+    assert (news[1].step, news[1].state, news[1].number, news[1].of) == ("create_resources", "started", 1, 1)
+
+
+def test_a_name_that_points_nowhere_fails_the_step_before_anything_is_sent() -> None:
+    draft = an_instantiate_draft(
+        parameters={
+            "k8s_cluster_installation_param": {
+                "master_node": {"aspect_id": "master_instance", "ssh_cp_name": "nowhere", "cluster_cp_name": "nowhere"},
+                "worker_node": {"aspect_id": "worker_instance", "ssh_cp_name": "workerNode_CP2"},
+            }
+        }
+    )
+    move = granted(draft)
+    move = answered(move, answer_to(commands_of(move)[0]))
+    assert commands_of(move) == []
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    assert move.record.occ.error is not None
+    assert "nowhere" in move.record.occ.error.detail
+
+
+def test_completed_makes_the_instance_and_its_cluster_known() -> None:
+    move, _ = run_on(granted(DRAFTS["cluster"]))
+    draft = read_draft(move.record.plan, move.record.draft)
+    instance = draft.completed(an_instance())
+    assert instance.vnf.instantiation_state is InstantiationState.INSTANTIATED
+    assert {vnfc.vdu_id for vnfc in instance.vnf.instantiated_vnf_info.vnfc_resource_info} == {
+        "masterNode",
+        "workerNode",
+    }
+    assert set(instance.vnf.vim_connection_info) == {"vim1", "cluster-1"}
+    entry = instance.vnf.vim_connection_info["cluster-1"]
+    assert entry.vim_id == "vim-2"
+    assert entry.interface_info["endpoint"] == ACCESS.server
+    assert entry.access_info["bearer_token"].reveal(RING) == "token-of-the-cluster"
+    assert "token-of-the-cluster" not in str(instance.document(RING))
+
+
+def test_terminated_is_as_never_instantiated() -> None:
+    move, _ = run_on(granted(DRAFTS["cluster"]))
+    built = read_draft(move.record.plan, move.record.draft).completed(an_instance())
+    gone = DRAFTS["terminate cluster"].completed(built)
+    assert gone.vnf.instantiated_vnf_info is None
+    assert gone.vnf.vim_connection_info == {}
+    assert gone.internals.resources is None
+
+
+def test_resource_changes_grow_as_steps_end() -> None:
+    move = granted(DRAFTS["cluster"])
+    assert move.record.occ.resource_changes is None
+    move = answered(move, answer_to(commands_of(move)[0]))
+    changes = move.record.occ.resource_changes
+    assert changes is not None
+    assert [vnfc.change_type for vnfc in changes.affected_vnfcs] == ["ADDED"] * 3
+
+
+def test_no_secret_lies_in_a_stored_operation() -> None:
+    move, _ = run_on(granted(DRAFTS["cluster"]))
+    assert "token-of-the-cluster" not in str(move.record.document(RING))
+
+
+def test_a_clean_up_undoes_a_failed_operation_silently() -> None:
+    move = granted(DRAFTS["plain vm"])
+    move = answered(move, failure(commands_of(move)[0]))
+    failed = SAGA.fail(reread(move.record), later(2)).record
+    with pytest.raises(IllegalTransition):
+        SAGA.retry(failed, later(3))
+    last, undone = run_on(SAGA.clean_up(failed, "clean-1", later(4)))
+    assert undone == ["create_resources"]
+    assert last.record.is_internal
+    assert last.record.occ.id == "clean-1"
+
+
+def test_a_step_that_nobody_answers_fails_after_its_deadline() -> None:
+    move = granted(DRAFTS["plain vm"])
+    assert SAGA.overdue(move.record, later(STEPS["create_resources"].timeout_s)) is None
+    late = SAGA.overdue(reread(move.record), later(STEPS["create_resources"].timeout_s + 200))
+    assert late is not None
+    assert late.record.occ.operation_state is OperationState.FAILED_TEMP
+    assert late.record.occ.error is not None
+    assert late.record.occ.error.status == 504
+    assert "deadline" not in late.record.document(RING)["internal"]
+
+
+LEFT = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:1]})
+
+
+def failed_with_remains(name: str) -> Move:
+    move = granted(DRAFTS[name])
+    command = commands_of(move)[0]
+    left = {"plain vm": LEFT, "cnf": ANSWERS["infra.k8s.apply_objects"]}[name]
+    told = CommandFailed(
+        command=command.type,
+        code="stack-failed",
+        title="t",
+        detail="d",
+        status=422,
+        remains=left.model_dump(mode="json"),
+    )
+    return answered(move, command.follow_up(told, source="/kubevnfm/twin"))
+
+
+@pytest.mark.parametrize("name", ["plain vm", "cnf"])
+def test_what_a_failed_step_left_is_listed_until_it_is_rolled_back(name: str) -> None:
+    move = failed_with_remains(name)
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    changes = move.record.occ.resource_changes
+    assert changes is not None
+    assert [vnfc.change_type for vnfc in changes.affected_vnfcs] == ["ADDED"]
+    (news,) = [m.data for m in move.messages if isinstance(m.data, OperationChanged)]
+    assert len(news.affected_vnfcs) == 1
+
+    move, _ = run_on(SAGA.rollback(reread(move.record), later(5)))
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+    assert move.record.occ.resource_changes is None
+
+
+def test_what_a_failed_step_left_stays_listed_when_it_is_given_up() -> None:
+    move = SAGA.fail(reread(failed_with_remains("plain vm").record), later(5))
+    assert move.record.occ.operation_state is OperationState.FAILED
+    assert move.record.occ.resource_changes is not None
+
+
+def test_a_retry_lists_what_it_made_instead_of_what_had_been_left() -> None:
+    move, _ = run_on(SAGA.retry(reread(failed_with_remains("plain vm").record), later(5)))
+    changes = move.record.occ.resource_changes
+    assert changes is not None
+    assert len(changes.affected_vnfcs) == len(RESOURCES.servers)

@@ -1,0 +1,223 @@
+"""The stream of server-sent events: filters, resuming, heartbeats, and watchers that are too slow."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_events import Envelope
+from kubevnfm_events.lcm import PackageFetched
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.gateway import events
+from kubevnfm_lcm_api.notifications.event_feed import EventFeed, Missed, Silence
+from kubevnfm_lcm_api.notifications.event_log import EventLog, Told
+from kubevnfm_store.sqlite.store import SqliteStore
+from lcm_world import World, lcm_world
+
+
+class Stream:
+    """An open stream, read event by event."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines = lines
+
+    async def block(self) -> list[str]:
+        """Return the lines up to the next empty one."""
+        found: list[str] = []
+        async with asyncio.timeout(20):
+            async for raw in self._lines:
+                line = raw.decode().rstrip("\n")
+                if not line:
+                    return found
+                found.append(line)
+        raise AssertionError(f"the stream ended after {found}")
+
+    async def event(self) -> dict[str, Any]:
+        """Return the next event as its name, id and data."""
+        while True:
+            fields = dict(line.split(": ", 1) for line in await self.block() if not line.startswith(":"))
+            if "event" in fields:
+                return {**fields, "data": json.loads(fields["data"])}
+
+
+@asynccontextmanager
+async def watching(
+    world: World, path: str = "/kubevnfm/v1/events", after: str | None = None, **query: str
+) -> AsyncIterator[Stream]:
+    headers = {"Accept": "text/event-stream", **({"Last-Event-ID": after} if after else {})}
+    async with world.session.get(f"{world.url}{path}", params=query, headers=headers) as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "text/event-stream"
+        stream = Stream(response.content.__aiter__())
+        assert ": connected" in await stream.block()
+        yield stream
+
+
+async def names(stream: Stream, count: int) -> list[str]:
+    return [(await stream.event())["event"] for _ in range(count)]
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with lcm_world(tmp_path) as running:
+        await running.sample()
+        yield running
+
+
+async def test_the_stream_tells_what_happens_to_one_instance(world: World) -> None:
+    other_id, instance_id = await world.create(), await world.create()
+    async with watching(world, vnfInstanceId=instance_id) as stream:
+        await world.reached(await world.instantiate(other_id))
+        await world.reached(await world.instantiate(instance_id))
+        heard = [await stream.event() for _ in range(2)]
+    assert {each["data"]["subject"] for each in heard} == {instance_id}
+    assert heard[0]["event"] == "lcm.operation.changed"
+    assert heard[0]["id"] == heard[0]["data"]["id"]
+    assert heard[0]["data"]["data"]["state"] == "STARTING"
+
+
+async def test_types_are_selected_by_patterns(world: World) -> None:
+    wanted = "lcm.operation.changed,kubevnfm.lcm.instance.deleted.v1,infra.*.deleted"
+    async with watching(world, type=wanted) as stream:
+        instance_id = await world.create()
+        operation_id = await world.instantiate(instance_id)
+        await world.reached(operation_id)
+        assert await names(stream, 3) == ["lcm.operation.changed"] * 3
+    async with watching(world, type="lcm.instance.#", instance=instance_id) as stream:
+        await world.reached(await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"}))
+        (await world.lcm("DELETE", f"/vnf_instances/{instance_id}")).must(204)
+        assert await names(stream, 1) == ["lcm.instance.deleted"]
+
+
+@pytest.mark.parametrize(
+    "query", ["smoke=1", "type=", "type=%23.%23", "type=" + ",".join(["a"] * 21), "instance=a&vnfInstanceId=b"]
+)
+async def test_what_is_no_filter_is_refused(world: World, query: str) -> None:
+    """API-012."""
+    (await world.call("GET", f"/kubevnfm/v1/events?{query}")).problem(400)
+
+
+async def test_a_stream_that_takes_no_events_is_refused(world: World) -> None:
+    """API-007."""
+    answer = await world.call("GET", "/kubevnfm/v1/events", headers={"Accept": "application/json"})
+    answer.problem(406)
+
+
+async def test_an_operation_is_shown_and_then_followed(world: World) -> None:
+    world.twins.waiting.add("infra.openstack.create_resources")
+    operation_id = await world.instantiate(await world.create())
+    await world.twins.has_asked(1)
+    async with watching(world, f"/kubevnfm/v1/operations/{operation_id}") as stream:
+        shown = await stream.event()
+        assert (shown["event"], shown["data"]["id"], shown["data"]["state"]) == (
+            "operation",
+            operation_id,
+            "PROCESSING",
+        )
+        await world.twins.release()
+        told: list[Any] = []
+        while not told or told[-1]["data"]["data"].get("state") != "COMPLETED":
+            told.append(await stream.event())
+    assert {each["data"]["operationid"] for each in told} == {operation_id}
+
+
+async def test_a_watcher_goes_on_where_it_left_off(world: World) -> None:
+    async with watching(world, type="lcm.#") as stream:
+        first = await world.create()
+        left_at = await stream.event()
+    second = await world.create()
+    third = await world.create()
+    async with watching(world, after=left_at["id"], type="lcm.#") as stream:
+        heard = [(await stream.event())["data"]["subject"] for _ in range(2)]
+        fourth = await world.create()
+        heard.append((await stream.event())["data"]["subject"])
+    assert left_at["data"]["subject"] == first
+    assert heard == [second, third, fourth]
+
+
+async def test_a_watcher_goes_on_after_a_restart_of_the_gateway(tmp_path: Path) -> None:
+    async with lcm_world(tmp_path) as world:
+        await world.sample()
+        async with watching(world, type="lcm.instance.*") as stream:
+            await world.create()
+            left_at = await stream.event()
+        second = await world.create()
+        await world.bus.quiet()
+    async with lcm_world(tmp_path) as world:
+        third = await world.create()
+        async with watching(world, after=left_at["id"], type="lcm.instance.*") as stream:
+            fourth = await world.create()
+            heard = [(await stream.event())["data"]["subject"] for _ in range(3)]
+    assert heard == [second, third, fourth]
+
+
+async def test_a_watcher_is_told_when_it_may_have_missed_something(world: World) -> None:
+    async with watching(world, after="long-ago") as stream:
+        missed = await stream.event()
+        await world.create()
+        assert (await stream.event())["event"] == "lcm.instance.created"
+    assert (missed["event"], missed["data"]) == ("missed", {"lastEventId": "long-ago"})
+    assert "id" not in missed
+
+
+async def test_a_quiet_stream_has_heartbeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
+    async with watching(world) as stream:
+        assert await stream.block() == [": alive"]
+
+
+async def test_a_watcher_that_is_away_holds_up_nothing(tmp_path: Path) -> None:
+    """An open stream does not hold up the gateway's end."""
+    async with lcm_world(tmp_path) as world, watching(world) as stream:
+        del stream
+
+
+# --- the feed alone ---------------------------------------------------------------------------------------------------
+
+
+def an_event(number: int) -> Envelope[PackageFetched]:
+    return Envelope(PackageFetched(vnf_pkg_id=str(number)), source="/kubevnfm/test", id=f"event-{number}")
+
+
+def everything(_: Told) -> bool:
+    return True
+
+
+@pytest.fixture
+async def feed(tmp_path: Path) -> AsyncIterator[EventFeed]:
+    async with SqliteStore.open(tmp_path / "store.db") as store:
+        yield EventFeed(EventLog(store, SystemClock()), newest=10)
+
+
+async def test_a_watcher_that_is_too_slow_is_cut_off(feed: EventFeed) -> None:
+    async with aclosing(feed.follow(everything, after=None, silence_s=0.01)) as slow:
+        assert isinstance(await anext(slow), Silence)
+        await feed.take(an_event(0))
+        first = await anext(slow)
+        assert isinstance(first, Told)
+        assert first.id == "event-0"
+        for number in range(1, 12):
+            await feed.take(an_event(number))
+        assert [told async for told in slow] == []
+
+
+async def test_a_watcher_that_keeps_up_sees_each_event_once(feed: EventFeed) -> None:
+    async with aclosing(feed.follow(everything, after=None, silence_s=0.01)) as watcher:
+        assert isinstance(await anext(watcher), Silence)
+        seen = []
+        for number in range(30):
+            await feed.take(an_event(number))
+            told = await anext(watcher)
+            assert isinstance(told, Told)
+            seen.append(told.id)
+    assert seen == [f"event-{number}" for number in range(30)]
+
+
+async def test_what_nobody_remembers_is_said_to_be_missed(feed: EventFeed) -> None:
+    async with aclosing(feed.follow(everything, after="gone", silence_s=0.01)) as watcher:
+        assert isinstance(await anext(watcher), Missed)
