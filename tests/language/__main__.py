@@ -30,7 +30,7 @@ WORDS: Final = (
     (word("told|tells?|telling|untold"), "publish, return, report, notify, say"),
     (word("anew"), "again, or `new`"),
     (word("shall"), "must, should, will"),
-    (word("nobody|somebody|whoever|whom"), "no caller, another process, no one; name the actor"),
+    (word(r"nobody(?!\.nogroup)|somebody|whoever|whom"), "no caller, another process, no one; name the actor"),
     (word("besides"), "also, in addition to"),
     (word("in vain"), "without success"),
     (word(r"(?:go|goes|going|went) on with"), "continue with"),
