@@ -22,6 +22,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store import SqliteStore
 from kubevnfm_vim_registry.settings import Settings
 from kubevnfm_vim_registry.wiring import vim_registry
+from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -163,9 +164,7 @@ async def running(lab: Lab, settings: Settings, folder: Path) -> AsyncIterator[W
         aiohttp.ClientSession() as session,
     ):
         await bus.consume_events("ears", ["vim.#", "service.command.failed"], told)
-        async with vim_registry(
-            settings, bus=bus, store=store, key_ring=RING, users=users, credentials=credentials
-        ) as service:
+        async with vim_registry(settings, Backends(bus, store, RING), users=users, credentials=credentials) as service:
             url = f"http://127.0.0.1:{service.port}"
             yield World(
                 lab,

@@ -38,6 +38,7 @@ from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_store import SqliteStore
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
+from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 
 from kubevnfm import keys
@@ -76,6 +77,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         # What the last run left in the outboxes is told as soon as a service starts; an event must not be told before
         # the services that wait for it have declared their queues, which do not outlive the process here.
         starting.enter_context(bus.holding())
+        backends = Backends(bus, store, ring)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
         async with (
@@ -86,16 +88,12 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                     lcm_api_url=gateway_url,
                     **shared,
                 ),
-                bus=bus,
-                store=store,
-                key_ring=ring,
+                backends,
                 instances=HttpInstances(gateway_url, token, session),
             ),
             vim_registry(
                 VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **shared),
-                bus=bus,
-                store=store,
-                key_ring=ring,
+                backends,
                 users=HttpVimUsers(gateway_url, token, session),
                 credentials=HttpCredentials(f"http://127.0.0.1:{credentials_port}", token, session),
             ),
@@ -103,24 +101,18 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 MgmtExecutorSettings(
                     port=machines_port, ssh_port=settings.ssh_port, lease_s=settings.lease_s, **shared
                 ),
-                bus=bus,
-                store=store,
-                key_ring=ring,
+                backends,
                 packages=packages,
             ),
             infra_openstack(
                 InfraOpenstackSettings(lease_s=settings.lease_s, **shared),
-                bus=bus,
-                store=store,
-                key_ring=ring,
+                backends,
                 packages=packages,
                 vims=directory,
             ),
             infra_k8s(
                 InfraK8sSettings(lease_s=settings.lease_s, **shared),
-                bus=bus,
-                store=store,
-                key_ring=ring,
+                backends,
                 packages=packages,
                 vims=directory,
             ),

@@ -5,7 +5,7 @@ from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.ports import CredentialsStore, Instances, NodeLogs, Packages, VimDirectory, Vims, VimUsers
-from kubevnfm_clients.session import internal_session
+from kubevnfm_clients.session import Peers, internal_session
 from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "InternalApi",
     "NodeLogs",
     "Packages",
+    "Peers",
     "ServiceUnavailable",
     "VimDirectory",
     "VimUsers",

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import aiohttp
 from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
+
+
+class Peers(NamedTuple):
+    """What a call of another service needs beyond its address: ``HttpVims(url, *peers)``."""
+
+    token: str
+    """The internal token, the same in every service."""
+    session: aiohttp.ClientSession
 
 
 @asynccontextmanager

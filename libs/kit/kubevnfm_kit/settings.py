@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from kubevnfm_kit.tls import ClientTls, ServerTls
@@ -78,3 +78,21 @@ class ListenerTls(BaseModel):
     def internal_tls(self) -> ClientTls:
         """What calls of the other services use."""
         return ClientTls(self.internal_tls_ca, self.internal_tls_certificate, self.internal_tls_key)
+
+
+class ProcessSettings(ServiceSettings, ListenerTls):
+    """Settings that every service has as a process of its own; a subclass adds its own and its defaults."""
+
+    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
+    """RabbitMQ, with user and password."""
+    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
+    """MongoDB, with user and password."""
+    mongo_database: str = "kubevnfm"
+    internal_token: SecretStr
+    """Authenticates the services' calls of one another; the same in all of them."""
+    keys: SecretStr
+    """The key ring that seals secrets: base64 keys of 32 bytes, separated by commas; the first one encrypts. The same
+    in all services."""
+    log_level: str = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
+    log_form: Literal["json", "console"] = "json"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from kubevnfm_kit.settings import ListenerTls, ServiceSettings
+from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings, ListenerTls):
+class Settings(ProcessSettings):
     """Environment variables ``KUBEVNFM_CREDENTIALS_RECEIVER_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CREDENTIALS_RECEIVER_")
@@ -18,21 +16,11 @@ class Settings(ServiceSettings, ListenerTls):
     """Where call-backs and internal questions are answered. Loopback unless told otherwise: then use TLS."""
     port: int = 9893
     """0: one that the system chooses."""
-    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
-    """RabbitMQ, with credentials."""
-    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
-    """MongoDB, with credentials."""
     mongo_database: str = "kubevnfm_credentials_receiver"
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, which is asked whether a VNF instance exists."""
-    internal_token: SecretStr
-    """What the services show one another; the same in all of them. Reading and deleting want it too."""
-    keys: SecretStr
-    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts; the same everywhere."""
     master_keys: SecretStr
     """Base64 keys of 32 bytes that instances' signing keys are derived from; at most two, divided by a comma, while
     one takes the place of the other: ``vnf-<id>`` names the first, ``vnf-<id>.k2`` the second."""
     failures_a_minute: int = Field(default=20, ge=1)
     """Refused signatures from one address before it has to wait."""
-    log_level: str = "INFO"
-    log_form: Literal["json", "console"] = "json"

@@ -25,6 +25,7 @@ from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived,
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
+from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -148,7 +149,7 @@ def settings(**changes: Any) -> Settings:
 async def sender(bus: InProcessBus, store: SqliteStore) -> AsyncIterator[Sender]:
     async with (
         credentials_receiver(
-            settings(failures_a_minute=5), bus=bus, store=store, key_ring=RING, instances=KnownInstances()
+            settings(failures_a_minute=5), Backends(bus, store, RING), instances=KnownInstances()
         ) as service,
         aiohttp.ClientSession() as session,
     ):
@@ -362,9 +363,7 @@ async def test_call_backs_are_taken_over_tls(bus: InProcessBus, store: SqliteSto
     async with (
         credentials_receiver(
             settings(tls_certificate=certificate, tls_key=key),
-            bus=bus,
-            store=store,
-            key_ring=RING,
+            Backends(bus, store, RING),
             instances=KnownInstances(),
         ) as service,
         aiohttp.ClientSession(

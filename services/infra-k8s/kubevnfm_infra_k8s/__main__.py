@@ -1,4 +1,4 @@
-"""Runs infra-k8s alone: settings from the environment, RabbitMQ and MongoDB behind it."""
+"""Runs infra-k8s as a process of its own, with an HTTP listener for its health."""
 
 from __future__ import annotations
 
@@ -6,49 +6,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from kubevnfm_bus import RabbitBus
-from kubevnfm_clients import HttpPackages, HttpVimDirectory, internal_session
-from kubevnfm_kit.http import add_health, serving
-from kubevnfm_kit.logging import configure_logging
-from kubevnfm_kit.run import run_until_signal
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store import MongoStore
+from kubevnfm_clients import HttpPackages, HttpVimDirectory, Peers
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.service import run_service
 
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import SERVICE, infra_k8s
 
 
 @asynccontextmanager
-async def service(settings: Settings) -> AsyncIterator[int]:
-    """Yield the port of the health endpoints, with the service on its servers."""
-    ring = KeyRing.from_text(settings.keys.get_secret_value())
-    token = settings.internal_token.get_secret_value()
+async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIterator[int]:
+    """Enter the service with its clients of other services; yield the port of its health endpoints."""
+    packages = HttpPackages(settings.lcm_api_url, *peers, cache_dir=settings.cache_dir)
+    vims = HttpVimDirectory(settings.vim_registry_url, *peers)
+    host, port = settings.health_host, settings.health_port
     async with (
-        internal_session(settings.internal_tls) as session,
-        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
-        RabbitBus.connect(settings.amqp_url.get_secret_value(), service=SERVICE, key_ring=ring) as bus,
-        infra_k8s(
-            settings,
-            bus=bus,
-            store=store,
-            key_ring=ring,
-            packages=HttpPackages(settings.lcm_api_url, token, session, cache_dir=settings.cache_dir),
-            vims=HttpVimDirectory(settings.vim_registry_url, token, session),
-        ),
+        infra_k8s(settings, backends, packages=packages, vims=vims),
+        backends.serving(web.Application(), host=host, port=port, tls=settings.server_tls) as listening,
     ):
-
-        async def ready() -> bool:
-            return await store.is_ready() and await bus.is_ready()
-
-        health = web.Application()
-        add_health(health, ready)
-        async with serving(
-            health, host=settings.health_host, port=settings.health_port, tls=settings.server_tls
-        ) as port:
-            yield port
+        yield listening
 
 
 if __name__ == "__main__":
-    configured = Settings.read_or_exit()
-    configure_logging(SERVICE, level=configured.log_level, form=configured.log_form)
-    run_until_signal(service(configured))
+    run_service(SERVICE, Settings, wire)

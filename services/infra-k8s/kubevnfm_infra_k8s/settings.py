@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
-from kubevnfm_kit.settings import ListenerTls, ServiceSettings
-from pydantic import Field, SecretStr
+from kubevnfm_kit.settings import ProcessSettings
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings, ListenerTls):
+class Settings(ProcessSettings):
     """Environment variables ``KUBEVNFM_INFRA_K8S_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_K8S_")
 
-    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
-    """RabbitMQ, with credentials."""
-    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
-    """MongoDB, with credentials."""
-    mongo_database: str = "kubevnfm"
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, of which VNF packages are asked."""
     vim_registry_url: str = "http://127.0.0.1:9891"
     """vim-registry, of which VIMs' access data are asked."""
-    internal_token: SecretStr = SecretStr("")
-    """What the services show one another; the same in all of them."""
-    keys: SecretStr = SecretStr("")
-    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts; the same everywhere."""
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-k8s")
     """Unpacked VNF packages; may be emptied at any time."""
     health_host: str = "127.0.0.1"
@@ -49,5 +39,3 @@ class Settings(ServiceSettings, ListenerTls):
     """When objects have failed to go away."""
     fetch_inner_addresses: bool = False
     """Whether manifests may be fetched from private, loopback and link-local addresses. A request names the URL."""
-    log_level: str = "INFO"
-    log_form: Literal["json", "console"] = "json"

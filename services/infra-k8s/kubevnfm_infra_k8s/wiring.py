@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import Packages, VimDirectory
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects
-from kubevnfm_kit.clock import SystemClock
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker import CommandWorker
+from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
@@ -26,18 +23,11 @@ _INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES}
 
 @asynccontextmanager
 async def infra_k8s(
-    settings: Settings,
-    *,
-    bus: MessageBus,
-    store: DocumentStore,
-    key_ring: KeyRing,
-    packages: Packages,
-    vims: VimDirectory,
+    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory
 ) -> AsyncIterator[CommandWorker]:
     """Yield the service, consuming; leaving the block drains and closes it."""
-    for collection, indexes in _INDEXES.items():
-        await store.ensure_indexes(collection, indexes)
-    clock = SystemClock()
+    await backends.ensure_indexes(_INDEXES)
+    store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     async with (
         KubernetesClusters.open(key_ring) as clusters,
         Downloads.open(allow_inner=settings.fetch_inner_addresses) as downloads,
@@ -56,16 +46,7 @@ async def infra_k8s(
             cluster_ready_timeout_s=settings.cluster_ready_timeout_s,
             gone_timeout_s=settings.gone_timeout_s,
         )
-        worker = CommandWorker(
-            service=SERVICE,
-            bus=bus,
-            store=store,
-            key_ring=key_ring,
-            lease_s=settings.lease_s,
-            concurrency=settings.concurrency,
-            layer=LAYER,
-            clock=clock,
-        )
+        worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
         async with worker:

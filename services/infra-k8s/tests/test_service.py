@@ -16,6 +16,8 @@ from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_worker.backends import Backends
+from pydantic import SecretStr
 
 Make = Callable[..., dict[str, Any]]
 
@@ -36,7 +38,10 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
     async with InProcessBus(ring) as bus:
         await bus.consume_events("test", ["infra.#", "service.#"], answered)
         async with infra_k8s(
-            Settings(settle_s=0.1), bus=bus, store=store, key_ring=ring, packages=site.packages, vims=site.handlers.vims
+            Settings(settle_s=0.1, internal_token=SecretStr("unused"), keys=SecretStr("unused")),
+            Backends(bus, store, ring),
+            packages=site.packages,
+            vims=site.handlers.vims,
         ):
             apply = ApplyObjects(vnf_instance_id="i1", package=package, vim=site.vim, def_files=("f.yaml",))
             command = Envelope(apply, source="/t", subject="i1", operationid="op1", stepid="apply", attempt=1)

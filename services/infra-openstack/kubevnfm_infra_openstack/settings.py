@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
-from kubevnfm_kit.settings import ListenerTls, ServiceSettings
-from pydantic import Field, SecretStr
+from kubevnfm_kit.settings import ProcessSettings
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings, ListenerTls):
+class Settings(ProcessSettings):
     """Environment variables ``KUBEVNFM_INFRA_OPENSTACK_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_OPENSTACK_")
 
-    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
-    """RabbitMQ, with credentials."""
-    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
-    """MongoDB, with credentials."""
     mongo_database: str = "kubevnfm_infra_openstack"
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, of which VNF packages are asked."""
     vim_registry_url: str = "http://127.0.0.1:9891"
     """vim-registry, of which VIMs' access data are asked."""
-    internal_token: SecretStr = SecretStr("")
-    """The token that the services show one another; the same in all of them."""
-    keys: SecretStr = SecretStr("")
-    """The key ring that secrets are sealed with: base64 keys of 32 bytes, divided by commas; the same everywhere."""
     health_host: str = "127.0.0.1"
     """Where ``/health/live`` and ``/health/ready`` are served. Loopback unless told otherwise."""
     health_port: int = 9895
-    log_level: str = "INFO"
-    log_form: Literal["json", "console"] = "json"
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-openstack")
     """Unpacked VNF packages; may be emptied at any time."""
     concurrency: int = Field(default=64, ge=1)

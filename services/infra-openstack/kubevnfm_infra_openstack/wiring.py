@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import Packages, VimDirectory
 from kubevnfm_events.infra import (
     ChangeConnections,
@@ -17,10 +16,7 @@ from kubevnfm_events.infra import (
     RestoreResources,
     ScaleResources,
 )
-from kubevnfm_kit.clock import SystemClock
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore
-from kubevnfm_worker import CommandWorker
+from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
@@ -40,16 +36,10 @@ LAYER = "Stack"
 
 @asynccontextmanager
 async def infra_openstack(
-    settings: Settings,
-    *,
-    bus: MessageBus,
-    store: DocumentStore,
-    key_ring: KeyRing,
-    packages: Packages,
-    vims: VimDirectory,
+    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory
 ) -> AsyncIterator[InfraOpenstackHandlers]:
     """Yield the service, consuming; leaving the block drains and closes it."""
-    clock = SystemClock()
+    store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     flavours = CachedFlavours(packages)
     user_data = UserDataProcess(
         Limits(
@@ -71,16 +61,7 @@ async def infra_openstack(
             wait_s=settings.wait_s,
         )
         servers = ServerHandlers(clouds=clouds, vims=vims, grace=grace)
-        worker = CommandWorker(
-            service=SERVICE,
-            bus=bus,
-            store=store,
-            key_ring=key_ring,
-            lease_s=settings.lease_s,
-            concurrency=settings.concurrency,
-            layer=LAYER,
-            clock=clock,
-        )
+        worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(CreateResources, handlers.create_resources, abort=changes.abort)
         worker.handle(DeleteResources, handlers.delete_resources)
         worker.handle(ScaleResources, changes.scale_resources, abort=changes.abort)

@@ -1,42 +1,22 @@
-"""Runs mgmt-executor alone: settings from the environment, RabbitMQ and MongoDB behind it."""
+"""Runs mgmt-executor as a process of its own."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_bus import RabbitBus
-from kubevnfm_clients import HttpPackages, internal_session
-from kubevnfm_kit.logging import configure_logging
-from kubevnfm_kit.run import run_until_signal
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store import MongoStore
+from kubevnfm_clients import HttpPackages, Peers
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.service import run_service
 
 from kubevnfm_mgmt_executor.settings import Settings
 from kubevnfm_mgmt_executor.wiring import SERVICE, MgmtExecutor, mgmt_executor
 
 
-@asynccontextmanager
-async def service(settings: Settings) -> AsyncIterator[MgmtExecutor]:
-    """Yield the service on its servers."""
-    ring = KeyRing.from_text(settings.keys.get_secret_value())
-    token = settings.internal_token.get_secret_value()
-    async with (
-        internal_session(settings.internal_tls) as session,
-        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
-        RabbitBus.connect(settings.amqp_url.get_secret_value(), service=SERVICE, key_ring=ring) as bus,
-        mgmt_executor(
-            settings,
-            bus=bus,
-            store=store,
-            key_ring=ring,
-            packages=HttpPackages(settings.lcm_api_url, token, session, cache_dir=settings.cache_dir),
-        ) as running,
-    ):
-        yield running
+def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[MgmtExecutor]:
+    """Return the service with its clients of other services."""
+    packages = HttpPackages(settings.lcm_api_url, *peers, cache_dir=settings.cache_dir)
+    return mgmt_executor(settings, backends, packages=packages)
 
 
 if __name__ == "__main__":
-    configured = Settings.read_or_exit()
-    configure_logging(SERVICE, level=configured.log_level, form=configured.log_form)
-    run_until_signal(service(configured))
+    run_service(SERVICE, Settings, wire)

@@ -6,14 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import NodeLogs, Packages
 from kubevnfm_events.mgmt import ForgetInstance, RunPhase
-from kubevnfm_kit.clock import SystemClock
-from kubevnfm_kit.http import serving
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore
-from kubevnfm_worker import CommandWorker
+from kubevnfm_worker.backends import Backends
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.http import internal_api
@@ -44,13 +39,10 @@ class MgmtExecutor:
 
 
 @asynccontextmanager
-async def mgmt_executor(
-    settings: Settings, *, bus: MessageBus, store: DocumentStore, key_ring: KeyRing, packages: Packages
-) -> AsyncIterator[MgmtExecutor]:
+async def mgmt_executor(settings: Settings, backends: Backends, *, packages: Packages) -> AsyncIterator[MgmtExecutor]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
-    for collection, indexes in INDEXES.items():
-        await store.ensure_indexes(collection, indexes)
-    clock = SystemClock()
+    await backends.ensure_indexes(INDEXES)
+    store, clock = backends.store, backends.clock
     keys = host_keys.StoredHostKeys(store, clock)
     logs = node_logs.StoredOutputLog(store)
     kubernetes = KubernetesDriver(clock=clock)
@@ -61,21 +53,12 @@ async def mgmt_executor(
         host_keys=keys,
         output_log=logs,
         package_files=lambda package: FetchedPackage(packages, package),
-        key_ring=key_ring,
+        key_ring=backends.key_ring,
     )
-    worker = CommandWorker(
-        service=SERVICE,
-        bus=bus,
-        store=store,
-        key_ring=key_ring,
-        lease_s=settings.lease_s,
-        concurrency=settings.concurrency,
-        layer=LAYER,
-        clock=clock,
-    )
+    worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)
     worker.handle(ForgetInstance, handlers.forget_instance)
-    api = internal_api(logs, internal_token=settings.internal_token.get_secret_value(), ready=store.is_ready)
-    async with serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port, worker:
+    api = internal_api(logs, token=settings.internal_token.get_secret_value())
+    async with backends.serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port, worker:
         await worker.start()
         yield MgmtExecutor(port, logs)

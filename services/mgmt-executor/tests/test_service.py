@@ -17,6 +17,7 @@ from kubevnfm_mgmt_executor.settings import Settings
 from kubevnfm_mgmt_executor.wiring import MgmtExecutor, mgmt_executor
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
+from kubevnfm_worker.backends import Backends
 from mgmt_lab import SAMPLE, MgmtLab, OneFolder
 from pydantic import SecretStr
 
@@ -58,7 +59,7 @@ async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     )
     async with (
         InProcessBus(lab.ring) as bus,
-        mgmt_executor(settings, bus=bus, store=lab.store, key_ring=lab.ring, packages=OneFolder(SAMPLE)) as running,
+        mgmt_executor(settings, Backends(bus, lab.store, lab.ring), packages=OneFolder(SAMPLE)) as running,
     ):
         service = Service(lab, bus, running)
         await bus.consume_events(

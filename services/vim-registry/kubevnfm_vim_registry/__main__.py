@@ -1,43 +1,26 @@
-"""Runs vim-registry alone: settings from the environment, RabbitMQ and MongoDB behind it."""
+"""Runs vim-registry as a process of its own."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_bus import RabbitBus
-from kubevnfm_clients import HttpCredentials, HttpVimUsers, internal_session
-from kubevnfm_kit.logging import configure_logging
-from kubevnfm_kit.run import run_until_signal
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store import MongoStore
+from kubevnfm_clients import HttpCredentials, HttpVimUsers, Peers
+from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.service import run_service
 
 from kubevnfm_vim_registry.settings import Settings
 from kubevnfm_vim_registry.wiring import SERVICE, RunningVimRegistry, vim_registry
 
 
-@asynccontextmanager
-async def standalone(settings: Settings) -> AsyncIterator[RunningVimRegistry]:
-    """Yield the service on its servers."""
-    ring = KeyRing.from_text(settings.keys.get_secret_value())
-    token = settings.internal_token.get_secret_value()
-    async with (
-        internal_session(settings.internal_tls) as session,
-        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
-        RabbitBus.connect(settings.amqp_url.get_secret_value(), service=SERVICE, key_ring=ring) as bus,
-        vim_registry(
-            settings,
-            bus=bus,
-            store=store,
-            key_ring=ring,
-            users=HttpVimUsers(settings.lcm_api_url, token, session),
-            credentials=HttpCredentials(settings.credentials_receiver_url, token, session),
-        ) as running,
-    ):
-        yield running
+def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[RunningVimRegistry]:
+    """Return the service with its clients of other services."""
+    return vim_registry(
+        settings,
+        backends,
+        users=HttpVimUsers(settings.lcm_api_url, *peers),
+        credentials=HttpCredentials(settings.credentials_receiver_url, *peers),
+    )
 
 
 if __name__ == "__main__":
-    configured = Settings.read_or_exit()
-    configure_logging(SERVICE, level=configured.log_level)
-    run_until_signal(standalone(configured))
+    run_service(SERVICE, Settings, wire)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubevnfm_kit.settings import ListenerTls, ServiceSettings
-from pydantic import Field, SecretStr
+from kubevnfm_kit.settings import ProcessSettings
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ServiceSettings, ListenerTls):
+class Settings(ProcessSettings):
     """Environment variables ``KUBEVNFM_VIM_REGISTRY_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_VIM_REGISTRY_")
@@ -15,16 +15,11 @@ class Settings(ServiceSettings, ListenerTls):
     host: str = "127.0.0.1"
     """Where the internal API listens."""
     port: int = 9891
-    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
-    mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
     mongo_database: str = "kubevnfm_vim_registry"
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, which knows the instances that use a VIM."""
     credentials_receiver_url: str = "http://127.0.0.1:9893"
     """credentials-receiver, of which called-back kubeconfigs are asked."""
-    internal_token: SecretStr = SecretStr("")
-    keys: SecretStr = SecretStr("")
-    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts."""
     verify_timeout_s: float = Field(default=30.0, gt=0)
     """How long a VIM may take to answer before it is registered (api.md 8)."""
     monitor_every_s: float = Field(default=30.0, gt=0)
@@ -36,4 +31,3 @@ class Settings(ServiceSettings, ListenerTls):
     credentials_tries_s: float = Field(default=300.0, ge=0)
     """How long a cluster that called back may take to answer before its registration has failed (capi.md CR-080)."""
     lease_s: float = 15.0
-    log_level: str = "INFO"

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
-from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import CredentialsStore, VimUsers
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
-from kubevnfm_kit.clock import SystemClock
-from kubevnfm_kit.http import add_health, serving
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore
-from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
+from kubevnfm_kit.run import background
+from kubevnfm_worker import Outbox, OutboxRelay
+from kubevnfm_worker.backends import Backends
 
 from kubevnfm_vim_registry.adapters.http import internal_api
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
@@ -45,23 +41,15 @@ class RunningVimRegistry:
 
 @asynccontextmanager
 async def vim_registry(
-    settings: Settings,
-    *,
-    bus: MessageBus,
-    store: DocumentStore,
-    key_ring: KeyRing,
-    users: VimUsers,
-    credentials: CredentialsStore,
+    settings: Settings, backends: Backends, *, users: VimUsers, credentials: CredentialsStore
 ) -> AsyncIterator[RunningVimRegistry]:
     """Yield the service, consuming, serving and watching; leaving the block drains and closes it."""
-    clock = SystemClock()
+    bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
     with ThreadPoolExecutor(settings.monitor_parallel, thread_name_prefix="keystone") as threads:
         async with (
             aiohttp.ClientSession() as session,
             OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
-            CommandWorker(
-                service=SERVICE, bus=bus, store=store, key_ring=key_ring, lease_s=settings.lease_s, layer=LAYER
-            ) as worker,
+            backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
         ):
             probes: Probes = {
                 "kubernetes": KubernetesProbe(session, key_ring, timeout_s=settings.verify_timeout_s),
@@ -81,11 +69,7 @@ async def vim_registry(
             await worker.start()
             await bus.consume_events("vim-registry.credentials", CREDENTIALS_EVENTS, handlers.take_credentials)
 
-            async def ready() -> bool:
-                return await store.is_ready() and await bus.is_ready()
-
             app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
-            add_health(app, ready)
             monitor = VimMonitor(
                 records,
                 probes,
@@ -93,10 +77,8 @@ async def vim_registry(
                 timeout_s=settings.monitor_timeout_s,
                 at_a_time=settings.monitor_parallel,
             )
-            watching = asyncio.create_task(monitor.watch(), name="vim-monitor")
-            try:
-                async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port:
-                    yield RunningVimRegistry(port, registry)
-            finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+            async with (
+                background(vim_monitor=monitor.watch()),
+                backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+            ):
+                yield RunningVimRegistry(port, registry)

@@ -1,0 +1,64 @@
+"""A service ends with a signal; its background tasks end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from kubevnfm_kit.run import background, run_until_signal
+from structlog.testing import capture_logs
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_service_in_good_order(number: signal.Signals) -> None:
+    seen: list[str] = []
+
+    @asynccontextmanager
+    async def service() -> AsyncIterator[None]:
+        seen.append("entered")
+        # The handler of the signal is installed after the service was entered.
+        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), number)
+        yield
+        seen.append("left")
+
+    run_until_signal(service())
+    assert seen == ["entered", "left"]
+
+
+async def test_background_tasks_are_cancelled_and_awaited_on_leaving() -> None:
+    seen: list[str] = []
+
+    async def forever() -> None:
+        try:
+            task = asyncio.current_task()
+            seen.append(task.get_name() if task else "")
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            seen.append("ended")
+
+    async with background(sweeper=forever()):
+        await asyncio.sleep(0)
+    assert seen == ["sweeper", "ended"]
+
+
+async def test_a_background_task_that_fails_is_logged_and_leaves_the_others_running() -> None:
+    is_other_running = False
+
+    async def fails() -> None:
+        raise LookupError("no such key")
+
+    async def other() -> None:
+        nonlocal is_other_running
+        await asyncio.sleep(0.01)
+        is_other_running = True
+
+    with capture_logs() as logged:
+        async with background(broken=fails(), other=other()):
+            await asyncio.sleep(0.05)
+    assert is_other_running
+    assert [(line["event"], line["task"]) for line in logged] == [("background_task_failed", "broken")]

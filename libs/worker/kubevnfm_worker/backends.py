@@ -1,0 +1,57 @@
+"""What every service stands on, as one value: a wiring takes it and adds its own classes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.http import add_health, serving
+from kubevnfm_kit.tls import ServerTls
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Index
+
+from kubevnfm_worker.worker import CommandWorker
+
+
+@dataclass(frozen=True)
+class Backends:
+    """The bus, the database, the key ring and the clock of a service."""
+
+    bus: MessageBus
+    store: DocumentStore
+    key_ring: KeyRing
+    clock: Clock = field(default_factory=SystemClock)
+
+    async def is_ready(self) -> bool:
+        """Return whether the database and the broker answer: what ``/health/ready`` reports."""
+        return await self.store.is_ready() and await self.bus.is_ready()
+
+    async def ensure_indexes(self, indexes: Mapping[str, Sequence[Index]]) -> None:
+        """Create the indexes of each collection that are missing. Raises StoreUnavailable."""
+        for collection, wanted in indexes.items():
+            await self.store.ensure_indexes(collection, wanted)
+
+    def worker(self, service: str, *, layer: str, lease_s: float, concurrency: int = 64) -> CommandWorker:
+        """Return a worker for the service's commands; not started. The arguments are those of CommandWorker."""
+        return CommandWorker(
+            service=service,
+            bus=self.bus,
+            store=self.store,
+            key_ring=self.key_ring,
+            lease_s=lease_s,
+            concurrency=concurrency,
+            layer=layer,
+            clock=self.clock,
+        )
+
+    @asynccontextmanager
+    async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
+        """Serve the application with the health endpoints added; yield the port. Leaving closes it."""
+        add_health(app, self.is_ready)
+        async with serving(app, host=host, port=port, tls=tls) as listening:
+            yield listening

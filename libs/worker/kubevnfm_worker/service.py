@@ -1,0 +1,48 @@
+"""The template of a service's process: settings, key ring, bus, database, calls of other services; run until a signal.
+
+A service's ``__main__`` names its settings and its wiring, and calls `run_service`. The same wiring runs in
+``deploy/single`` on other backends, so nothing of RabbitMQ or MongoDB is named in a service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeVar
+
+from kubevnfm_bus import RabbitBus
+from kubevnfm_clients import Peers, internal_session
+from kubevnfm_kit.logging import configure_logging
+from kubevnfm_kit.run import run_until_signal
+from kubevnfm_kit.settings import ProcessSettings
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store import MongoStore
+
+from kubevnfm_worker.backends import Backends
+
+S = TypeVar("S", bound=ProcessSettings)
+Wiring = Callable[[S, Backends, Peers], AbstractAsyncContextManager[object]]
+"""Enters the service: consuming and serving while the block lasts."""
+
+
+def run_service(service: str, settings_class: type[S], wiring: Wiring[S]) -> None:
+    """Run the service until SIGTERM or SIGINT, then drain and close it.
+
+    Ends the process with one line on stderr and code 1 when the environment's settings are invalid.
+    """
+    settings = settings_class.read_or_exit()
+    configure_logging(service, level=settings.log_level, form=settings.log_form)
+    run_until_signal(standalone(service, settings, wiring))
+
+
+@asynccontextmanager
+async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncIterator[None]:
+    """Enter the service on RabbitMQ and MongoDB; leaving closes the service first, then its connections."""
+    ring = KeyRing.from_text(settings.keys.get_secret_value())
+    async with (
+        internal_session(settings.internal_tls) as session,
+        MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
+        RabbitBus.connect(settings.amqp_url.get_secret_value(), service=service, key_ring=ring) as bus,
+        wiring(settings, Backends(bus, store, ring), Peers(settings.internal_token.get_secret_value(), session)),
+    ):
+        yield

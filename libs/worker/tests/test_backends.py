@@ -1,0 +1,80 @@
+"""What every service gets from its backends: readiness, indexes, a listener with health endpoints, a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_events import Envelope, Message
+from kubevnfm_store.port import AlreadyExists
+from kubevnfm_store.query import Index
+from kubevnfm_worker import Done, Outcome, StepContext
+from kubevnfm_worker.backends import Backends
+from worker_world import RING, SERVICE, MoodyStore, Work, Worked
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[MoodyStore]:
+    async with MoodyStore.open(tmp_path / "store.db") as opened:
+        yield opened
+
+
+async def test_a_service_is_ready_while_database_and_broker_answer(store: MoodyStore) -> None:
+    async with InProcessBus(RING) as bus:
+        assert await Backends(bus, store, RING).is_ready()
+    assert not await Backends(bus, store, RING).is_ready()
+
+
+async def test_the_listener_has_health_endpoints_beside_the_application(store: MoodyStore) -> None:
+    async def greet(_: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    app = web.Application()
+    app.router.add_get("/greeting", greet)
+    bus = InProcessBus(RING)
+    async with aiohttp.ClientSession() as session:
+        async with bus, Backends(bus, store, RING).serving(app, host="127.0.0.1", port=0, tls=None) as port:
+            url = f"http://127.0.0.1:{port}"
+            assert await (await session.get(f"{url}/greeting")).text() == "hello"
+            assert (await session.get(f"{url}/health/live")).status == 200
+            assert (await session.get(f"{url}/health/ready")).status == 200
+            await bus.__aexit__(None, None, None)
+            assert (await session.get(f"{url}/health/live")).status == 200
+            assert (await session.get(f"{url}/health/ready")).status == 503
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await session.get(f"{url}/greeting")
+
+
+async def test_indexes_of_several_collections_are_created(store: MoodyStore) -> None:
+    async with InProcessBus(RING) as bus:
+        await Backends(bus, store, RING).ensure_indexes({"one": [Index(["name"], unique=True)], "two": []})
+        await store.insert("one", "a", {"name": "x"})
+        with pytest.raises(AlreadyExists):
+            await store.insert("one", "b", {"name": "x"})
+
+
+async def test_the_worker_handles_the_commands_of_its_service(store: MoodyStore) -> None:
+    answers: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def work(command: Work, context: StepContext) -> Outcome:
+        return Done(Worked(number=command.number))
+
+    async def take(delivery: Delivery) -> Verdict:
+        answers.put_nowait(delivery.envelope.data)
+        return Ack()
+
+    async with (
+        InProcessBus(RING) as bus,
+        Backends(bus, store, RING).worker(SERVICE, layer="Tests", lease_s=1.0) as worker,
+    ):
+        worker.handle(Work, work)
+        await worker.start()
+        await bus.consume_events("tests", [Worked.routing_key()], take)
+        await bus.publish(Envelope(Work(number=7), source="/test"))
+        async with asyncio.timeout(5):
+            assert await answers.get() == Worked(number=7)
