@@ -39,7 +39,7 @@ servers: ## Installs what tests run against: RabbitMQ, FerretDB, OpenSSH, shellc
 
 lock: | $(UV) ## Writes requirements.lock, and what each image installs, anew from the members' pyproject files
 	$(UV) lock -q --upgrade --python $(PYTHON)
-	$(UV) export -q --no-emit-workspace --no-emit-project --format requirements-txt --all-groups --no-header --no-annotate -o requirements.lock
+	$(UV) export -q --all-packages --no-emit-workspace --no-emit-project --format requirements-txt --all-groups --no-header --no-annotate -o requirements.lock
 	@mkdir -p deploy/base/locks
 	@for name in $(notdir $(wildcard services/*)) lab; do \
 	    $(UV) export -q --frozen --package kubevnfm-$$name --no-dev --no-editable --format requirements-txt --no-header --no-annotate \
