@@ -1,9 +1,10 @@
-"""Management drivers: what is done inside the machines (mgmt-executor)."""
+"""Management drivers, which work inside the machines (mgmt-executor)."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from kubevnfm_cluster import ClusterParameters
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
@@ -21,7 +22,7 @@ class ManagedNode(Facts):
     """A machine that a driver works on, with the addresses that the request's cp names point to."""
 
     vnfc_id: str
-    """vnfcResourceInfo id: a rebuilt server has a new one, so host keys and journal start anew."""
+    """vnfcResourceInfo id: a rebuilt server has a new one, so it has no pinned host key and no journal yet."""
     role: Literal["master", "worker", "storage", "other"]
     ssh_address: str
     nic_address: str
@@ -36,7 +37,7 @@ class ManagedNode(Facts):
 
 
 class PhaseDone(Event, kind="mgmt.phase.done"):
-    """The driver's phase ended well."""
+    """The driver's phase succeeded."""
 
     driver: str
     phase: Phase
@@ -47,7 +48,7 @@ class PhaseDone(Event, kind="mgmt.phase.done"):
 
 
 class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=PhaseDone):
-    """Run a life-cycle phase of a management driver on the VNF's machines; a repeat goes on from the journal."""
+    """Run a life-cycle phase of a management driver on the VNF's machines; a repeat continues from the journal."""
 
     vnf_instance_id: str
     driver: str
@@ -56,7 +57,10 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
     package: PackageRef
     nodes: tuple[ManagedNode, ...]
     parameters: SecretParams = Field(default_factory=dict)
-    """additionalParams of the instantiate request, overlaid by those of the present one."""
+    """additionalParams of the instantiate request, overlaid by those of the present one: what a package's own script
+    reads, and the only form of a cluster's parameters in commands of version 0.1.0."""
+    cluster: ClusterParameters | None = None
+    """Cluster drivers: the parameters of the cluster, as they were read when the request was accepted."""
     cluster_address: str | None = None
     """The address of ``cluster_cp_name``: API endpoint or VIP."""
     cluster_public_address: str | None = None
@@ -66,24 +70,24 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
 
 
 class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):
-    """Nothing about the instance's machines is kept any more."""
+    """Nothing about the instance's machines is stored any more."""
 
 
 class ForgetInstance(Command, kind="mgmt.forget_instance", service="mgmt-executor", reply=InstanceForgotten):
-    """Purge journal, pinned host keys and node logs of an instance whose machines are gone."""
+    """Delete the journal, pinned host keys and node logs of an instance whose machines are gone."""
 
     vnf_instance_id: str
 
 
 class TaskProgressed(Event, kind="mgmt.task.progressed"):
-    """A task of a step moved on: for people who watch."""
+    """A task of a step changed its state. For people who watch the operation."""
 
     node: str = ""
     """Host name, or ``""`` for the step as a whole."""
     task: str
     """Stable name: ``reach``, ``prepare``, ``init``, ``join`` ..."""
     state: Literal["started", "progressed", "finished", "failed", "skipped", "cancelled"]
-    """``skipped``: nothing was left to do; ``cancelled``: begun, and ended because another task has failed."""
+    """``skipped``: nothing was left to do; ``cancelled``: started, and stopped because another task failed."""
     message: str = ""
     done: int | None = None
     total: int | None = None
@@ -91,4 +95,4 @@ class TaskProgressed(Event, kind="mgmt.task.progressed"):
 
 
 class CancelMgmtStep(CancelStep, kind="mgmt.cancel_step", service="mgmt-executor"):
-    """Stop working on a command of mgmt-executor; what runs on the machines over SSH is ended."""
+    """Stop working on a command of mgmt-executor; the commands that run on the machines over SSH are ended."""

@@ -1,0 +1,183 @@
+"""The forms that attributes of a request must have, each with the phrase that its errors use.
+
+A form says "a Linux user name", and the error reads "a Linux user name expected". No error quotes the value, because
+the value may be a secret.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import ClassVar, Final
+
+from kubevnfm_secrets import Secret
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+USER_NAME: Final = r"[a-z_][a-z0-9_-]{0,31}"
+PASSWORD: Final = r"[^\r\n\0]{1,1024}"  # noqa: S105  # a pattern: one line, because sudo reads the password as a line
+HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+ANY_TEXT: Final = r"(?s:.*)"
+
+
+def malformed(expected: str, *, attribute: str = "") -> PydanticCustomError:
+    """Return the error of a value with the wrong type or form; ``attribute`` names a part of the value."""
+    return PydanticCustomError("malformed", "{expected} expected", {"expected": expected, "attribute": attribute})
+
+
+def missing(attribute: str, expected: str) -> PydanticCustomError:
+    """Return the error of an object without an attribute that it needs."""
+    return PydanticCustomError("absent", "missing: {expected} expected", {"expected": expected, "attribute": attribute})
+
+
+@dataclass(frozen=True)
+class Form:
+    """Metadata of a model's field: ``check`` returns the plain form of a value, or raises ValueError."""
+
+    expected: str
+    check: Callable[[object], object]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._plain, handler(source))
+
+    def _plain(self, value: object) -> object:
+        try:
+            return self.check(value)
+        except ValueError:
+            raise malformed(self.expected) from None
+
+
+def text(expected: str, pattern: str = ANY_TEXT) -> Form:
+    """Return the form of a text that matches the whole pattern."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError
+        return value
+
+    return Form(expected, check)
+
+
+def secret(expected: str, pattern: str = ANY_TEXT) -> Form:
+    """Return the form of a secret text. A sealed one was checked before it was sealed."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and re.fullmatch(pattern, value):
+            return Secret(value)
+        if isinstance(value, Secret | Mapping):  # the type Secret itself refuses an object that is no sealed value
+            return value
+        raise ValueError
+
+    return Form(expected, check)
+
+
+def whole(low: int, high: int) -> Form:
+    """Return the form of a whole number within bounds."""
+
+    def check(value: object) -> int:
+        # In Python, True is an int.
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise ValueError
+        return value
+
+    return Form(f"a whole number from {low} to {high}", check)
+
+
+def one_of(*known: str) -> Form:
+    """Return the form of a text out of a list."""
+
+    def check(value: object) -> object:
+        if value not in known:
+            raise ValueError
+        return value
+
+    return Form(" or ".join(known), check)
+
+
+def network(prefixes: range) -> Form:
+    """Return the form of an IPv4 network. Host bits are masked: ``192.168.3.0/16`` is ``192.168.0.0/16``.
+
+    A prefix length must be given, because an address alone would mean a network of one address.
+    """
+    lengths = f"/{prefixes.start} to /{prefixes.stop - 1}"
+
+    def check(value: object) -> IPv4Network:
+        if isinstance(value, IPv4Network):
+            return value
+        if not isinstance(value, str) or "/" not in value:
+            raise ValueError
+        found = IPv4Network(value, strict=False)
+        if found.prefixlen not in prefixes:
+            raise ValueError
+        return found
+
+    return Form(f"an IPv4 network such as 10.10.0.0/24 with a prefix length from {lengths}", check)
+
+
+def _is_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _package_path(value: object) -> str:
+    if not isinstance(value, str) or value.startswith("/") or ".." in value.split("/"):
+        raise ValueError
+    if re.search(r"[\\\x00-\x1f]", value) or (path := posixpath.normpath(value)) == ".":
+        raise ValueError
+    return path
+
+
+def _array(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        raise ValueError
+    return value
+
+
+def _filled_array(value: object) -> object:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError
+    return value
+
+
+FLAG: Final = Form("true or false", _is_flag)
+PACKAGE_PATH: Final = Form("a relative path inside the package", _package_path)
+"""``./Scripts/install.sh`` becomes ``Scripts/install.sh``."""
+ARRAY: Final = Form("an array of objects", _array)
+FILLED_ARRAY: Final = Form("an array of at least one object", _filled_array)
+
+
+class Part(BaseModel):
+    """An object of a request. Null and empty texts count as not given, because clients write them for "none"."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, use_attribute_docstrings=True, populate_by_name=True
+    )
+
+    pairs: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Attributes of which both must be given, or none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, value: object) -> object:
+        if isinstance(value, Part):
+            return value
+        if not isinstance(value, Mapping):
+            raise malformed("an object")
+        present = {name: item for name, item in value.items() if item is not None and item not in ("", Secret(""))}
+        for name, field in cls.model_fields.items():
+            if field.is_required() and name not in present:
+                raise missing(name, _expected(field))
+        for pair in cls.pairs:
+            absent = [name for name in pair if name not in present]
+            if len(absent) == 1:
+                raise missing(absent[0], f"both of {' and '.join(pair)}, or none,")
+        return present
+
+
+def _expected(field: FieldInfo) -> str:
+    return next((form.expected for form in field.metadata if isinstance(form, Form)), "an object")

@@ -1,0 +1,194 @@
+"""``k8s_cluster_installation_param``: how a cluster is installed on the VNF's machines (sequences.md chapter 2).
+
+The attributes have the names that requests use, so the model reads a request, a stored document and a message alike.
+What the values must have in common with each other is in `request` and `networks`: a message whose values break a rule
+can still be read, and the operation then fails with an error that names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Network, ip_network
+from typing import Annotated, Final, Literal
+
+from kubevnfm_secrets import Secret
+
+from kubevnfm_cluster.forms import (
+    FLAG,
+    HOST,
+    PACKAGE_PATH,
+    PASSWORD,
+    USER_NAME,
+    Form,
+    Part,
+    network,
+    one_of,
+    secret,
+    text,
+    whole,
+)
+from kubevnfm_cluster.nodes import NodeChoice, Role
+
+CLUSTER: Final = "k8s_cluster_installation_param"
+ROOT: Final = f"additionalParams/{CLUSTER}"
+"""How errors name it."""
+POD_PREFIXES: Final = range(8, 33)
+"""kube-controller-manager refuses a pod network more than 16 bits larger than a node's part of it, a /24."""
+SERVICE_PREFIXES: Final = range(12, 25)
+"""kube-apiserver takes at most 20 bits of host (/12); below a /24 a cluster soon runs out of Services."""
+NODE_PREFIXES: Final = range(8, 33)
+DEFAULT_NETWORK_MANIFEST: Final = "Files/kubernetes/cni.yaml"
+_PROXY_URL: Final = rf"https?://([A-Za-z0-9._~%!*+,=:-]+@)?{HOST}(:(\d{{1,5}}|[a-z][a-z0-9-]{{0,14}}))?/?"
+"""The port may be the name of a service: the samples of two seed documents write ``host1:port1``."""
+_MIRROR_URL: Final = r'https?://[^\s"\\\']{1,2000}'
+_EXCEPTION: Final = rf"(\*|\*?\.?{HOST}(:\d{{1,5}})?)"
+
+
+def _proxy_url(value: object) -> object:
+    if isinstance(value, str):
+        port = re.search(r":(\d+)/?$", value)
+        if port is not None and not 1 <= int(port[1]) <= 65_535:
+            raise ValueError
+    return _PROXY.check(value)
+
+
+def _exceptions(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    entries = [entry.strip() for entry in value.split(",") if entry.strip()]
+    if not all(re.fullmatch(_EXCEPTION, entry) or ip_network(entry, strict=False) for entry in entries):
+        raise ValueError
+    return ",".join(entries)
+
+
+def _release(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value.removeprefix("v")
+
+
+_PROXY: Final = secret("a URL http(s)://[user:password@]host[:port]", _PROXY_URL)
+PackagePath = Annotated[str, PACKAGE_PATH]
+Resource = Annotated[str, text("the name of a connection point")]
+UserName = Annotated[str, text("a Linux user name", USER_NAME)]
+Password = Annotated[Secret, secret("one line of text", PASSWORD)]
+ProxyUrl = Annotated[Secret, Form(f"{_PROXY.expected} with a port from 1 to 65535", _proxy_url)]
+MirrorUrl = Annotated[Secret, secret("a URL http(s)://...", _MIRROR_URL)]
+Seconds = Annotated[int, whole(1, 86_400)]
+Flag = Annotated[bool, FLAG]
+
+
+class NodeGroup(Part):
+    """The machines of one role: how they are found in the stack, and how to log in to them."""
+
+    aspect_id: Annotated[str, text("a scaling aspect of the VNFD")] | None = None
+    vdu_id: Annotated[str, text("a VDU of the VNFD")] | None = None
+    ssh_cp_name: Annotated[str, text("the port or floating IP for SSH")]
+    nic_cp_name: Resource | None = None
+    """The port in the cluster's own network; None: that of ``ssh_cp_name``."""
+    username: UserName
+    password: Password
+
+    @property
+    def cluster_port(self) -> str:
+        """The name of the port in the cluster's own network."""
+        return self.nic_cp_name or self.ssh_cp_name
+
+    def choice(self, role: Role) -> NodeChoice:
+        """Return how the machines of the role are chosen."""
+        return NodeChoice.from_attributes(role, aspect_id=self.aspect_id, vdu_id=self.vdu_id)
+
+
+class MasterGroup(NodeGroup):
+    """The control plane, and the cluster's networks."""
+
+    pod_cidr: Annotated[IPv4Network, network(POD_PREFIXES)] = IPv4Network("192.168.0.0/16")
+    cluster_cidr: Annotated[IPv4Network, network(SERVICE_PREFIXES)] = IPv4Network("10.96.0.0/12")
+    """The network of Services."""
+    cluster_cp_name: Annotated[str, text("the port of the Kubernetes API")]
+    cluster_fip_name: Resource | None = None
+    """The floating IP of the Kubernetes API."""
+
+
+class Proxy(Part):
+    """Proxies of the machines; each works without the other."""
+
+    http_proxy: ProxyUrl | None = None
+    https_proxy: ProxyUrl | None = None
+    no_proxy: Annotated[
+        str, Form("a list of hosts, domains, addresses and networks, divided by commas,", _exceptions)
+    ] = ""
+    k8s_node_cidr: Annotated[IPv4Network, network(NODE_PREFIXES)] | None = None
+    """None: the /24 of the first master."""
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """The entries of ``no_proxy``."""
+        return tuple(self.no_proxy.split(",")) if self.no_proxy else ()
+
+
+class Timeouts(Part):
+    """Deadlines in seconds."""
+
+    ssh_ready: Seconds = 600
+    node_install: Seconds = 2700
+    command: Seconds = 60
+    drain: Seconds = 300
+    node_ready: Seconds = 600
+
+
+class Drain(Part):
+    """How pods are evicted from a node."""
+
+    delete_emptydir_data: Flag = True
+    force: Flag = False
+    on_failure: Annotated[Literal["fail", "continue"], one_of("fail", "continue")] = "fail"
+
+
+class Vrrp(Part):
+    """The virtual router of several masters."""
+
+    router_id: Annotated[int, whole(1, 255)] | None = None
+    prefix_len: Annotated[int, whole(1, 128)] | None = None
+
+
+class Mirror(Part):
+    """Where machines without internet access find packages and images."""
+
+    apt: MirrorUrl | None = None
+    """A copy of the Kubernetes project's apt repository for the minor version."""
+    apt_key: MirrorUrl | None = None
+    """Its signing key; None: ``Release.key`` in the repository."""
+    images: MirrorUrl | None = None
+    """A registry that serves the images of all others (containerd's ``_default`` host)."""
+
+
+class ClusterParameters(Part):
+    """The configuration of a cluster."""
+
+    script_path: PackagePath
+    """The install script in the package."""
+    vim_name: Annotated[str, text("1 to 255 printable characters", r"[^\x00-\x1f\x7f]{1,255}")] | None = None
+    """The name of the VIM that the cluster becomes; None: a name made from the instance id."""
+    master_node: MasterGroup
+    worker_node: NodeGroup
+    proxy: Proxy = Proxy()
+    x_kubernetes_version: Annotated[str, Form("a version such as 1.31.4", _release)] | None = None
+    """Without a leading ``v``; None: the version that the script names."""
+    x_cri: Annotated[str, text("a container runtime")] = "containerd"
+    x_cni: PackagePath | None = None
+    """The pod network's manifest in the package; see ``network_manifest``."""
+    x_max_parallel_nodes: Annotated[int, whole(1, 100)] = 10
+    x_timeouts: Timeouts = Timeouts()
+    x_drain: Drain = Drain()
+    x_vrrp: Vrrp = Vrrp()
+    x_mirror: Mirror = Mirror()
+
+    @property
+    def network_manifest(self) -> str:
+        """The path of the pod network's manifest in the package."""
+        return self.x_cni or DEFAULT_NETWORK_MANIFEST
+
+    def group(self, role: Role) -> NodeGroup:
+        """Return the machines of a role."""
+        return self.master_node if role == "master" else self.worker_node
