@@ -1,4 +1,4 @@
-# Every command that a person needs; `make help` lists them. Each target sets up what it needs.
+# The commands of the project; `make help` lists them. Each target sets up what it needs.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -6,7 +6,7 @@ UV_VERSION := 0.13.8
 BIN := .venv/bin
 UV := .tools/bin/uv
 export UV_PYTHON_DOWNLOADS := never
-# Who inspects traffic on its way out has an authority of its own in the system's store.
+# A proxy that inspects outgoing TLS has its own certificate authority in the system's store.
 export UV_SYSTEM_CERTS := true
 MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
@@ -32,12 +32,12 @@ $(UV):
 	@$(UV) pip install -q --no-deps --python $(BIN)/python $(MEMBERS:%=-e ./%)
 	@touch $@
 
-setup: .venv/.ready ## Makes the one environment that everything runs in
+setup: .venv/.ready ## Creates the environment .venv that everything runs in
 
-servers: ## Installs what tests run against: RabbitMQ, FerretDB, OpenSSH, shellcheck, amqp-tools
+servers: ## Installs the servers and tools of the tests: RabbitMQ, FerretDB, OpenSSH, shellcheck, amqp-tools
 	@tests/support/servers/install.sh
 
-lock: | $(UV) ## Writes requirements.lock, and what each image installs, anew from the members' pyproject files
+lock: | $(UV) ## Updates requirements.lock and the lock file of each image from the members' pyproject files
 	$(UV) lock -q --upgrade --python $(PYTHON)
 	$(UV) export -q --all-packages --no-emit-workspace --no-emit-project --format requirements-txt --all-groups --no-header --no-annotate -o requirements.lock
 	@mkdir -p deploy/base/locks
@@ -55,25 +55,25 @@ demo: samples ## Does the main job once, on the lab, and shows it
 run: .venv/.ready ## Runs all services in one process, for your own infrastructure
 	@$(BIN)/kubevnfm run
 
-lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clusters; ARGS=--help tells its options
+lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clusters; ARGS=--help lists its options
 	@$(BIN)/python -m kubevnfm_lab $(ARGS)
 
-up: .venv/.ready servers ## Runs the six services as processes on RabbitMQ and FerretDB; ARGS=--help tells its options
+up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and FerretDB; ARGS=--help lists its options
 	@$(BIN)/python tests/support/six_processes.py up $(ARGS)
 
-down: .venv/.ready ## Ends what `make up` started
+down: .venv/.ready ## Stops what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
-test: samples servers ## Runs the tests, less those marked `deep` (the long way to what it shows too) or `clients`
+test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show) or `clients`
 	@$(PYTEST) -m "not deep and not clients" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
-test-unit: samples ## Runs the tests beside the services and libs: no server is needed
+test-unit: samples ## Runs the tests of the services and libs, which need no server
 	@$(PYTEST) $(UNIT_TESTS)
 
 test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirings
 	@$(PYTEST) tests/e2e
 
-test-chaos: samples servers ## Kills each process at each step, and delivers everything twice
+test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py
 
 .run/clients/.ready: tests/clients/requirements.txt | $(UV)
@@ -81,10 +81,10 @@ test-chaos: samples servers ## Kills each process at each step, and delivers eve
 	@$(UV) pip install -q --python .run/clients/bin/python -r tests/clients/requirements.txt
 	@touch $@
 
-test-clients: samples .run/clients/.ready ## Runs every command of the unmodified `openstack` client, installed for it
+test-clients: samples .run/clients/.ready ## Installs the unmodified `openstack` client and runs each of its commands
 	@$(PYTEST) tests/clients
 
-test-fuzz: samples ## Sends many requests made from the OpenAPI document; KUBEVNFM_FUZZ_EXAMPLES of each operation
+test-fuzz: samples ## Sends requests generated from the OpenAPI document: KUBEVNFM_FUZZ_EXAMPLES (100) for each operation
 	@KUBEVNFM_FUZZ_EXAMPLES=$${KUBEVNFM_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz
 
 lint: .venv/.ready ## Checks style, types, import rules and scripts
@@ -103,11 +103,11 @@ format: .venv/.ready ## Formats the code
 	$(BIN)/ruff check -q --fix . || true
 	$(BIN)/ruff format -q .
 
-schemas: .venv/.ready ## Writes the JSON Schemas and the AsyncAPI document of the contract anew
+schemas: .venv/.ready ## Writes the JSON Schemas and the AsyncAPI document of the contract
 	$(BIN)/python -m kubevnfm_events.schema
 
-bench: samples servers ## Prints each figure of speed with its spread beside its goal
+bench: samples servers ## Measures speed and prints each figure with its spread and its goal
 	$(BIN)/python tests/bench
 
-clean: ## Removes the environment, the tools and what was run
+clean: ## Removes the environment, the tools and the data of runs
 	rm -rf .venv .tools .run
