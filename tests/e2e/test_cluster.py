@@ -96,7 +96,7 @@ async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user
 
 
 async def test_the_operation_shows_its_steps_nodes_and_times_and_what_machines_printed(user: User) -> None:
-    """SEQ-045 (output an operator can read), architecture 4."""
+    """SEQ-045: an operator can read the output of each command."""
     cluster_id = await user.create(await user.sample("cluster"))
     operation = await user.start(cluster_id, "instantiate", user.cluster())
     view = await user.rest(operation)

@@ -1,7 +1,8 @@
-"""Fetches a manifest off a URL that a request names: small, quick, and not from inside (capi.md CR-008, MC-123).
+"""Fetches a manifest from a URL in a request, limited in size and time, and never from an internal address.
 
-A request must not make us ask our own host, the cloud's metadata service or the operator's network. The address that
-is checked is the one that is connected to: names are resolved here, once, and the connector gets the result.
+This prevents server-side request forgery (SSRF) towards this host, the cloud's metadata service or the operator's
+network. The checked address is the one that is connected to: names are resolved here, once, and the connector gets the
+result. Source: capi.md CR-008, multicloud.md MC-123.
 """
 
 from __future__ import annotations
