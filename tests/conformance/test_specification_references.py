@@ -125,7 +125,8 @@ def test_each_reference_leads_to_an_existing_document_and_place() -> None:
     missing = []
     for place, name, targets in references:
         try:
-            missing += [f"{place}: {name} has no {target}" for target in targets if target not in defined(name)]
+            known = defined(name)  # also of a mention without targets: the document must exist
+            missing += [f"{place}: {name} has no {target}" for target in targets if target not in known]
         except LookupError as error:
             missing.append(f"{place}: {error}")
     assert not missing, "\n".join(missing)
