@@ -20,6 +20,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--host", default="127.0.0.1", help="address of the HTTP server (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="its port; 0: a free one (default: %(default)s)")
     parser.add_argument("--ssh-port", type=int, default=0, help="port of the machines' sshd; 0: a free one")
+    parser.add_argument(
+        "--listen-on",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="machines listen on their addresses in this network too, besides 127.0.0.0/8; this host must have them",
+    )
     parser.add_argument("--ready-file", type=Path, help="write the line with the endpoints here too")
     parser.add_argument("--state-dir", type=Path, help="keep the machines' files here")
     parser.add_argument("--node-seconds", type=float, default=0.0, help="how long each kubeadm run takes on a machine")
@@ -35,6 +42,7 @@ def _settings(arguments: argparse.Namespace) -> LabSettings:
         cloud=CloudSettings(durations=Durations(server_create_s=arguments.server_seconds)),
         machines=MachineSettings(
             ssh_port=arguments.ssh_port,
+            reachable_networks=("127.0.0.0/8", *arguments.listen_on),
             seconds_by_program={"kubeadm *": arguments.node_seconds} if arguments.node_seconds else {},
         ),
     )

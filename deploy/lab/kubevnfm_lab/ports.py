@@ -17,7 +17,7 @@ class Nic:
     """One network interface of a machine."""
 
     address: IPv4Address
-    """Its fixed address: one of the lab's loopback addresses, where the machine's sshd listens."""
+    """Its fixed address; the machine's sshd listens there if this host can bind it, as it can any loopback address."""
     mac: str
     network: str
 

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from kubevnfm_lab.lab import Lab, LabSettings
 from openstack_stand import Answer, path_of
-from openstack_templates import SMALL
+from openstack_templates import SMALL, VERSION
 
 
 class Client:
@@ -33,14 +33,14 @@ class Client:
             parsed = await answer.json() if is_json and answer.status != 204 else await answer.text()
             return Answer(answer.status, answer.content_type, dict(answer.headers), parsed)
 
-    async def make_stack(self, name: str) -> dict[str, Any]:
+    async def make_stack(self, name: str, template: str = SMALL) -> dict[str, Any]:
         user = {"name": "nfv", "domain": {"id": "default"}, "password": "nfv"}
         scope = {"project": {"name": "nfv", "domain": {"id": "default"}}}
         auth = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
         token = await self.call("POST", f"{self.lab.auth_url}/auth/tokens", auth)
         headers = {"X-Auth-Token": token.headers["X-Subject-Token"]}
         root = f"{self.lab.base_url}/orchestration/v1/{token.body['token']['project']['id']}"
-        made = await self.call("POST", f"{root}/stacks", {"stack_name": name, "template": SMALL}, headers)
+        made = await self.call("POST", f"{root}/stacks", {"stack_name": name, "template": template}, headers)
         task = self.lab.cloud.engine.stacks[made.body["stack"]["id"]].task
         assert task is not None
         await task
@@ -68,6 +68,48 @@ async def test_a_server_of_a_stack_is_a_machine_one_can_log_in_to(client: Client
     assert inventory["servers"][0]["addresses"] == [address]
     assert inventory["clusters"] == []
     assert path_of(stack).startswith("/orchestration/v1/")
+
+
+OUTSIDE = (
+    VERSION
+    + """
+resources:
+  net: {type: "OS::Neutron::Net", properties: {name: private}}
+  subnet: {type: "OS::Neutron::Subnet", properties: {network: {get_resource: net}, cidr: 198.51.100.0/24}}
+  inside: {type: "OS::Neutron::Port", properties: {network: net0}}
+  outside: {type: "OS::Neutron::Port", properties: {network: {get_resource: net}}, depends_on: subnet}
+  alone:
+    type: OS::Nova::Server
+    depends_on: subnet
+    properties: {name: alone, image: ubuntu, flavor: m1.tiny, networks: [{network: {get_resource: net}}]}
+  both:
+    type: OS::Nova::Server
+    properties:
+      name: both
+      image: ubuntu
+      flavor: m1.tiny
+      networks: [{port: {get_resource: outside}}, {port: {get_resource: inside}}]
+outputs:
+  inside: {value: {get_attr: [inside, fixed_ips, 0, ip_address]}}
+"""
+)
+
+
+async def test_servers_outside_of_the_loopback_network_run_and_are_reached_where_they_can_be(client: Client) -> None:
+    stack = await client.make_stack("outside", OUTSIDE)
+    assert stack["stack_status"] == "CREATE_COMPLETE", stack["stack_status_reason"]
+    inventory = (await client.call("GET", "/inventory")).body
+    assert {one["name"]: one["status"] for one in inventory["servers"]} == {"alone": "ACTIVE", "both": "ACTIVE"}
+    machines = {one["name"]: one for one in inventory["machines"]}
+    assert [one["powered"] for one in machines.values()] == [True, True]
+    assert all(address.startswith("198.51.100.") for address in machines["alone"]["addresses"])
+    address = stack["outputs"][0]["output_value"]
+    async with asyncssh.connect(
+        address, client.lab.ssh_port, username="ubuntu", password="ubuntu", known_hosts=None
+    ) as machine:
+        shown = str((await machine.run("hostname -I", check=True)).stdout)
+    assert shown.split() == machines["both"]["addresses"]
+    assert address in shown
 
 
 async def _host_name(address: str, port: int) -> str:

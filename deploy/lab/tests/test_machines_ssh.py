@@ -17,6 +17,9 @@ from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.machines import MachineSettings, SshMachines
 from kubevnfm_lab.ports import Cluster, MachineSpec, Nic
 
+# Each test process has addresses of its own, so that tests can run side by side.
+FIRST_ADDRESS = IPv4Address(f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}.11")
+
 
 class NoClusters:
     """These tests start none."""
@@ -39,13 +42,11 @@ class Lab:
 
     def __init__(self, machines: SshMachines, faults: FaultBook, ledger: CallLedger) -> None:
         self.machines, self.faults, self.ledger = machines, faults, ledger
-        self._last = 10
+        self._last = FIRST_ADDRESS
 
     async def boot(self, name: str = "node", **more: Any) -> MachineSpec:
+        spec = MachineSpec(str(uuid.uuid4()), name, [Nic(self._last, "fa:16:3e:00:00:01", "net")], **more)
         self._last += 1
-        # A part of its own for each test process, so that tests may run side by side.
-        address = IPv4Address(f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}.{self._last}")
-        spec = MachineSpec(str(uuid.uuid4()), name, [Nic(address, "fa:16:3e:00:00:01", "net")], **more)
         await self.machines.boot(spec)
         return spec
 
@@ -90,6 +91,23 @@ async def test_the_images_user_logs_in_with_its_password(lab: Lab) -> None:
     assert ran.exit_status == 0
     assert str(ran.stdout).startswith("ubuntu in ")
     assert str(ran.stdout).endswith("/home/ubuntu\n1000\n")
+
+
+@pytest.mark.parametrize("settings", [MachineSettings(reachable_networks=(f"{FIRST_ADDRESS}/32",))])
+async def test_a_machine_listens_only_in_the_networks_that_the_settings_name(lab: Lab) -> None:
+    reached, silent = await lab.boot("reached"), await lab.boot("silent")
+    assert str((await lab.run(reached, "hostname")).stdout) == "reached\n"
+    with pytest.raises(ConnectionRefusedError):
+        await lab.run(silent, "hostname")
+    assert [one["powered"] for one in lab.machines.inventory()] == [True, True]
+
+
+@pytest.mark.parametrize("settings", [MachineSettings(reachable_networks=("198.51.100.0/24",))])
+async def test_a_machine_does_not_boot_if_this_host_lacks_an_address_it_must_listen_on(lab: Lab) -> None:
+    nic = Nic(IPv4Address("198.51.100.7"), "fa:16:3e:00:00:01", "net")
+    with pytest.raises(OSError, match="assign requested address"):
+        await lab.machines.boot(MachineSpec(str(uuid.uuid4()), "node", [nic]))
+    assert lab.machines.inventory() == []
 
 
 async def test_a_wrong_password_and_an_unknown_user_are_refused(lab: Lab) -> None:

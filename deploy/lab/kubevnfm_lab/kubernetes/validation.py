@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_lab.kubernetes.errors import (
@@ -98,7 +98,8 @@ def _label_problems(labels: Any, field: str) -> Iterator[FieldProblem]:
             yield wrong(field, value, _VALUE_TEXT)
 
 
-def _pod_spec_problems(spec: Any, field: str) -> Iterator[FieldProblem]:
+def _pod_spec_problems(spec: Any, field: str, *, claims: Iterable[str] = ()) -> Iterator[FieldProblem]:
+    """Yield what is wrong with a pod's spec; ``claims``: volumes that its owner adds to it later."""
     if not isinstance(spec, dict) or not spec.get("containers"):
         yield required(f"{field}.containers")
         return
@@ -106,7 +107,7 @@ def _pod_spec_problems(spec: Any, field: str) -> Iterator[FieldProblem]:
     for index, volume in enumerate(spec.get("volumes") or []):
         if not volume.get("name"):
             yield required(f"{field}.volumes[{index}].name")
-    volumes = {volume.get("name") for volume in spec.get("volumes") or []}
+    volumes = {*claims, *(volume.get("name") for volume in spec.get("volumes") or [])}
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or []):
             here = f"{field}.{group}[{index}]"
@@ -163,7 +164,7 @@ def _pod(obj: Obj) -> Iterator[FieldProblem]:
     yield from _pod_spec_problems(obj.get("spec"), "spec")
 
 
-def _workload(obj: Obj) -> Iterator[FieldProblem]:
+def _workload(obj: Obj, *, claims: Iterable[str] = ()) -> Iterator[FieldProblem]:
     spec = obj.get("spec") or {}
     template, selector = spec.get("template"), spec.get("selector")
     if (spec.get("replicas") or 0) < 0:
@@ -174,7 +175,7 @@ def _workload(obj: Obj) -> Iterator[FieldProblem]:
     if selector is not None and not matches_selector(selector, labels):
         yield wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     yield from _label_problems(labels, "spec.template.metadata.labels")
-    yield from _pod_spec_problems(at(template, "spec"), "spec.template.spec")
+    yield from _pod_spec_problems(at(template, "spec"), "spec.template.spec", claims=claims)
     policy = at(template, "spec", "restartPolicy")
     if policy in {"OnFailure", "Never"}:
         yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
@@ -212,8 +213,10 @@ def _daemon_set(obj: Obj) -> Iterator[FieldProblem]:
 
 
 def _stateful_set(obj: Obj) -> Iterator[FieldProblem]:
-    yield from _workload(obj)
-    for index, claim in enumerate(at(obj, "spec", "volumeClaimTemplates") or []):
+    claims = at(obj, "spec", "volumeClaimTemplates") or []
+    # The controller turns each claim template into a volume of the pod, so a mount may name one.
+    yield from _workload(obj, claims=[name for claim in claims if (name := at(claim, "metadata", "name"))])
+    for index, claim in enumerate(claims):
         if not at(claim, "metadata", "name"):
             yield required(f"spec.volumeClaimTemplates[{index}].metadata.name")
 

@@ -1,4 +1,4 @@
-"""A small client of Kubernetes API servers, for the stand-ins of kubectl, kubeadm and helm."""
+"""A small client of Kubernetes API servers, for the stand-ins of kubectl and kubeadm."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Balancer:
                 continue
             virtual = [address for address, holder in holders.items() if holder is machine]
             if virtual and self._control_planes.of(machine):
-                own = [(address, API_PORT) for address in machine.addresses]
+                own = [(address, API_PORT) for address in machine.listening_addresses]
                 wanted.update({(address, API_PORT): own for address in virtual})
             file = machine.root / "etc/haproxy/haproxy.cfg"
             if not (machine.units.is_active("haproxy") and file.exists()):
@@ -86,7 +86,7 @@ class Balancer:
                 continue  # a running haproxy keeps what it read before; nothing is known of it after a restart
             for frontend in frontends:
                 for host, port in frontend.binds:
-                    hosts = [*machine.addresses, *virtual] if host in ("*", "0.0.0.0", "::") else [host]
+                    hosts = [*machine.listening_addresses, *virtual] if host in ("*", "0.0.0.0", "::") else [host]
                     wanted.update({(each, port): frontend.servers for each in hosts})
         return wanted
 

@@ -134,7 +134,8 @@ class ControlPlanes:
         """Start the API server for a first master; raise OSError when its port is taken."""
         host = endpoint.rpartition(":")[0]
         names = list(dict.fromkeys([*machine.addresses, host, "127.0.0.1", "localhost", node_name, *san]))
-        serving = host if host in machine.addresses else address if not host or host == node_name else ""
+        wanted = host if host in machine.addresses else address if not host or host == node_name else ""
+        serving = wanted if wanted in machine.listening_addresses else ""
         cluster, serving = await self._start(serving, settings, names)
         plane = ControlPlane(cluster, serving, endpoint or f"{address}:{API_PORT}", settings)
         self._all.append(plane)
@@ -171,7 +172,7 @@ class ControlPlanes:
 
     async def _serve(self, plane: ControlPlane, machine: Machine) -> None:
         relays = plane.relays.setdefault(machine.spec.machine_id, [])
-        for address in machine.addresses:
+        for address in machine.listening_addresses:
             if address != plane.address:
                 relay = Relay(address, API_PORT, lambda: self.targets(plane))
                 try:

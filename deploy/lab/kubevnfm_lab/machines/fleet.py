@@ -145,8 +145,7 @@ class SshMachines:
             rootfs=Rootfs(self._state_dir / spec.machine_id, self._stand_ins),
             shelf=self._shelf,
             host_key=asyncssh.generate_private_key("ssh-ed25519"),
-            kubernetes_releases=settings.kubernetes_releases,
-            swap=settings.swap,
+            settings=settings,
         )
         machine.units.on_change.append(partial(self._unit_changed, machine))
         self._machines[spec.machine_id] = machine

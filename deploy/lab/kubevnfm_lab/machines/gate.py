@@ -26,10 +26,7 @@ INLINE_LIMIT = 512
 """Bytes of output that the script reads itself; bash reads sockets byte by byte, so more goes through cat."""
 
 WITH_VERB = frozenset(
-    words(
-        "kubeadm kubectl apt-get apt apt-cache apt-mark systemctl hostnamectl docker ctr crictl helm cloud-init containerd "
-        "ip modprobe"
-    )
+    words("kubeadm kubectl apt-get apt apt-mark systemctl hostnamectl docker cloud-init containerd ip modprobe")
 )
 """Programs that are known by their first argument too; it is a command there, or a name."""
 

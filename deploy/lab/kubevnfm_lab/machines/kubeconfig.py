@@ -1,4 +1,4 @@
-"""kubeconfig files: written by kubeadm, read by kubectl and helm."""
+"""kubeconfig files: written by kubeadm, read by kubectl."""
 
 from __future__ import annotations
 

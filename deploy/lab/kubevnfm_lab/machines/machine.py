@@ -18,6 +18,7 @@ from kubevnfm_lab.machines.packages import BASE_INSTALLED, DISTRIBUTION, Package
 from kubevnfm_lab.machines.processes import ProcessGroups
 from kubevnfm_lab.machines.registry import RegistryPort
 from kubevnfm_lab.machines.rootfs import Rootfs
+from kubevnfm_lab.machines.settings import MachineSettings
 from kubevnfm_lab.machines.storage import Disks, VolumeShelf, fstab_entries
 from kubevnfm_lab.machines.units import Units
 from kubevnfm_lab.ports import MachineSpec
@@ -37,6 +38,8 @@ class Machine:
     images: Images
     host_key: asyncssh.SSHKey
     hostname: str
+    listening_addresses: Sequence[str]
+    """Those of its addresses that this host can bind; at the others nothing answers."""
     powered: bool = False
     processes: ProcessGroups = field(default_factory=ProcessGroups)
     calls: Counter[str] = field(default_factory=Counter)
@@ -148,13 +151,12 @@ def make_machine(
     rootfs: Rootfs,
     shelf: VolumeShelf,
     host_key: asyncssh.SSHKey,
-    kubernetes_releases: tuple[str, ...],
-    swap: bool,
+    settings: MachineSettings,
 ) -> Machine:
     """Put a machine together as its image brings it; nothing is written yet."""
-    packages = PackageDatabase(rootfs.root, kubernetes_releases)
+    packages = PackageDatabase(rootfs.root, settings.kubernetes_releases)
     packages.installed = {name: DISTRIBUTION[name] for name in BASE_INSTALLED}
-    kernel = Kernel(rootfs.root, swap_devices=["/swap.img"] if swap else [])
+    kernel = Kernel(rootfs.root, swap_devices=["/swap.img"] if settings.swap else [])
     return Machine(
         spec=spec,
         config=config,
@@ -166,4 +168,5 @@ def make_machine(
         images=Images(),
         host_key=host_key,
         hostname=config.hostname,
+        listening_addresses=[str(nic.address) for nic in spec.nics if settings.is_reachable(nic.address)],
     )

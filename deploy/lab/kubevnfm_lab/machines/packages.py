@@ -38,19 +38,18 @@ def _distribution() -> tuple[Package, ...]:
         Package("rpcbind", "1.2.6-2build1", (), ("rpcbind",)),
         Package("nfs-common", "1:2.6.1-1ubuntu1.2", ("sbin/mount.nfs", "sbin/showmount"), (), ("rpcbind", "keyutils")),
         Package("nfs-kernel-server", "1:2.6.1-1ubuntu1.2", ("sbin/exportfs",), ("nfs-kernel-server",), ("nfs-common",)),
-        Package("runc", "1.1.12-0ubuntu2~22.04.1", ("sbin/runc",)),
-        Package("containerd", "1.7.24-0ubuntu1~22.04.1", ("bin/containerd", "bin/ctr"), ("containerd",), ("runc",)),
-        Package("containerd.io", "1.7.25-1", ("bin/containerd", "bin/ctr", "bin/runc"), ("containerd",)),
+        Package("runc", "1.1.12-0ubuntu2~22.04.1", ()),
+        Package("containerd", "1.7.24-0ubuntu1~22.04.1", ("bin/containerd",), ("containerd",), ("runc",)),
+        Package("containerd.io", "1.7.25-1", ("bin/containerd",), ("containerd",)),
         Package("docker-ce-cli", "5:27.5.1-1~ubuntu.22.04~jammy", ("bin/docker",)),
         Package(
             "docker-ce",
             "5:27.5.1-1~ubuntu.22.04~jammy",
-            ("bin/dockerd",),
+            (),
             ("docker",),
             ("docker-ce-cli", "containerd.io"),
         ),
-        Package("docker.io", "26.1.3-0ubuntu1~22.04.1", ("bin/docker", "bin/dockerd"), ("docker",), ("containerd",)),
-        Package("helm", "3.16.3-1", ("bin/helm",)),
+        Package("docker.io", "26.1.3-0ubuntu1~22.04.1", ("bin/docker",), ("docker",), ("containerd",)),
         Package("haproxy", "2.4.24-0ubuntu0.22.04.2", ("sbin/haproxy",), ("haproxy",)),
         Package("keepalived", "1:2.2.4-0.2build1", ("sbin/keepalived",), ("keepalived",)),
     )
@@ -75,7 +74,7 @@ def kubernetes_packages(release: str) -> tuple[Package, ...]:
         Package("kubelet", version, ("bin/kubelet",), ("kubelet",), ("kubernetes-cni", "conntrack", "ethtool")),
         Package("kubeadm", version, ("bin/kubeadm",), (), ("cri-tools",)),
         Package("kubectl", version, ("bin/kubectl",)),
-        Package("cri-tools", f"{minor}.0-1.1", ("bin/crictl",)),
+        Package("cri-tools", f"{minor}.0-1.1", ()),
         Package("kubernetes-cni", "1.5.1-1.1"),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv4Network
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,18 @@ class MachineSettings:
     """What the Kubernetes package repository of the lab offers; a repository of one minor version shows only its own."""
     content_by_url: Mapping[str, bytes] = field(default_factory=dict)
     """What curl and wget get from the world outside, by pattern of URL; any other host cannot be resolved."""
+    reachable_networks: tuple[str, ...] = ("127.0.0.0/8",)
+    """Machines listen on their addresses in these networks; at any other address they run with nothing listening.
+
+    A network outside 127.0.0.0/8 belongs here only if this host has its addresses, since a machine whose address
+    cannot be bound ends in ERROR: ``ip route add local 10.10.0.0/24 dev lo`` gives a Linux host a whole network.
+    """
     boot_seconds: float = 0.0
     """How long a machine boots before its sshd listens."""
+
+    def is_reachable(self, address: IPv4Address) -> bool:
+        """Return whether a machine listens on this address."""
+        return any(address in IPv4Network(network) for network in self.reachable_networks)
 
     def seconds_of(self, verb: str) -> float:
         """Return the simulated time of one run of ``<program> <first argument>``; the first pattern that fits wins."""

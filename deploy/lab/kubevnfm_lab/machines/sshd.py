@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Sshd:
-    """Listens on every address of a machine; connections cost nothing before they come."""
+    """Listens on every address of a machine that can be reached; an idle machine costs its sockets only."""
 
     def __init__(
         self, machine: Machine, *, port: int, shell: str, path: Sequence[str], faults: Faults, ledger: Ledger
@@ -43,7 +43,7 @@ class Sshd:
         """Open the sockets; raise OSError when an address is not one of this host or is taken."""
         loop = asyncio.get_running_loop()
         try:
-            for address in self._machine.addresses:
+            for address in self._machine.listening_addresses:
                 listener = socket.create_server((address, self._port), backlog=128)
                 self._sockets.append(listener)
                 listener.setblocking(False)

@@ -70,6 +70,7 @@ class Cloud:
             neutron=self.neutron,
             cinder=self.cinder,
             glance=self.glance,
+            identity=self.identity,
             gate=gate,
             durations=self.durations,
             signal_key=secrets.token_bytes(32),
@@ -164,6 +165,11 @@ class Cloud:
             "volumes": [
                 {"id": v.volume_id, "name": v.name, "status": v.status, "size": v.size_gib}
                 for v in self.cinder.volumes.values()
+            ],
+            "volume_types": [
+                {"id": t.type_id, "name": t.name}
+                for t in self.cinder.types.by_id.values()
+                if t is not self.cinder.types.default
             ],
             "networks": [{"id": n.record_id, "name": n.name} for n in self.neutron.networks.values() if not n.builtin],
             "images": [

@@ -183,6 +183,40 @@ async def test_a_stateful_set_numbers_its_pods_and_keeps_their_claims(api: Any) 
     assert len((await api.get(f"{CORE}/persistentvolumeclaims"))["items"]) == 2
 
 
+async def test_a_stateful_set_mounts_the_volumes_of_its_claim_templates(api: Any) -> None:
+    await api.post(
+        "/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "fast"}, "provisioner": "example.com/disk"}
+    )
+    mounts = [{"name": "data", "mountPath": "/var/lib/db"}, {"name": "scratch", "mountPath": "/tmp"}]
+    main = {"name": "main", "image": "db:1", "volumeMounts": mounts}
+    template = {
+        "metadata": {"labels": {"app": "db"}},
+        "spec": {"containers": [main], "volumes": [{"name": "scratch", "emptyDir": {}}]},
+    }
+    wanted = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}
+    claim = {"metadata": {"name": "data"}, "spec": {**wanted, "resources": {"requests": {"storage": "1Gi"}}}}
+    spec = {"replicas": 2, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    sets = f"{APPS}/statefulsets"
+    await api.post(sets, {"metadata": {"name": "db"}, "spec": {**spec, "volumeClaimTemplates": [claim]}})
+    await api.until(sets, "db", lambda s: s["status"].get("readyReplicas") == 2)
+    pod = await api.get(f"{PODS}/db-1")
+    assert {v["name"]: v.get("persistentVolumeClaim") for v in pod["spec"]["volumes"]} == {
+        "scratch": None,
+        "data": {"claimName": "data-db-1"},
+    }
+    assert (await api.get(f"{CORE}/persistentvolumeclaims/data-db-1"))["status"]["phase"] == "Bound"
+
+
+async def test_a_stateful_set_that_mounts_what_nothing_defines_is_refused(api: Any) -> None:
+    main = {"name": "main", "image": "db:1", "volumeMounts": [{"name": "dta", "mountPath": "/var/lib/db"}]}
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [main]}}
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    spec = {"selector": {"matchLabels": {"app": "db"}}, "template": template, "volumeClaimTemplates": [claim]}
+    answer = await api.call("POST", f"{APPS}/statefulsets", {"metadata": {"name": "db"}, "spec": spec})
+    assert answer.code == 422
+    assert 'volumeMounts[0].name: Not found: "dta"' in answer.body["message"]
+
+
 async def test_a_daemon_set_follows_the_nodes(api: Any, cluster: LabCluster) -> None:
     template = a_pod(tolerations=[{"operator": "Exists"}])
     template["metadata"] = {"labels": {"app": "agent"}}

@@ -70,6 +70,58 @@ async def test_functions_give_what_heat_gives(stand: Stand) -> None:
     assert stack["parameters"]["secret"] == "******"
 
 
+PATHS = (
+    VERSION
+    + """
+parameters:
+  tree: {type: json, default: {x: {y: 5}, list: [a, b], nothing: null, text: abc}}
+  letters: {type: comma_delimited_list, default: "a,b"}
+  name: {type: string, default: vnf}
+  count: {type: number, default: 3}
+outputs:
+  found: {value: {get_param: [tree, list, "1"]}}
+  null_value: {value: {get_param: [tree, nothing]}}
+  character: {value: {get_param: [name, 0]}}
+  missing_key: {value: {get_param: [tree, x, z]}}
+  missing_level: {value: {get_param: [tree, z, z, z]}}
+  below_null: {value: {get_param: [tree, nothing, z]}}
+  below_a_number: {value: {get_param: [tree, x, y, z]}}
+  of_a_number: {value: {get_param: [count, z]}}
+  beyond_the_list: {value: {get_param: [letters, 2]}}
+  no_index: {value: {get_param: [tree, list, z]}}
+  in_text: {value: {str_replace: {template: "<$v$>", params: {"$v$": {get_param: [tree, z]}}}}}
+"""
+)
+
+
+async def test_a_path_that_a_parameter_lacks_gives_an_empty_string_as_in_heat(stand: Stand) -> None:
+    stack = await stand.make_stack("paths", PATHS)
+    values = {output["output_key"]: output["output_value"] for output in stack["outputs"]}
+    assert values == {
+        "found": "b",
+        "null_value": None,
+        "character": "v",
+        "missing_key": "",
+        "missing_level": "",
+        "below_null": "",
+        "below_a_number": "",
+        "of_a_number": "",
+        "beyond_the_list": "",
+        "no_index": "",
+        "in_text": "<>",
+    }
+
+
+async def test_a_missing_path_reaches_a_property_as_an_empty_string(stand: Stand) -> None:
+    template = VERSION + (
+        "parameters: {tree: {type: json, default: {}}}\n"
+        'resources: {a: {type: "OS::Heat::Value", properties: {value: {get_param: [tree, x, y]}}}}'
+    )
+    stack = await stand.make_stack("property", template)
+    shown = (await stand.get(f"{path_of(stack)}/resources/a"))["resource"]
+    assert shown["attributes"]["value"] == ""
+
+
 def flow(text: str) -> str:
     return VERSION + text
 
@@ -104,6 +156,10 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str, str]] = [
     ("a value too short", flow("parameters: {x: {type: string, constraints: [{length: {min: 5}, description: must be long}]}}"), {"x": "ab"}, "StackValidationFailed", "Parameter 'x' is invalid: must be long"),
     ("a value of another kind", flow("parameters: {x: {type: number}}"), {"x": "abc"}, "StackValidationFailed", "Parameter 'x' is invalid: could not convert string to float: 'abc'"),
     ("a value that names nothing", flow("parameters: {x: {type: string, constraints: [{custom_constraint: nova.flavor}]}}"), {"x": "ab"}, "StackValidationFailed", "Parameter 'x' is invalid: Error validating value 'ab': No Flavor matching {'name': 'ab'}. (HTTP 404)"),
+    ("a volume type that is none", flow('resources: {a: {type: "OS::Cinder::Volume", properties: {size: 1, volume_type: zz}}}'), {}, "StackValidationFailed", "Property error: : resources.a.properties.volume_type: : Error validating value 'zz': The VolumeType (zz) could not be found."),
+    ("projects of a public type", flow('resources: {a: {type: "OS::Cinder::VolumeType", properties: {name: t, projects: [nfv]}}}'), {}, "StackValidationFailed", 'Can not specify property "projects" if the volume type is public.'),
+    ("a project that is none", flow('resources: {a: {type: "OS::Cinder::VolumeType", properties: {name: t, is_public: false, projects: [zz]}}}'), {}, "StackValidationFailed", "Property error: : resources.a.properties.projects: : Error validating value 'zz': The KeystoneProject (zz) could not be found."),
+    ("a parameter's name that is a map", flow('resources: {a: {type: "OS::Heat::Value", properties: {value: {get_param: [{}]}}}}'), {}, "StackValidationFailed", 'Property error: : resources.a.properties.value: : Parameter name in "get_param" must be string'),
     ("a group that cannot be", flow('resources: {g: {type: "OS::Heat::AutoScalingGroup", properties: {min_size: 4, max_size: 3, resource: {type: "OS::Heat::RandomString"}}}}'), {}, "StackValidationFailed", "MinSize can not be greater than MaxSize"),
 ]  # fmt: skip
 

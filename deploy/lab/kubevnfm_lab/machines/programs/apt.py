@@ -1,4 +1,4 @@
-"""apt-get, apt, apt-cache, apt-mark and their company."""
+"""apt-get, apt and apt-mark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITH_VALUE = ("-o", "--option", "-c", "--config-file", "-t", "--target-release",
 
 
 async def apt_get(call: Call) -> Exit:
-    """Apt-get and apt: update, install, remove, purge, upgrade, clean, list, show."""
+    """Apt-get and apt: update, install, remove, purge, upgrade, clean, list."""
     given = options(call.args, with_value=WITH_VALUE)
     if not given.words:
         return Exit(0 if given.has("--help", "--version") else 1, "apt 2.4.13 (amd64)\n")
@@ -36,8 +36,6 @@ async def apt_get(call: Call) -> Exit:
             return Exit(0, "Reading package lists... Done\n")
         case "list":
             return _list(call, given, names)
-        case "show" | "policy" | "search":
-            return await apt_cache(call)
     raise Failed(f"E: Invalid operation {verb}", 100)
 
 
@@ -168,30 +166,6 @@ def _list(call: Call, given: Options, names: list[str]) -> Exit:
     return Exit(0, "\n".join(lines) + "\n")
 
 
-async def apt_cache(call: Call) -> Exit:
-    """Apt-cache: policy, show, madison, search."""
-    packages = call.machine.packages
-    words = options(call.args, with_value=WITH_VALUE).words
-    verb, names = (words[0], words[1:]) if words else ("", [])
-    lines: list[str] = []
-    for name in names:
-        offered = packages.offered.get(name, [])
-        installed = packages.installed.get(name)
-        if verb == "madison":
-            lines += [f"{name:>10} | {package.version} | http://archive.example Packages" for package in offered]
-        elif verb == "policy" and (offered or installed):
-            candidate = offered[0].version if offered else "(none)"
-            lines += [f"{name}:", f"  Installed: {installed.version if installed else '(none)'}",
-                      f"  Candidate: {candidate}", "  Version table:"]  # fmt: skip
-        elif verb in ("show", "search"):
-            lines += [
-                f"Package: {package.name}\nVersion: {package.version}\nArchitecture: amd64\n" for package in offered
-            ]
-            if not offered and verb == "show":
-                raise Failed("E: No packages found", 100)
-    return Exit(0, "".join(f"{line}\n" for line in lines))
-
-
 async def apt_mark(call: Call) -> Exit:
     """Apt-mark: hold, unhold, showhold, auto, manual."""
     packages = call.machine.packages
@@ -217,16 +191,8 @@ async def apt_mark(call: Call) -> Exit:
     return Exit(0, "".join(f"{line}\n" for line in lines))
 
 
-async def accepted(_call: Call) -> Exit:
-    """Do nothing, successfully: key and repository tools whose outcome nothing here depends on."""
-    return Exit()
-
-
 PROGRAMS: Mapping[str, Program] = {
     "apt-get": apt_get,
     "apt": apt_get,
-    "apt-cache": apt_cache,
     "apt-mark": apt_mark,
-    "apt-key": accepted,
-    "add-apt-repository": accepted,
 }

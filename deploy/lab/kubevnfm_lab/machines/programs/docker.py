@@ -160,7 +160,7 @@ async def _run(call: Call, given: Options, names: list[str]) -> Exit:
 async def _start_one(machine: Machine, container: Container) -> None:
     is_registry = container.image.rsplit("/", 1)[-1].split(":")[0].split("@")[0] == REGISTRY_IMAGE
     for port in container.ports.values() if is_registry else ():
-        opened = RegistryPort(list(machine.addresses), int(port))
+        opened = RegistryPort(list(machine.listening_addresses), int(port))
         await opened.open()
         machine.registries[container.name] = opened
     container.running = True
@@ -349,4 +349,4 @@ COMMANDS: Final[Mapping[str, Callable[[Call, Options, list[str]], Awaitable[Exit
     "system": _nothing,
 }
 
-PROGRAMS: Mapping[str, Program] = {"docker": docker, "dockerd": docker}
+PROGRAMS: Mapping[str, Program] = {"docker": docker}

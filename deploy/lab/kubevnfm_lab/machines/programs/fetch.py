@@ -17,7 +17,6 @@ CURL_WITH_VALUE = words(
 WGET_WITH_VALUE = words("-O --output-document -P --directory-prefix -t --tries -T --timeout -e")
 KEY = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nlab\n-----END PGP PUBLIC KEY BLOCK-----\n"
 KEY_NAMES = ("Release.key", "gpg", "*.gpg", "*.asc", "*.key")
-PROXY_NAMES = ("http_proxy", "https_proxy")
 
 
 def _content(call: Call, url: str) -> bytes | None:

@@ -98,6 +98,5 @@ PROGRAMS: Mapping[str, Program] = {
     "cloud-init": cloud_init,
     "ip": ip,
     "iptables": accepted,
-    "update-ca-certificates": accepted,
     "sudo-password": sudo_password,
 }

@@ -1,4 +1,4 @@
-"""mount, umount, findmnt, blkid, mkfs, lsblk, exportfs and showmount."""
+"""mount, umount, findmnt, blkid, mkfs, exportfs and showmount."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Program, options
 from kubevnfm_lab.machines.storage import MountRefused, Volume, fstab_entries
-
-SIZE_BYTES = 10 * 1024**3
 
 
 def _device(call: Call, name: str) -> tuple[str, Volume]:
@@ -105,19 +103,6 @@ async def findmnt(call: Call) -> Exit:
     return Exit(0, "".join(f"{line}\n" for line in [*head, *lines]))
 
 
-async def mountpoint(call: Call) -> Exit:
-    """Mountpoint: tell whether a directory is one."""
-    given = options(call.args)
-    for word in given.words:
-        shown = _plain(call, word)
-        if call.machine.disks.mounted_at(shown):
-            return Exit(0, "" if given.has("-q") else f"{shown} is a mountpoint\n")
-        if not call.path(word).exists():
-            raise Failed("" if given.has("-q") else f"mountpoint: {shown}: No such file or directory")
-        return Exit(32, "" if given.has("-q") else f"{shown} is not a mountpoint\n")
-    return Exit(1)
-
-
 async def blkid(call: Call) -> Exit:
     """Blkid: all or some devices, -o value|export, -s TAG; exit status 2 when there is nothing to tell."""
     given = options(call.args, with_value=("-o", "--output", "-s", "--match-tag", "-U", "-L"))
@@ -173,41 +158,6 @@ async def mkfs(call: Call) -> Exit:
     )
 
 
-async def lsblk(call: Call) -> Exit:
-    """Lsblk: plain or -J; device serials are what QEMU makes of volume ids."""
-    given = options(call.args, with_value=("-o", "--output"))
-    rows = [
-        {"name": "vda", "type": "disk", "size": "20G", "mountpoint": None, "fstype": None, "uuid": None, "serial": None}
-    ]
-    for device, volume in call.machine.disks.devices():
-        mounts = call.machine.disks.mounts_of(device)
-        rows.append(
-            {
-                "name": device.removeprefix("/dev/"),
-                "type": "disk",
-                "size": str(SIZE_BYTES) if given.has("-b", "--bytes") else "10G",
-                "mountpoint": mounts[0].target if mounts else None,
-                "fstype": volume.filesystem,
-                "uuid": volume.uuid or None,
-                "serial": volume.volume_id[:20],
-            }
-        )
-    if given.words:
-        try:
-            asked = {_device(call, word)[0].removeprefix("/dev/") for word in given.words}
-        except LookupError:
-            raise Failed(f"lsblk: {given.words[0]}: not a block device", 32) from None
-        rows = [row for row in rows if row["name"] in asked]
-    columns = [column.lower() for column in (given.get("-o", "--output") or "NAME,SIZE,TYPE,MOUNTPOINT").split(",")]
-    if given.has("-J", "--json"):
-        return Exit(0, json.dumps({"blockdevices": [{c: row.get(c) for c in columns} for row in rows]}) + "\n")
-    if given.has("-p", "--paths"):
-        rows = [row | {"name": f"/dev/{row['name']}"} for row in rows]
-    head = [] if given.has("-n", "--noheadings") else [" ".join(column.upper() for column in columns)]
-    lines = [" ".join(row.get(column) or "" for column in columns).rstrip() for row in rows]
-    return Exit(0, "".join(f"{line}\n" for line in [*head, *lines]))
-
-
 async def exportfs(call: Call) -> Exit:
     """Exportfs: -r, -a, -s, -v; reads exports and exports.d again on -r or -a."""
     given = options(call.args)
@@ -254,21 +204,13 @@ async def showmount(call: Call) -> Exit:
     return Exit(0, f"Export list for {host}:\n" + "".join(f"{' '.join(row)}\n" for row in rows))
 
 
-async def settled(_call: Call) -> Exit:
-    """Udevadm settle and trigger: devices are there at once."""
-    return Exit()
-
-
 PROGRAMS: Mapping[str, Program] = {
     "mount": mount,
     "umount": umount,
     "findmnt": findmnt,
-    "mountpoint": mountpoint,
     "blkid": blkid,
     "mkfs": mkfs,
     "mkfs.ext4": mkfs,
-    "lsblk": lsblk,
     "exportfs": exportfs,
     "showmount": showmount,
-    "udevadm": settled,
 }

@@ -1,4 +1,4 @@
-"""systemctl, journalctl, hostnamectl and timedatectl."""
+"""systemctl, journalctl and hostnamectl."""
 
 from __future__ import annotations
 
@@ -184,14 +184,8 @@ def set_hostname(call: Call, name: str) -> None:
     (call.machine.root / "etc/hostname").write_text(f"{name}\n")
 
 
-async def timedatectl(_call: Call) -> Exit:
-    """Timedatectl: always synchronised."""
-    return Exit(0, "System clock synchronized: yes\nNTPSynchronized=yes\n          NTP service: active\n")
-
-
 PROGRAMS: Mapping[str, Program] = {
     "systemctl": systemctl,
     "journalctl": journalctl,
     "hostnamectl": hostnamectl,
-    "timedatectl": timedatectl,
 }

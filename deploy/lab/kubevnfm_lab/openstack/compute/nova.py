@@ -62,7 +62,7 @@ class Nova:
             if port.device_id:
                 raise conflict("nova", "Conflict", f"Port {port.record_id} is still in use.")
         for one in request.volumes:
-            if self._cinder.get(one.volume_id).status != "available":
+            if not self._cinder.can_attach(self._cinder.get(one.volume_id)):
                 message = f"Block Device Mapping is Invalid: failed to get volume {one.volume_id}."
                 raise bad_request("nova", message)
         self._quotas.take(project_id, **wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from kubevnfm_lab.openstack.ids import new_mac, new_uuid, now_z
@@ -243,11 +243,6 @@ class FloatingIp(Record):
         }
         del shown["name"]  # the one thing of Neutron without a name
         return shown
-
-
-def is_loopback(address: str) -> bool:
-    """Tell whether a machine of the lab can listen there."""
-    return IPv4Address(address).is_loopback if ":" not in address else False
 
 
 View = Callable[[], Json]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -113,11 +114,27 @@ def _arguments(scope: Scope, name: str, argument: Any, count: int) -> list[Any]:
 
 def _get_param(scope: Scope, argument: Any) -> Any:
     resolved = resolve(scope, argument)
-    if isinstance(resolved, list) and resolved:
-        return walk(scope.parameter(str(resolved[0])), resolved[1:])
-    if not isinstance(resolved, str):
-        raise validation_failed('Argument to "get_param" must be string')
-    return scope.parameter(resolved)
+    if not resolved:
+        raise validation_failed('Function "get_param" must have arguments')
+    if not isinstance(resolved, str | list):
+        raise validation_failed('Argument to "get_param" must be string or list')
+    name, path = (resolved, []) if isinstance(resolved, str) else (resolved[0], resolved[1:])
+    if not isinstance(name, str):
+        raise validation_failed('Parameter name in "get_param" must be string')
+    try:
+        return functools.reduce(_component, path, scope.parameter(name))
+    except (KeyError, IndexError, TypeError, ValueError):
+        # Heat hides every mistake in a path behind an empty string: packages rely on it for optional keys.
+        return ""
+
+
+def _component(collection: Any, key: Any) -> Any:
+    """Return one step of a parameter's path; text counts as a list of characters, as in Heat."""
+    if collection is UNKNOWN or key is UNKNOWN:
+        return UNKNOWN
+    if not isinstance(key, str | int):
+        raise TypeError("a path has strings and indexes only")
+    return collection[key] if isinstance(collection, dict) else collection[int(key)]
 
 
 def _get_resource(scope: Scope, argument: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Final
 from aiohttp import web
 
 from kubevnfm_lab.openstack.errors import bad_request, not_found
-from kubevnfm_lab.openstack.ids import new_uuid
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.volume.cinder import Cinder, Volume
+from kubevnfm_lab.openstack.volume.types_api import VolumeTypesApi
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
 _QUOTAS: Final = ("volumes", "snapshots", "gigabytes")
@@ -22,7 +22,6 @@ class VolumeApi:
 
     def __init__(self, cinder: Cinder, wire: Wire, *, quotas: Quotas, spawn: Callable[[Awaitable[None]], None]) -> None:
         self._cinder, self._quotas, self._spawn = cinder, quotas, spawn
-        self._type_id = new_uuid()
         for path in ("", "/"):
             wire.route("GET", path, "versions", self.versions, open_to_all=True)
         for path in ("/v3", "/v3/"):
@@ -35,8 +34,7 @@ class VolumeApi:
         wire.route("PUT", root + "/volumes/{id}", "volume_update", self.update)
         wire.route("DELETE", root + "/volumes/{id}", "volume_delete", self.delete)
         wire.route("POST", root + "/volumes/{id}/action", "volume_action", self.action)
-        wire.route("GET", root + "/types", "volume_type_list", self.types)
-        wire.route("GET", root + "/types/{id}", "volume_type_show", self.type)
+        VolumeTypesApi(cinder.types, wire)
         wire.route("GET", root + "/limits", "limits_show", self.limits)
         wire.route("GET", root + "/os-quota-sets/{target}", "quota_show", self.quota)
         wire.route("GET", root + "/os-quota-sets/{target}/defaults", "quota_show", self.quota)
@@ -102,20 +100,13 @@ class VolumeApi:
                     self._cinder.detach(volume, one.server_id)
         elif name == "os-extend":
             self._cinder.extend(volume, int(argument.get("new_size", 0)))
+        elif name == "os-retype":
+            self._cinder.retype(volume, argument.get("new_type"))
         elif name == "os-reset_status":
             volume.status = str(argument.get("status", volume.status))
         else:
             raise bad_request("cinder", f"There is no such action: {name}")
         return no_content(202)
-
-    async def types(self, call: Call) -> web.Response:
-        return json_answer({"volume_types": [self._type()]})
-
-    async def type(self, call: Call) -> web.Response:
-        if call.path("id") not in (self._type_id, "default", "__DEFAULT__"):
-            message = f"Volume type {call.path('id')} could not be found."
-            raise not_found("cinder", "VolumeTypeNotFound", message)
-        return json_answer({"volume_type": self._type()})
 
     async def limits(self, call: Call) -> web.Response:
         limits, project = self._quotas.limits, call.project_id
@@ -172,16 +163,6 @@ class VolumeApi:
             ids = [volume.volume_id for volume in found]
             found = found[ids.index(marker) + 1 :] if marker in ids else []
         return found[: int(limit)] if limit and limit.isdigit() else found
-
-    def _type(self) -> Json:
-        return {
-            "id": self._type_id,
-            "name": "__DEFAULT__",
-            "is_public": True,
-            "description": "Default Volume Type",
-            "extra_specs": {},
-            "os-volume-type-access:is_public": True,
-        }
 
 
 def _check_project(call: Call) -> None:

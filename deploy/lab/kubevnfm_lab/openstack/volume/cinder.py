@@ -11,6 +11,7 @@ from kubevnfm_lab.openstack.errors import ServiceError, bad_request, not_found
 from kubevnfm_lab.openstack.ids import new_uuid, now_micro
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.settings import Durations
+from kubevnfm_lab.openstack.volume.volume_types import VolumeType, VolumeTypes
 
 
 @dataclass(slots=True)
@@ -31,11 +32,11 @@ class Volume:
     project_id: str
     user_id: str
     size_gib: int
+    volume_type: VolumeType
     name: str = ""
     description: str | None = None
     image_id: str | None = None
     snapshot_id: str | None = None
-    volume_type: str = "__DEFAULT__"
     availability_zone: str = "nova"
     metadata: dict[str, str] = field(default_factory=dict)
     status: str = "creating"
@@ -54,7 +55,7 @@ class Volume:
             "updated_at": self.updated_at,
             "name": self.name,
             "description": self.description,
-            "volume_type": self.volume_type,
+            "volume_type": self.volume_type.name,
             "snapshot_id": self.snapshot_id,
             "source_volid": None,
             "metadata": self.metadata,
@@ -64,7 +65,7 @@ class Volume:
             "encrypted": False,
             "replication_status": None,
             "consistencygroup_id": None,
-            "multiattach": False,
+            "multiattach": self.volume_type.multiattach,
             "attachments": [
                 {
                     "id": self.volume_id,
@@ -97,6 +98,7 @@ class Cinder:
     def __init__(self, quotas: Quotas, durations: Durations) -> None:
         self._quotas, self._durations = quotas, durations
         self.volumes: dict[str, Volume] = {}
+        self.types = VolumeTypes(in_use=self._has_volumes)
 
     def begin(self, project_id: str, user_id: str, body: Mapping[str, Any]) -> Volume:
         """Take a volume into the books, in status creating; raise what the API refuses."""
@@ -110,6 +112,7 @@ class Cinder:
                 else f"{size!r} does not match '^[0-9]+$'"
             )
             raise bad_request("cinder", f"Invalid input for field/attribute size. Value: {size}. {why}")
+        volume_type = self.types.for_volume(body.get("volume_type"))
         if self._quotas.exceeded(project_id, volumes=1):
             message = f"VolumeLimitExceeded: Maximum number of volumes allowed ({self._quotas.limits['volumes']}) exceeded for quota 'volumes'."
             raise ServiceError("cinder", 413, "VolumeLimitExceeded", message)
@@ -130,7 +133,7 @@ class Cinder:
             description=body.get("description"),
             image_id=body.get("imageRef"),
             snapshot_id=body.get("snapshot_id"),
-            volume_type=str(body.get("volume_type") or "__DEFAULT__"),
+            volume_type=volume_type,
             availability_zone=str(body.get("availability_zone") or "nova"),
             metadata=dict(body.get("metadata") or {}),
         )
@@ -145,8 +148,8 @@ class Cinder:
             self._now(volume, "available")
 
     def attach(self, volume: Volume, server_id: str, device: str = "") -> Attachment:
-        """Put a volume into a server; raise BadRequest unless it is available."""
-        if volume.status not in ("available", "reserved"):
+        """Put a volume into a server; raise BadRequest unless it is available or allows another server."""
+        if not self.can_attach(volume):
             raise bad_request(
                 "cinder",
                 f"Invalid volume: Volume {volume.volume_id} status must be available or downloading to reserve, but"
@@ -156,6 +159,12 @@ class Cinder:
         volume.attachments.append(made)
         self._now(volume, "in-use")
         return made
+
+    def can_attach(self, volume: Volume) -> bool:
+        """Return whether a server can take the volume now."""
+        return volume.status in ("available", "reserved") or (
+            volume.status == "in-use" and volume.volume_type.multiattach
+        )
 
     def detach(self, volume: Volume, server_id: str) -> None:
         """Take a volume out of a server."""
@@ -170,6 +179,14 @@ class Cinder:
             raise bad_request("cinder", f"Invalid input received: {message}")
         self._quotas.take(volume.project_id, gigabytes=size_gib - volume.size_gib)
         volume.size_gib = size_gib
+        self._now(volume, volume.status)
+
+    def retype(self, volume: Volume, name_or_id: object) -> None:
+        """Give a volume another type; raise Cinder's 404 if there is no such type, its 400 if it has the type."""
+        wanted = self.types.for_volume(name_or_id)
+        if wanted is volume.volume_type:
+            raise bad_request("cinder", f"Invalid volume type: New volume_type same as original: {wanted.type_id}.")
+        volume.volume_type = wanted
         self._now(volume, volume.status)
 
     def delete(self, volume: Volume) -> None:
@@ -192,6 +209,9 @@ class Cinder:
         if found is None:
             raise not_found("cinder", "VolumeNotFound", f"Volume {volume_id} could not be found.")
         return found
+
+    def _has_volumes(self, volume_type: VolumeType) -> bool:
+        return any(volume.volume_type is volume_type for volume in self.volumes.values())
 
     def _now(self, volume: Volume, status: str) -> None:
         volume.status = status

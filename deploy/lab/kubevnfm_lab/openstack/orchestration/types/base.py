@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Protocol
 from kubevnfm_lab.openstack.compute.nova import Nova
 from kubevnfm_lab.openstack.compute.views import ServerViews
 from kubevnfm_lab.openstack.errors import ServiceError
+from kubevnfm_lab.openstack.identity.tokens import Identity
 from kubevnfm_lab.openstack.image.glance import Glance
 from kubevnfm_lab.openstack.network.neutron import Neutron
 from kubevnfm_lab.openstack.orchestration.failures import ResourceFailure
@@ -128,6 +129,7 @@ class Services:
     neutron: Neutron
     cinder: Cinder
     glance: Glance
+    identity: Identity
     gate: Gate
     durations: Durations
     base_url: str = ""
@@ -177,6 +179,10 @@ class Services:
             found, missing = self.nova.servers.get(text), f"The Server ({text}) could not be found."
         elif constraint == "cinder.volume":
             found, missing = self.cinder.volumes.get(text), f"The Volume ({text}) could not be found."
+        elif constraint == "cinder.vtype":
+            found, missing = self.cinder.types.find(text), f"The VolumeType ({text}) could not be found."
+        elif constraint == "keystone.project":
+            found, missing = self.identity.find_project(text), f"The KeystoneProject ({text}) could not be found."
         else:
             return None
         return None if found is not None else f"Error validating value '{text}': {missing}"
@@ -268,7 +274,8 @@ def checked(
         except ValueError as error:
             raise Invalid("Property error", f"{where}.properties.{name}", str(error)) from error
         if spec.constraint is not None and not is_unknown(value):
-            wrong = services.wrong(spec.constraint, value, project_id, user_id)
-            if wrong is not None:
-                raise Invalid("Property error", f"{where}.properties.{name}", wrong)
+            for one in props[name] if spec.kind == "list" else (value,):
+                wrong = services.wrong(spec.constraint, one, project_id, user_id)
+                if wrong is not None:
+                    raise Invalid("Property error", f"{where}.properties.{name}", wrong)
     return props

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kubevnfm_lab.openstack.errors import not_found
-from kubevnfm_lab.openstack.orchestration.failures import ResourceInError
+from kubevnfm_lab.openstack.orchestration.failures import ResourceInError, validation_failed
 from kubevnfm_lab.openstack.orchestration.stack import Resource
 from kubevnfm_lab.openstack.orchestration.template import Json
 from kubevnfm_lab.openstack.orchestration.types.base import Property, ResourceType, UpdateReplace
 from kubevnfm_lab.openstack.volume.cinder import Volume
+from kubevnfm_lab.openstack.volume.volume_types import VolumeType
 
 _CINDER_NAME: Final = {
     "display_name": "name",
@@ -20,7 +21,7 @@ _CINDER_NAME: Final = {
 }
 
 
-class VolumeType(ResourceType):
+class VolumeResource(ResourceType):
     """OS::Cinder::Volume."""
 
     name = "OS::Cinder::Volume"
@@ -28,7 +29,7 @@ class VolumeType(ResourceType):
         "size": Property("integer", updatable=True, low=1),
         "name": Property(updatable=True),
         "description": Property(updatable=True),
-        "volume_type": Property(updatable=True),
+        "volume_type": Property(updatable=True, constraint="cinder.vtype"),
         "availability_zone": Property(),
         "image": Property(constraint="glance.image"),
         "snapshot_id": Property(),
@@ -93,6 +94,8 @@ class VolumeType(ResourceType):
         await self.services.enter("cinder", "volume_update")
         if "size" in changed:
             self.services.cinder.extend(volume, props["size"])
+        if "volume_type" in changed:
+            self.services.cinder.retype(volume, props["volume_type"])
         volume.name = props["name"] or resource.physical_name
         volume.description = props["description"]
         volume.metadata = dict(props["metadata"] or {})
@@ -168,6 +171,82 @@ class VolumeAttachmentType(ResourceType):
             self.services.nova.detach_volume(server, volume_id)
 
 
+class VolumeTypeResource(ResourceType):
+    """OS::Cinder::VolumeType; ``get_resource`` gives its id, which a volume takes as its ``volume_type``."""
+
+    name = "OS::Cinder::VolumeType"
+    properties: ClassVar[Mapping[str, Property]] = {
+        "name": Property(required=True, updatable=True),
+        "metadata": Property("map", updatable=True),
+        "is_public": Property("boolean", default=True, updatable=True),
+        "description": Property(updatable=True),
+        "projects": Property("list", default=[], updatable=True, constraint="keystone.project"),
+    }
+
+    def validate(self, resource_name: str, props: Json) -> None:
+        """A public type has no list of projects."""
+        if props["projects"] and props["is_public"] is True:
+            raise validation_failed('Can not specify property "projects" if the volume type is public.')
+
+    async def create(self, resource: Resource) -> None:
+        """Create the type, then set its extra specs and projects, as Heat does in separate calls."""
+        props = resource.props
+        await self.services.enter("cinder", "volume_type_create")
+        made = self.services.cinder.types.create(
+            name=props["name"], description=props["description"], is_public=props["is_public"], extra_specs={}
+        )
+        resource.physical_id = made.type_id
+        if props["metadata"]:
+            self.services.cinder.types.set_specs(made, props["metadata"])
+        for project in self._project_ids(props):
+            self.services.cinder.types.add_project(made, project)
+
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Change it in place; Cinder refuses other extra specs while volumes have the type."""
+        existing = self._type(resource)
+        if existing is None:
+            raise UpdateReplace
+        types, props = self.services.cinder.types, resource.props
+        await self.services.enter("cinder", "volume_type_update")
+        if changed & {"name", "description", "is_public"}:
+            types.update(existing, name=props["name"], description=props["description"], is_public=props["is_public"])
+        if "metadata" in changed:
+            for key in list(existing.extra_specs):
+                types.remove_spec(existing, key)
+            if props["metadata"]:
+                types.set_specs(existing, props["metadata"])
+        if "projects" in changed and not props["is_public"]:
+            wanted = self._project_ids(props)
+            for project in set(existing.project_ids) - set(wanted):
+                types.remove_project(existing, project)
+            for project in wanted:
+                if project not in existing.project_ids:
+                    types.add_project(existing, project)
+
+    async def delete(self, resource: Resource) -> None:
+        """Delete it."""
+        existing = self._type(resource)
+        if existing is not None:
+            await self.services.enter("cinder", "volume_type_delete")
+            self.services.cinder.types.delete(existing)
+
+    def is_there(self, resource: Resource) -> bool:
+        """Whether Cinder has it."""
+        return self._type(resource) is not None
+
+    def show(self, resource: Resource) -> Json:
+        """Return what Cinder shows of it."""
+        existing = self._type(resource)
+        return existing.view() if existing else {}
+
+    def _type(self, resource: Resource) -> VolumeType | None:
+        return self.services.cinder.types.by_id.get(resource.physical_id or "")
+
+    def _project_ids(self, props: Json) -> list[str]:
+        found = (self.services.identity.find_project(str(one)) for one in props["projects"] or ())
+        return [project.project_id for project in found if project is not None]
+
+
 class ImageType(ResourceType):
     """OS::Glance::WebImage; its bits are not fetched, it is simply there."""
 
@@ -218,4 +297,9 @@ class ImageType(ResourceType):
         return image.view() if image else {}
 
 
-STORAGE_TYPES: Final[Sequence[type[ResourceType]]] = (VolumeType, VolumeAttachmentType, ImageType)
+STORAGE_TYPES: Final[Sequence[type[ResourceType]]] = (
+    VolumeResource,
+    VolumeAttachmentType,
+    VolumeTypeResource,
+    ImageType,
+)
