@@ -10,17 +10,17 @@ from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK, TERMINAL, TRANSITIONS, allowed_tasks
 
 MEANINGS: Final = {
-    "granted": "lcm-api: the operation is granted, its first steps are asked",
+    "granted": "lcm-api: the operation is granted; the commands of its first steps are sent",
     "refused": "lcm-api: the operation is not granted; nothing was changed",
     "steps_done": "lcm-api: every step is done",
-    "step_failed": "lcm-api: a step failed, or nobody answered it, and no other step runs",
-    "steps_undone": "lcm-api: every step that was asked is taken back",
+    "step_failed": "lcm-api: a step failed or was not answered, and no other step runs",
+    "steps_undone": "lcm-api: every step that was started is undone",
     "cancelled": "API caller: `POST .../cancel`",
     "retry": "API caller: `POST .../retry`",
     "rollback": "API caller: `POST .../rollback`",
     "fail": "API caller: `POST .../fail`",
 }
-"""Who causes it, and when."""
+"""The actor that causes a trigger, and when, by trigger."""
 
 
 def diagram() -> str:
@@ -35,7 +35,7 @@ def table() -> str:
     rows = [
         f"| {state} | {trigger} | {MEANINGS[trigger]} | {after} |" for (state, trigger), after in TRANSITIONS.items()
     ]
-    return "\n".join(["| state | trigger | who, and when | state after |", "|---|---|---|---|", *rows])
+    return "\n".join(["| state | trigger | actor, and when | state after |", "|---|---|---|---|", *rows])
 
 
 def ways_back() -> str:
@@ -51,8 +51,8 @@ def page() -> str:
     """Return the whole page."""
     return f"""# States of operations and of VNF instances
 
-Every operation on a VNF instance is an operation occurrence (SOL003 clause 5.6.2). What can happen to it is one table in
-`services/lcm-api/kubevnfm_lcm_api/domain/states.py`. A test holds this page against it.
+Every operation on a VNF instance is an operation occurrence (SOL003 clause 5.6.2). Its transitions are one table in
+`services/lcm-api/kubevnfm_lcm_api/lifecycle/domain/states.py`. A test compares this page with it.
 
 ## Operation occurrences
 
@@ -63,29 +63,29 @@ Every operation on a VNF instance is an operation occurrence (SOL003 clause 5.6.
 COMPLETED, FAILED and ROLLED_BACK are final. Until then the operation holds its instance. A second operation on the
 instance is refused with 409 and the id of the first.
 
-A task in a state that does not allow it is refused with 409. A rollback of an operation that has no way back is refused
-with 404.
+A task in a state that does not allow it is refused with 409. A rollback of an operation that cannot be rolled back is
+refused with 404.
 
 {ways_back()}
 
-A person's task that ends an operation is stored as a decision first. From then on no other task is taken, and the end is
-written even if the process dies in between.
+A task of a caller that ends an operation is first stored as a decision. From then on no other task is accepted, and the end
+is written even if the process dies in between.
 
 ## VNF instances
 
 | state | operation | allowed | leads to |
 |---|---|---|---|
-| NOT_INSTANTIATED | `POST .../instantiate` | while no operation runs | INSTANTIATED when COMPLETED; else NOT_INSTANTIATED |
-| NOT_INSTANTIATED | `DELETE` | while no operation runs | deleted; what a FAILED instantiate left is removed after that |
-| INSTANTIATED | `POST .../terminate` | while no operation runs; GRACEFUL only if no other instance uses its cluster | NOT_INSTANTIATED when COMPLETED; else INSTANTIATED |
+| NOT_INSTANTIATED | `POST .../instantiate` | while no operation runs | INSTANTIATED if COMPLETED, otherwise NOT_INSTANTIATED |
+| NOT_INSTANTIATED | `DELETE` | while no operation runs | deleted; the remains of a FAILED instantiate are removed after that |
+| INSTANTIATED | `POST .../terminate` | while no operation runs; GRACEFUL only if no other instance uses its cluster | NOT_INSTANTIATED if COMPLETED, otherwise INSTANTIATED |
 | INSTANTIATED | `DELETE` | never: 409 | |
 
-## What a FAILED instantiate leaves
+## Remains of a FAILED instantiate
 
-The instance is NOT_INSTANTIATED. `resourceChanges` of the occurrence lists what may remain. It is removed by DELETE of the
-instance, in the background after the 204, or as the first step of the next instantiate. A removal that fails is tried again,
-after rests that double up to five minutes, until nothing is left. `GET /kubevnfm/v1/operations/<id>` of the failed
-occurrence shows it as `cleanUp`. The event `lcm.remains.removed` tells when all is gone.
+The instance is NOT_INSTANTIATED. `resourceChanges` of the occurrence lists what may remain. The remains are removed by DELETE
+of the instance, in the background after the 204, or as the first step of the next instantiate. A removal that fails is
+tried again, after pauses that double up to five minutes, until nothing is left. `GET /kubevnfm/v1/operations/<id>` of the
+failed occurrence shows the removal as `cleanUp`. The event `lcm.remains.removed` is published when everything is gone.
 """
 
 
