@@ -1,4 +1,6 @@
-"""Commands that change a stack that exists: each is worked out over what the stack is, and given to Heat once an attempt."""
+"""The handlers that change an existing stack. Each change is derived from the present stack and sent to Heat only once
+for each attempt of the step.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ from kubevnfm_events.infra import (
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_openstack.domain.before import StacksBefore
 from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
 from kubevnfm_infra_openstack.domain.errors import StackMissing, StackUpdateFailed, StackUpdateTimedOut
 from kubevnfm_infra_openstack.domain.failure import failure_of
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
 from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
+from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
 from kubevnfm_infra_openstack.domain.stack import (
-    MADE,
+    SETTLED,
     NextForChange,
     Stack,
     StackContents,
@@ -44,103 +46,106 @@ log = structlog.get_logger()
 
 _AGAIN_S = 1.0
 _STOPPED_WITHIN_S = 3.0
-"""How long is waited for Heat to stop: what it does beyond that is waited for by whoever comes next."""
+"""How long a cancelled command waits for Heat to stop. If Heat needs longer, the next command waits for it."""
 _REASON = "replaced by the VNF manager"
 
 C = TypeVar("C", bound=StackCommand)
-WorkOut = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted | None]]
-"""None: there is nothing to change."""
+FindChange = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted | None]]
+"""Returns the change for a command; None if there is nothing to change."""
 
 
 @dataclass(frozen=True)
 class StackChangeHandlers:
-    """Scales, heals, connects and restores the stacks of VNFs."""
+    """Scales, heals, reconnects and restores the stacks of VNFs."""
 
     clouds: Clouds
     vims: VimDirectory
     changes: StackChanges
-    before: StacksBefore
+    snapshots: StackSnapshots
     wait_s: float = 20.0
 
     async def scale_resources(self, command: ScaleResources, context: StepContext) -> Outcome:
         """Bring the VDUs' instances to the counts."""
-        return await self._change(command, context, self._kept(context, self.changes.scaled))
+        return await self._change(command, context, self._after_snapshot(context, self.changes.scaled))
 
     async def heal_resources(self, command: HealResources, context: StepContext) -> Outcome:
-        """Have Heat make servers and volumes anew."""
-        return await self._change(command, context, self._kept(context, self.changes.healed))
+        """Have Heat replace servers and volumes."""
+        return await self._change(command, context, self._after_snapshot(context, self.changes.healed))
 
     async def change_connections(self, command: ChangeConnections, context: StepContext) -> Outcome:
-        """Put connection points on other links."""
-        return await self._change(command, context, self._kept(context, self.changes.connected))
+        """Move connection points to other links."""
+        return await self._change(command, context, self._after_snapshot(context, self.changes.connected))
 
     async def change_template(self, command: ChangeTemplate, context: StepContext) -> Outcome:
-        """Give the stack another flavour's, or package's, template."""
-        return await self._change(command, context, self._kept(context, self.changes.replaced))
+        """Change the stack to the template of another flavour or package."""
+        return await self._change(command, context, self._after_snapshot(context, self.changes.replaced))
 
     async def restore_resources(self, command: RestoreResources, context: StepContext) -> Outcome:
-        """Bring the stack back to what the operation found."""
+        """Restore the stack as it was before the operation."""
         return await self._change(command, context, partial(self._restored, context))
 
     async def abort(self, command: StackCommand | CreateResources, context: StepContext) -> StackResources | None:
-        """Have Heat stop what it does for a cancelled attempt; return what the stack holds then."""
+        """Have Heat stop its work for a cancelled attempt; return what the stack holds after that."""
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
+        # Without the attempt's tag Heat has not begun its work, or works for another attempt.
         if stack is None or made_by not in stack.tags:
             return None
         if stack.state is StackState.MAKING:
             await cloud.stacks.stop_change(stack)
             log.info("stack_change_stopped", stack_id=stack.id)
-            await cloud.stacks.settle(stack, until=MADE, within_s=_STOPPED_WITHIN_S)
+            await cloud.stacks.settle(stack, until=SETTLED, within_s=_STOPPED_WITHIN_S)
         vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
         contents = await cloud.stacks.contents(stack)
-        return await self._told(cloud, stack, existing(contents), vnfd, command.tag)
+        return await self._facts(cloud, stack, existing(contents), vnfd, command.tag)
 
-    def _kept(self, context: StepContext, work_out: WorkOut[C]) -> WorkOut[C]:
-        """Return the same, after which it is known what the stack was before."""
+    def _after_snapshot(self, context: StepContext, find_change: FindChange[C]) -> FindChange[C]:
+        """Return a function that saves the stack's present definition before it calls ``find_change``."""
 
-        async def worked_out(command: C, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted | None:
-            await self.before.keep(command.vnf_instance_id, context.operation_id, live.definition)
-            return await work_out(command, cloud, live, tags)
+        async def find_after_snapshot(
+            command: C, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
+        ) -> Wanted | None:
+            await self.snapshots.save(command.vnf_instance_id, context.operation_id, live.definition)
+            return await find_change(command, cloud, live, tags)
 
-        return worked_out
+        return find_after_snapshot
 
     async def _restored(
         self, context: StepContext, command: RestoreResources, _: Cloud, live: LiveStack, tags: tuple[str, ...]
     ) -> Wanted | None:
-        before = await self.before.of(command.vnf_instance_id, context.operation_id)
+        before = await self.snapshots.find(command.vnf_instance_id, context.operation_id)
         return None if before is None else self.changes.restored(command, before, live, tags)
 
-    async def _change(self, command: C, context: StepContext, work_out: WorkOut[C]) -> Outcome:
-        """Look first; give Heat the change unless this attempt has; wait; read what the stack holds."""
+    async def _change(self, command: C, context: StepContext, find_change: FindChange[C]) -> Outcome:
+        """Read the stack, send the change unless this attempt has done so, wait, and return what the stack holds."""
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         wanted = next_for_change(stack, made_by=made_by)
         if stack is not None and wanted is NextForChange.WAIT_FOR_OTHER:
-            stack = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+            stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
             wanted = next_for_change(stack, made_by=made_by)
         if stack is None or wanted is NextForChange.MISSING:
             raise StackMissing(command.stack_name)
         if wanted is NextForChange.WAIT_FOR_OTHER:
             return NotYet(_AGAIN_S)
         if wanted is NextForChange.CHANGE:
-            begun = await self._begin(command, cloud, stack, vnfd, (command.tag, made_by), work_out)
+            begun = await self._begin(command, cloud, stack, vnfd, (command.tag, made_by), find_change)
             if isinstance(begun, StackResources):
                 return Done(ResourcesChanged(resources=begun))
             stack = begun
         if stack.state is StackState.MAKING:
-            settled = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+            settled = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
             if settled is None:
                 raise StackMissing(command.stack_name)
             if settled.state is StackState.MAKING or made_by not in settled.tags:
-                return NotYet(_AGAIN_S)  # Heat has not begun, or not ended: the next call goes on
+                return NotYet(_AGAIN_S)  # Heat has not begun or not ended; the next call continues to wait
             stack = settled
         if stack.state is not StackState.READY:
             raise await self._failure(cloud, stack, vnfd, command.tag)
-        facts = await self._facts(cloud, stack, vnfd, command.tag)
+        facts = await self._facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command.tag)
         log.info("stack_changed", stack_id=stack.id, servers=len(facts.servers))
         return Done(ResourcesChanged(resources=facts))
 
@@ -151,15 +156,16 @@ class StackChangeHandlers:
         stack: Stack,
         vnfd: Flavour,
         tags: tuple[str, ...],
-        work_out: WorkOut[C],
+        find_change: FindChange[C],
     ) -> Stack | StackResources:
-        """Give Heat the change; return the stack as it is then, or what it holds when there is nothing to change."""
+        """Send the change to Heat; return the stack after that, or what it holds if there is nothing to change."""
         contents = await cloud.stacks.contents(stack)
-        facts = await self._told(cloud, stack, contents, vnfd, command.tag)
+        facts = await self._facts(cloud, stack, contents, vnfd, command.tag)
         live = LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
-        wanted = await work_out(command, cloud, live, tags)
+        wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
             return facts
+        # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
             await cloud.stacks.mark_unhealthy(resource, _REASON)
         begun = await cloud.stacks.change(stack, wanted.change)
@@ -168,15 +174,12 @@ class StackChangeHandlers:
 
     async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> VnfmError:
         contents = await cloud.stacks.contents(stack)
-        remains = await self._told(cloud, stack, existing(contents), vnfd, tag)
+        remains = await self._facts(cloud, stack, existing(contents), vnfd, tag)
         return failure_of(
             stack, contents.resources, remains=remains, failed=StackUpdateFailed, timed_out=StackUpdateTimedOut
         )
 
-    async def _facts(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> StackResources:
-        return await self._told(cloud, stack, await cloud.stacks.contents(stack), vnfd, tag)
-
-    async def _told(
+    async def _facts(
         self, cloud: Cloud, stack: Stack, contents: StackContents, vnfd: Flavour, tag: str
     ) -> StackResources:
         images = await self.changes.orders.images(cloud, vnfd, tag)

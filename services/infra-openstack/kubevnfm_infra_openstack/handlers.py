@@ -1,4 +1,4 @@
-"""The inbox of infra-openstack: one method per command. Each looks first, then makes what is missing."""
+"""The handlers that create and delete stacks. Each one reads the present state first, then creates what is missing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
 from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
 from kubevnfm_infra_openstack.domain.stack import (
-    LEFT,
-    MADE,
+    DELETION_FAILED,
+    SETTLED,
     Next,
     Stack,
     StackState,
@@ -31,9 +31,9 @@ from kubevnfm_infra_openstack.domain.stack import (
 log = structlog.get_logger()
 
 _AGAIN_S = 1.0
-"""Pause after a full wait for Heat: other commands get their turn, and the wait goes on."""
-_TURN_S = 2.0
-"""How long Heat may take from accepting a delete to showing it; tens of milliseconds as a rule."""
+"""Pause after a full wait for Heat; meanwhile other commands get a worker."""
+_DELETE_VISIBLE_S = 2.0
+"""Time from Heat's acceptance of a delete until the state shows it; usually some tens of milliseconds."""
 _ALL = frozenset(StackState)
 
 
@@ -49,7 +49,7 @@ class InfraOpenstackHandlers:
     wait_s: float = 20.0
 
     async def create_resources(self, command: CreateResources, context: StepContext) -> Outcome:
-        """Create the VNF's stack, or go on with the one that an earlier delivery made."""
+        """Create the VNF's stack, or continue with the one that an earlier delivery created."""
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         vnfd = (await self.packages.flavour(command.package, command.flavour_id)).vnfd
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
@@ -66,21 +66,21 @@ class InfraOpenstackHandlers:
             try:
                 stack = await cloud.stacks.create(order)
             except StackNameTaken:
-                # What a process asked before it was killed may reach Heat after our look: then the stack is ours.
+                # A request of a killed process can reach Heat after our look. Then the stack carries our tag.
                 if await cloud.stacks.find(command.stack_name, tag=command.tag) is None:
                     raise
                 return NotYet(_AGAIN_S)
             log.info("stack_started", stack_id=stack.id, stack_name=stack.name)
         if stack.state is StackState.MAKING:
-            stack = await cloud.stacks.settle(stack, until=MADE, within_s=self.wait_s)
+            stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
         if stack is None or stack.state is StackState.MAKING:
-            return NotYet(_AGAIN_S)  # gone again under our hands: the next call makes it
+            return NotYet(_AGAIN_S)  # None: deleted concurrently; the next call creates it
         if stack.state is not StackState.READY:
             raise await self._failure(cloud, stack, vnfd, command.tag)
         return Done(await self._created(cloud, stack, vnfd, command.tag))
 
     async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
-        """Delete the stack that carries the tag, in whatever state it is, then the images made for it."""
+        """Delete the stack that carries the tag, in any state, then the images that were uploaded for it."""
         wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
         if wait_s > 0:
             return NotYet(wait_s)
@@ -88,6 +88,7 @@ class InfraOpenstackHandlers:
         stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         if stack is not None and await self._without(cloud, stack) is not None:
             return NotYet(_AGAIN_S)
+        # Last, because Glance refuses to delete an image that a server or volume still uses.
         images = await cloud.images.delete_tagged(command.tag)
         if command.graceful_wait_s > 0:
             await self.grace.end(context)
@@ -95,21 +96,24 @@ class InfraOpenstackHandlers:
         return Done(ResourcesDeleted(stack_name=command.stack_name))
 
     async def _without(self, cloud: Cloud, stack: Stack) -> Stack | None:
-        """Delete the stack; return None once it is gone, or the stack if it is still going. Raises StackNotDeleted."""
+        """Delete the stack; return None when it is deleted, or the stack while Heat works on it.
+
+        Raises StackNotDeleted.
+        """
         left: Stack | None = stack
         if stack.state is not StackState.GOING:
             await cloud.stacks.delete(stack)
             log.info("stack_deletion_started", stack_id=stack.id, stack_name=stack.name)
-            # Heat answers before the state changes: a DELETE_FAILED seen now would be that of the try before
-            left = await cloud.stacks.settle(stack, until=_ALL - {stack.state}, within_s=_TURN_S)
+            # Heat answers before the state changes: a DELETE_FAILED seen now would be that of the previous attempt.
+            left = await cloud.stacks.settle(stack, until=_ALL - {stack.state}, within_s=_DELETE_VISIBLE_S)
         if left is not None and left.state is not StackState.STUCK:
-            left = await cloud.stacks.settle(left, until=LEFT, within_s=self.wait_s)
+            left = await cloud.stacks.settle(left, until=DELETION_FAILED, within_s=self.wait_s)
         if left is not None and left.state is StackState.STUCK:
             raise StackNotDeleted(str(failure_of(left, await cloud.stacks.resources(left))))
         return left
 
     async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> VnfmError:
-        """Return why the stack failed, with what it holds all the same."""
+        """Return the reason why the stack failed, with its remaining resources."""
         contents = await cloud.stacks.contents(stack)
         images = await cloud.images.tagged(tag)
         remains = stack_resources(stack, existing(contents), _vdu_names(vnfd), tuple(images.values()))

@@ -1,4 +1,4 @@
-"""Starting and stopping servers: Nova is asked for each what it is, and only those that differ are told."""
+"""Starts and stops servers: only those that are not in the wanted state yet are sent an action."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kubevnfm_infra_openstack.domain.ports import Clouds, ServerPort
 log = structlog.get_logger()
 
 _WANTED: Final = {"STARTED": "ACTIVE", "STOPPED": "SHUTOFF"}
-_BEFORE: Final = {"STARTED": "SHUTOFF", "STOPPED": "ACTIVE"}
-_LOOKS_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses between looks at servers that change; after them the command is put back and comes again."""
+_OPPOSITE: Final = {"STARTED": "SHUTOFF", "STOPPED": "ACTIVE"}
+_POLL_PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses between polls of changing servers; after the last one the command is put back for ``_AGAIN_S``."""
 _AGAIN_S: Final = 2.0
 
 
@@ -34,13 +34,13 @@ class ServerHandlers:
     grace: GracePeriods
 
     async def operate_servers(self, command: OperateServers, context: StepContext) -> Outcome:
-        """Bring every server to the state. Raises ServerNotOperable for one that is gone, or in another state."""
+        """Bring every server to the state. Raises ServerNotOperable for one that is missing or in a third state."""
         wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
         if wait_s > 0:
             return NotYet(wait_s)
         servers = self.clouds.cloud(await self.vims.connection(command.vim)).servers
         begun: set[str] = set()
-        for pause_s in _LOOKS_S:
+        for pause_s in _POLL_PAUSES_S:
             await asyncio.sleep(pause_s)
             left = await self._left(servers, command)
             if not left:
@@ -56,10 +56,13 @@ class ServerHandlers:
         return NotYet(_AGAIN_S)
 
     async def _left(self, servers: ServerPort, command: OperateServers) -> list[str]:
-        """Return the servers that are not in the state yet."""
+        """Return the servers that are not in the wanted state yet."""
         statuses = await servers.statuses(command.servers)
         for server_id in command.servers:
-            status = statuses.get(server_id, "gone")
-            if status not in {_WANTED[command.state], _BEFORE[command.state]}:
-                raise ServerNotOperable(f"server {server_id}: {status}, {_BEFORE[command.state]} expected")
+            status = statuses.get(server_id, "no such server")
+            if status not in {_WANTED[command.state], _OPPOSITE[command.state]}:
+                # PAUSED, ERROR and the like need an operator's decision.
+                raise ServerNotOperable(
+                    f"server {server_id}: state {_OPPOSITE[command.state]} expected, found {status}"
+                )
         return [one for one in command.servers if statuses[one] != _WANTED[command.state]]

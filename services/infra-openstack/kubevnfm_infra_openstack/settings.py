@@ -1,4 +1,4 @@
-"""Everything that an operator can set of infra-openstack."""
+"""The settings of infra-openstack."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ class Settings(ProcessSettings):
 
     mongo_database: str = "kubevnfm_infra_openstack"
     lcm_api_url: str = "http://127.0.0.1:9890"
-    """lcm-api, of which VNF packages are asked."""
+    """lcm-api, which serves VNF packages."""
     vim_registry_url: str = "http://127.0.0.1:9891"
-    """vim-registry, of which VIMs' access data are asked."""
+    """vim-registry, which serves the access data of VIMs."""
     health_host: str = "127.0.0.1"
-    """Where ``/health/live`` and ``/health/ready`` are served. Loopback unless told otherwise."""
+    """The address that serves ``/health/live`` and ``/health/ready``; loopback by default."""
     health_port: int = 9895
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-openstack")
-    """Unpacked VNF packages; may be emptied at any time."""
+    """Cache of unpacked VNF packages; its content may be deleted at any time."""
     concurrency: int = Field(default=64, ge=1)
-    """Commands handled at a time. One that waits for Heat costs no thread."""
+    """Number of commands handled at the same time. A command that waits for Heat uses no thread."""
     lease_s: float = Field(default=15.0, gt=0)
-    """How long a command stays a dead process's before another takes it over."""
+    """Time after which another process takes over the command of a process that has died."""
     threads: int = Field(default=32, ge=2)
-    """Calls to OpenStack under way at a time; each takes a thread, for openstacksdk blocks."""
+    """Number of simultaneous calls to OpenStack. Each uses a thread, because openstacksdk blocks."""
     call_timeout_s: float = Field(default=60.0, gt=0)
-    """One call to OpenStack. Heat answers a create within seconds, also for 100 servers; a minute means it hangs."""
+    """Time limit for one call to OpenStack. Heat accepts a stack of 100 servers within seconds; after a minute it hangs."""
     wait_s: float = Field(default=20.0, ge=0)
-    """How long a command waits for Heat before it is put back to come again: below every broker's timeout."""
+    """How long a command waits for Heat before it is put back and delivered again. Must be below the broker's timeout
+    for acknowledgements."""
     user_data_timeout_s: float = Field(default=60.0, gt=0)
-    """LCM operation user data of a package: after this it is killed (the limit that such classes are written for)."""
+    """LCM operation user data of a package is killed after this time; Tacker has the same limit."""
     user_data_memory_mib: int = Field(default=512, ge=64)
-    """Address space of user data."""
+    """Address space of a user data process."""
     user_data_parallel: int = Field(default=4, ge=1)
-    """User data processes at a time."""
+    """Number of user data processes at the same time."""

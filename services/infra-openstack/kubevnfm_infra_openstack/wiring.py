@@ -22,10 +22,10 @@ from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
 from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
-from kubevnfm_infra_openstack.domain.before import StacksBefore
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_infra_openstack.settings import Settings
@@ -57,7 +57,7 @@ async def infra_openstack(
             clouds=clouds,
             vims=vims,
             changes=StackChanges(orders),
-            before=StacksBefore(store, key_ring),
+            snapshots=StackSnapshots(store, key_ring),
             wait_s=settings.wait_s,
         )
         servers = ServerHandlers(clouds=clouds, vims=vims, grace=grace)

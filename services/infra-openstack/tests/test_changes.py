@@ -26,7 +26,6 @@ from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
 from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
-from kubevnfm_infra_openstack.domain.before import StacksBefore
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
@@ -37,6 +36,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 )
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
+from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_kit.clock import SystemClock
@@ -62,7 +62,7 @@ class Site:
             clouds=clouds, vims=GivenVims(), packages=flavours, orders=orders, grace=grace
         )
         self.handlers = StackChangeHandlers(
-            clouds=clouds, vims=GivenVims(), changes=StackChanges(orders), before=StacksBefore(store, RING)
+            clouds=clouds, vims=GivenVims(), changes=StackChanges(orders), snapshots=StackSnapshots(store, RING)
         )
         self.servers = ServerHandlers(clouds=clouds, vims=GivenVims(), grace=grace)
 
@@ -298,5 +298,5 @@ async def test_a_server_that_is_gone_cannot_be_started(site: Site) -> None:
     command = OperateServers(
         vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=("nowhere",), state="STARTED"
     )
-    with pytest.raises(ServerNotOperable, match="nowhere: gone"):
+    with pytest.raises(ServerNotOperable, match="nowhere: state SHUTOFF expected, found no such server"):
         await site.servers.operate_servers(command, a_context())

@@ -27,7 +27,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.resources import stack_resources
-from kubevnfm_infra_openstack.domain.stack import MADE, StackOrder, StackState
+from kubevnfm_infra_openstack.domain.stack import SETTLED, StackOrder, StackState
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import VnfmError
@@ -245,7 +245,7 @@ resources:
 async def test_a_floating_ip_is_told_on_its_own_and_on_its_port(site: Site) -> None:
     cloud = site.clouds.cloud(openstack_vim(site.lab.auth_url))
     stack = await cloud.stacks.create(StackOrder("fip", FLOATING, {}, {}, ("t",), 60))
-    made = await cloud.stacks.settle(stack, until=MADE, within_s=10)
+    made = await cloud.stacks.settle(stack, until=SETTLED, within_s=10)
     assert made is not None
     assert made.state is StackState.READY, made.reason
     ports = {p.name: p for p in stack_resources(made, await cloud.stacks.contents(made), {}).ports}

@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken
 from kubevnfm_infra_openstack.domain.ports import Cloud, StackPort
-from kubevnfm_infra_openstack.domain.stack import MADE, StackChange, StackOrder, StackState
+from kubevnfm_infra_openstack.domain.stack import SETTLED, StackChange, StackOrder, StackState
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing
 from stack_world import TwinStacks, openstack_vim
@@ -25,7 +25,7 @@ def an_order(name: str = "vnf-1", *, tag: str = "inst-1") -> StackOrder:
 
 
 async def made(stacks: StackPort, order: StackOrder) -> None:
-    stack = await stacks.settle(await stacks.create(order), until=MADE, within_s=10)
+    stack = await stacks.settle(await stacks.create(order), until=SETTLED, within_s=10)
     assert stack is not None
     assert stack.state is StackState.READY
 
@@ -71,7 +71,7 @@ class StackPortSuite:
         begun = await stacks.find("vnf-1", tag="inst-1")
         assert begun is not None
         assert set(begun.tags) == {"inst-1", "op-2/scale/1"}
-        settled = await stacks.settle(begun, until=MADE, within_s=10)
+        settled = await stacks.settle(begun, until=SETTLED, within_s=10)
         assert settled is not None
         assert (settled.state, settled.id) == (StackState.READY, found.id)
 
@@ -131,5 +131,5 @@ class TestHeat(StackPortSuite):
         orders = [StackOrder(f"s-{n}", template, {}, {}, ("t",), 60) for n in range(30)]
         begun = await asyncio.gather(*map(stacks.create, orders))
         before = lists_of(lab)
-        await asyncio.gather(*(stacks.settle(stack, until=MADE, within_s=20) for stack in begun))
+        await asyncio.gather(*(stacks.settle(stack, until=SETTLED, within_s=20) for stack in begun))
         assert 0 < lists_of(lab) - before < len(orders)

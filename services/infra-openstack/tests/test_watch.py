@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 from kubevnfm_infra_openstack.domain.errors import VimUnavailable
 from kubevnfm_infra_openstack.domain.stack import (
-    LEFT,
-    MADE,
+    DELETION_FAILED,
+    SETTLED,
     Next,
     Stack,
     StackState,
@@ -47,7 +47,7 @@ async def test_a_quick_stack_is_told_within_milliseconds() -> None:
     watch = StackWatch(listed)
     turning = asyncio.create_task(listed.turn("a", StackState.READY, 0.12))
     begun = asyncio.get_running_loop().time()
-    stack = await watch.settle(listed.stacks["a"], until=MADE, within_s=20)
+    stack = await watch.settle(listed.stacks["a"], until=SETTLED, within_s=20)
     assert stack is not None
     assert stack.state is StackState.READY
     assert asyncio.get_running_loop().time() - begun < 0.2
@@ -58,7 +58,7 @@ async def test_a_quick_stack_is_told_within_milliseconds() -> None:
 async def test_a_slow_stack_costs_ever_fewer_calls() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
-    await watch.settle(listed.stacks["a"], until=MADE, within_s=600)
+    await watch.settle(listed.stacks["a"], until=SETTLED, within_s=600)
     times = [at for at, _ in listed.calls]
     pauses = [later - sooner for sooner, later in pairwise(times)]
     assert pauses[0] == pytest.approx(0.05, abs=0.01)
@@ -71,7 +71,7 @@ async def test_its_age_is_remembered_from_wait_to_wait() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
     for _ in range(5):
-        await watch.settle(listed.stacks["a"], until=MADE, within_s=20)
+        await watch.settle(listed.stacks["a"], until=SETTLED, within_s=20)
     last = [at for at, _ in listed.calls if at > 90]
     assert len(last) < 5
     await watch.close()
@@ -80,7 +80,7 @@ async def test_its_age_is_remembered_from_wait_to_wait() -> None:
 async def test_stacks_of_an_age_share_their_calls() -> None:
     listed = Listed(*(f"s{n}" for n in range(100)))
     watch = StackWatch(listed)
-    await asyncio.gather(*(watch.settle(s, until=MADE, within_s=20) for s in list(listed.stacks.values())))
+    await asyncio.gather(*(watch.settle(s, until=SETTLED, within_s=20) for s in list(listed.stacks.values())))
     assert len(listed.calls) < 60
     assert sum(len(ids) == 100 for _, ids in listed.calls) > len(listed.calls) / 2
     await watch.close()
@@ -89,11 +89,11 @@ async def test_stacks_of_an_age_share_their_calls() -> None:
 async def test_a_stack_that_comes_later_is_looked_at_at_once() -> None:
     listed = Listed("old", "new")
     watch = StackWatch(listed)
-    old = asyncio.create_task(watch.settle(listed.stacks["old"], until=MADE, within_s=100))
+    old = asyncio.create_task(watch.settle(listed.stacks["old"], until=SETTLED, within_s=100))
     await asyncio.sleep(60)
     listed.stacks["new"] = replace(listed.stacks["new"], state=StackState.READY)
     begun = asyncio.get_running_loop().time()
-    await watch.settle(listed.stacks["new"], until=MADE, within_s=20)
+    await watch.settle(listed.stacks["new"], until=SETTLED, within_s=20)
     assert asyncio.get_running_loop().time() - begun < 0.1
     await old
     await watch.close()
@@ -104,7 +104,7 @@ async def test_a_stack_that_is_gone_is_none() -> None:
     watch = StackWatch(listed)
     a, b = listed.stacks["a"], listed.stacks.pop("b")
     turning = asyncio.create_task(listed.turn("a", StackState.GONE, 1))
-    assert await asyncio.gather(*(watch.settle(s, until=LEFT, within_s=20) for s in (a, b))) == [None, None]
+    assert await asyncio.gather(*(watch.settle(s, until=DELETION_FAILED, within_s=20) for s in (a, b))) == [None, None]
     await turning
     await watch.close()
 
@@ -115,7 +115,7 @@ async def test_each_waits_for_its_own_state() -> None:
     turning = asyncio.create_task(listed.turn("a", StackState.STUCK, 1))
     made, left = await asyncio.gather(
         watch.settle(listed.stacks["a"], until=frozenset({StackState.READY}), within_s=3),
-        watch.settle(listed.stacks["a"], until=LEFT, within_s=20),
+        watch.settle(listed.stacks["a"], until=DELETION_FAILED, within_s=20),
     )
     assert made is not None
     assert left is not None
@@ -128,18 +128,18 @@ async def test_an_error_reaches_everyone_who_waits_and_the_next_wait_works() -> 
     listed = Listed("a", "b")
     watch = StackWatch(listed)
     listed.error = VimUnavailable("Heat", "503")
-    waits = [watch.settle(s, until=MADE, within_s=20) for s in list(listed.stacks.values())]
+    waits = [watch.settle(s, until=SETTLED, within_s=20) for s in list(listed.stacks.values())]
     assert all(isinstance(r, VimUnavailable) for r in await asyncio.gather(*waits, return_exceptions=True))
     listed.error = None
     listed.stacks["a"] = replace(listed.stacks["a"], state=StackState.READY)
-    assert await watch.settle(listed.stacks["a"], until=MADE, within_s=20) == listed.stacks["a"]
+    assert await watch.settle(listed.stacks["a"], until=SETTLED, within_s=20) == listed.stacks["a"]
     await watch.close()
 
 
 async def test_nobody_waits_and_nothing_is_asked() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
-    await watch.settle(listed.stacks["a"], until=MADE, within_s=1)
+    await watch.settle(listed.stacks["a"], until=SETTLED, within_s=1)
     asked = len(listed.calls)
     await asyncio.sleep(60)
     assert len(listed.calls) == asked

@@ -1,1 +1,1 @@
-"""Rules about stacks: what to create, whom a stack belongs to, what it holds. No I/O."""
+"""The rules of stacks: what Heat is given, what to do with a stack that exists, and how its facts are read."""

@@ -1,4 +1,4 @@
-"""Works out how Heat is to change a VNF's stack: for each operation what its command wants, over what the stack is now."""
+"""Determines how Heat has to change a VNF's stack: for each operation, from its command and the stack as it is now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_csar.documents import parse_yaml
 from kubevnfm_events.infra import (
@@ -23,12 +23,13 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
-from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME
+from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME, Template, Templates
 from kubevnfm_infra_openstack.domain.merge import merge_patch
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
+from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.resources import members
-from kubevnfm_infra_openstack.domain.scaling import Resized, Templates, present_value, resized
+from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of
 from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
@@ -39,7 +40,7 @@ NO_IMAGES: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True)
 class LiveStack:
-    """A stack as it is before it is changed."""
+    """A stack before its change."""
 
     stack: Stack
     definition: StackDefinition
@@ -54,21 +55,24 @@ class LiveStack:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a command wants of Heat."""
+    """The requests to Heat that carry out a command."""
 
     change: StackChange
     unhealthy: Sequence[HeatResource] = ()
-    """What is marked first, so that Heat makes it anew, or lets it go first."""
+    """Resources to mark first, so that Heat replaces them, or removes them first from their group."""
 
 
 @dataclass(frozen=True)
 class StackChanges:
-    """Makes stack changes: of the package's user data where it has the operation's method, else by built-in rules."""
+    """Makes stack changes: with the package's user data if it has a method for the operation, else by built-in rules."""
 
     orders: StackOrders
 
     async def scaled(self, command: ScaleResources, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
-        """Return what brings the VDUs to their counts. Raises VduNotScalable, QuotaExceeded, user data failures."""
+        """Return the change that brings the VDUs to their counts.
+
+        Raises VduNotScalable, QuotaExceeded, UserDataFailed, UserDataTimedOut.
+        """
         flavour, given = await self._given(command)
         patch = await self._asked("scale", command, flavour, given)
         if patch is not None:
@@ -83,7 +87,8 @@ class StackChanges:
         return Wanted(change, members(live.stack, live.contents.resources, command.leaving))
 
     async def healed(self, command: HealResources, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
-        """Return what makes Heat replace the servers and volumes; those that it holds no more were replaced already."""
+        """Return the change that replaces the servers and volumes."""
+        # A server that the stack no longer contains was replaced by an earlier delivery of this command.
         flavour, given = await self._given(command)
         patch = await self._asked("heal", command, flavour, given)
         change = StackChange(tags, command.timeout_s)
@@ -96,7 +101,10 @@ class StackChanges:
     async def connected(
         self, command: ChangeConnections, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
     ) -> Wanted:
-        """Return what puts the connection points on their links. Raises Unprocessable for one that the template fixes."""
+        """Return the change that connects the connection points to their links.
+
+        Raises Unprocessable for a connection point whose network the template does not read from a parameter.
+        """
         flavour, given = await self._given(command)
         patch = await self._asked("change_ext_conn", command, flavour, given)
         if patch is not None:
@@ -104,13 +112,16 @@ class StackChanges:
         if flavour.hot is None:
             return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
         nfv = nfv_tree(live.definition.template, flavour.vnfd, self._connected(command, given))
-        points: dict[str, Any] = {
+        # The others keep their present network: a value of None would remove it from the stack's parameters.
+        points: SolObject = {
             name: values for name, values in nfv.get("CP", {}).items() if values.get("network", "") is not None
         }
         for link in given.request.get(_LINKS) or ():
             for cp in link.get("extCps") or ():
                 if "network" not in points.get(cp["cpdId"], {}):
-                    raise Unprocessable(_LINKS, f"the package's Heat template takes no network for {cp['cpdId']}")
+                    raise Unprocessable(
+                        _LINKS, f"the package's Heat template has no parameter for the network of {cp['cpdId']}"
+                    )
         parameters = {"nfv": merge_patch(present_value(live.definition, "nfv"), {"CP": points})}
         return Wanted(StackChange(tags, command.timeout_s, parameters=parameters))
 
@@ -128,7 +139,7 @@ class StackChanges:
         order = await self.orders.order(command, cloud, tags=tags, is_new=False)
         body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
         definition = StackDefinition(body, order.parameters, order.files)
-        template: str | Mapping[str, Any] = order.template
+        template = order.template
         parameters = dict(order.parameters)
         if command.counts and flavour.hot is not None:
             found = await self._resized(flavour, definition, command.counts, command.counts)
@@ -140,7 +151,7 @@ class StackChanges:
     def restored(
         self, command: RestoreResources, before: StackDefinition, live: LiveStack, tags: tuple[str, ...]
     ) -> Wanted:
-        """Return what brings the stack back; servers that came meanwhile leave their groups first."""
+        """Return the change that restores the stack; servers that the operation added leave their groups first."""
         change = StackChange(tags, command.timeout_s, before.template, before.files, before.parameters, is_whole=True)
         came = [server.server_id for server in live.facts.servers if server.server_id not in command.staying]
         return Wanted(change, members(live.stack, live.contents.resources, came))
@@ -154,14 +165,14 @@ class StackChanges:
         return flavour, Granted(request, grant, in_clear(command.grant_request, ring))
 
     def _connected(self, command: StackCommand, given: Granted, images: Mapping[str, str] = NO_IMAGES) -> Granted:
-        """Return what was given with the links that the command wants in place of those of its request."""
+        """Return the operation's input with the command's links in place of those of its request."""
         links = in_clear(command.connections, self.orders.ring)
         return Granted({**given.request, **links}, given.grant, given.grant_request, images)
 
     async def _asked(
         self, method: str, command: StackCommand, flavour: PackageFlavour, given: Granted
     ) -> HeatPatch | None:
-        """Return what the package's user data answers; None when there is none, or it leaves the operation to us."""
+        """Return the result of the package's user data; None if the built-in rules apply to the operation."""
         if command.user_data is None or flavour.hot is None:
             return None
         ring = self.orders.ring
@@ -172,9 +183,9 @@ class StackChanges:
     async def _patched(
         self, command: StackCommand, live: LiveStack, patch: HeatPatch, tags: tuple[str, ...]
     ) -> StackChange:
-        """Return the change that a class's answer makes of the stack; its template and parameters are merge patches."""
+        """Return the change that a class's result describes; its template and parameters are merge patches."""
         if patch.is_whole:
-            template: Any = patch.template or live.definition.template
+            template = patch.template or live.definition.template
             return StackChange(
                 tags, command.timeout_s, template, patch.files or live.definition.files, patch.parameters, is_whole=True
             )
@@ -205,7 +216,8 @@ class StackChanges:
         tags: tuple[str, ...],
         leaving: Sequence[str] = (),
     ) -> StackChange:
-        """Return the stack's template made anew of its VNFD; instances keep their names, and so their machines."""
+        """Return the change to a template that is made from the VNFD for the command's counts."""
+        # Instances keep their resource names, so Heat keeps their machines.
         indexes = indexes_after(live.definition.template, flavour.vnfd, command.counts, leaving)
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
         wanted = self._connected(command, given, images)
@@ -213,7 +225,7 @@ class StackChanges:
         return StackChange(tags, command.timeout_s, template, is_whole=True)
 
     async def _check_quota(self, cloud: Cloud, before: StackDefinition, change: StackChange) -> None:
-        """Compare what the change uses more with what is free; as far as that can be told."""
+        """Raise QuotaExceeded if the change needs more, in addition to the present stack, than the quotas leave free."""
         flavors = await cloud.capacity.flavors()
         template = change.template if change.template is not None else before.template
         body = await _parsed(template, "template") if isinstance(template, str) else template
@@ -231,7 +243,7 @@ def _changed(command: StackCommand, tags: tuple[str, ...], found: Resized) -> St
     return StackChange(tags, command.timeout_s, found.template, parameters=found.parameters)
 
 
-async def _parsed(text: str, name: str) -> Mapping[str, Any]:
+async def _parsed(text: str, name: str) -> Template:
     return await asyncio.to_thread(parse_yaml, text, name=name)
 
 

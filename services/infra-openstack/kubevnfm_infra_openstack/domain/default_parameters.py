@@ -1,7 +1,7 @@
-"""The built-in user data: Heat's parameters from request, grant and VNFD, for packages that bring no class.
+"""The built-in user data: Heat's parameters from request, grant and VNFD, for packages that have no class of their own.
 
 It fills exactly the paths that the top template reads (``get_param: [nfv, VDU, masterNode, flavor]``), under the names
-of both generations: ``flavor`` and ``computeFlavourId``, ``image`` and ``vcImageId`` and so on (sequences.md 6.3).
+of both API versions: ``flavor`` and ``computeFlavourId``, ``image`` and ``vcImageId`` and so on (sequences.md 6.3).
 """
 
 from __future__ import annotations
@@ -23,19 +23,27 @@ from kubevnfm_infra_openstack.domain.grant import (
     network_of,
     zone_of,
 )
-from kubevnfm_infra_openstack.domain.hot import SUBNET, declared, parameter_paths, properties_of, resources_of
+from kubevnfm_infra_openstack.domain.hot import (
+    SUBNET,
+    Parameters,
+    Template,
+    declared,
+    parameter_paths,
+    properties_of,
+    resources_of,
+)
 from kubevnfm_infra_openstack.domain.merge import merge_patch
 
 
-def heat_parameters(template: Mapping[str, Any], vnfd: Flavour, given: Granted) -> dict[str, Any]:
-    """Return the parameters of the stack; only such as the top template declares.
+def heat_parameters(template: Template, vnfd: Flavour, given: Granted) -> Parameters:
+    """Return the parameters of the stack; only those that the top template declares.
 
-    ``additionalParams`` of the request, then of the grant: ``nfv`` is merged (RFC 7396); a value named like a
-    parameter of the template becomes that parameter.
+    ``additionalParams`` of the request apply first, then those of the grant: ``nfv`` is merged (RFC 7396), and a value
+    with the name of a template parameter becomes that parameter.
     """
     names = declared(template)
-    parameters: dict[str, Any] = {}
-    nfv: Any = nfv_tree(template, vnfd, given) if "nfv" in names else None
+    parameters: dict[str, object] = {}
+    nfv: object = nfv_tree(template, vnfd, given) if "nfv" in names else None
     for additional in (given.request_params, given.grant_params):
         parameters.update({name: additional[name] for name in names if name in additional and name != "nfv"})
         if nfv is not None and isinstance(additional.get("nfv"), Mapping):
@@ -45,10 +53,10 @@ def heat_parameters(template: Mapping[str, Any], vnfd: Flavour, given: Granted) 
     return parameters
 
 
-def nfv_tree(template: Mapping[str, Any], vnfd: Flavour, given: Granted) -> dict[str, Any]:
+def nfv_tree(template: Template, vnfd: Flavour, given: Granted) -> dict[str, Any]:
     """Return the ``nfv`` object with a value at every path that the template's resources read.
 
-    A value that nobody gave is None: Heat then names the property that lacks it.
+    A value that neither request, grant nor VNFD has is None: Heat then names the property that lacks it.
     """
     nfv: dict[str, Any] = {}
     for resource in resources_of(template).values():
@@ -58,18 +66,18 @@ def nfv_tree(template: Mapping[str, Any], vnfd: Flavour, given: Granted) -> dict
     return nfv
 
 
-def _fill(nfv: dict[str, Any], path: Sequence[Any], vnfd: Flavour, given: Granted) -> None:
+def _fill(nfv: dict[str, Any], path: Sequence[object], vnfd: Flavour, given: Granted) -> None:
     kind, name = str(path[1]), str(path[2])
     if kind == "desired_capacity":
         nfv.setdefault(kind, {})[name] = aspect_capacity(name, vnfd, given)
     elif len(path) > 3 and kind in _VALUES:
         attribute = str(path[3])
-        tell = _VALUES[kind].get(attribute)
-        nfv.setdefault(kind, {}).setdefault(name, {})[attribute] = tell(name, vnfd, given) if tell else None
+        value_of = _VALUES[kind].get(attribute)
+        nfv.setdefault(kind, {}).setdefault(name, {})[attribute] = value_of(name, vnfd, given) if value_of else None
 
 
-_Tell = Callable[[str, Flavour, Granted], Any]
-_VALUES: Final[Mapping[str, Mapping[str, _Tell]]] = {
+_ValueOf = Callable[[str, Flavour, Granted], object]
+_VALUES: Final[Mapping[str, Mapping[str, _ValueOf]]] = {
     "VDU": {
         "flavor": flavor_of,
         "computeFlavourId": flavor_of,
@@ -83,29 +91,33 @@ _VALUES: Final[Mapping[str, Mapping[str, _Tell]]] = {
 }
 
 
-def with_managed_links(template: Mapping[str, Any], given: Granted) -> Mapping[str, Any] | None:
-    """Return the template with externally managed networks in place of its own, or None when there are none of them.
+def with_managed_links(template: Template, given: Granted) -> Template | None:
+    """Return the template with externally managed networks in place of its own; None if the request names none.
 
-    A managed link's network and its subnets leave the template; what referred to it names the given network.
+    A managed link's network and its subnets are removed from the template; references to it name the given network.
     """
     networks = {name: network for name, network in managed_links(given).items() if name in resources_of(template)}
     if not networks:
         return None
-    changed: dict[str, Any] = copy.deepcopy(dict(template))
+    changed = copy.deepcopy(dict(template))
     gone = set(networks)
     for name, resource in resources_of(template).items():
         network = properties_of(resource).get("network")
         if resource.get("type") == SUBNET and isinstance(network, Mapping) and network.get("get_resource") in networks:
             gone.add(name)
-    kept = {name: resource for name, resource in resources_of(changed).items() if name not in gone}
-    changed["resources"] = {name: _put_networks(resource, networks, gone) for name, resource in kept.items()}
+    changed["resources"] = {
+        name: _put_networks(resource, networks, gone)
+        for name, resource in resources_of(changed).items()
+        if name not in gone
+    }
     return changed
 
 
-def _put_networks(node: Any, networks: Mapping[str, str], gone: set[str]) -> Any:
+def _put_networks(node: object, networks: Mapping[str, str], gone: set[str]) -> object:
     if isinstance(node, Mapping):
         if set(node) == {"get_resource"} and node["get_resource"] in networks:
             return networks[node["get_resource"]]
+        # Heat rejects a depends_on that names a resource which is no longer in the template.
         return {
             key: [d for d in value if d not in gone]
             if key == "depends_on" and isinstance(value, list)

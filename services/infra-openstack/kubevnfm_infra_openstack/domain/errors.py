@@ -1,4 +1,4 @@
-"""What can go wrong with a VNF's stack, one class per thing a caller can act on (titles: api.md 4.6)."""
+"""The errors of a VNF's stack: one class for each thing that a caller can act on (titles: api.md 4.6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UPDATE = "Stack update failed"
 
 
 class VimUnavailable(OutsideUnavailable):
-    """The VIM does not answer now, or answers with a fault of its own; later the same request may work."""
+    """The VIM does not answer or reports an internal fault; the same request may succeed later."""
 
     code = "vim-unavailable"
     title = "VIM unavailable"
@@ -22,7 +22,7 @@ class VimUnavailable(OutsideUnavailable):
 
 
 class VimRefused(VnfmError):
-    """The VIM answers and says no: wrong access data, a missing right, a request that it does not take."""
+    """The VIM rejects the request: wrong access data, a missing permission, or a request that it does not support."""
 
     code = "vim-refused"
     title = "VIM refused the request"
@@ -34,14 +34,14 @@ class VimRefused(VnfmError):
 
 
 class VimAccessDataMissing(Unprocessable):
-    """The VIM connection lacks what Keystone wants."""
+    """The VIM connection lacks something that Keystone requires."""
 
     code = "vim-access-data-missing"
     title = "VIM refused the request"
 
 
 class QuotaExceeded(VnfmError):
-    """The tenant cannot hold what was asked for; only an operator can change that."""
+    """The tenant's quota is too small for the request; only an operator can change that."""
 
     code = "quota-exceeded"
     title = CREATION
@@ -59,12 +59,12 @@ class StackNameTaken(Conflict):
     title = CREATION
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"a stack named {name} exists and is not of this VNF instance (its tag is missing)")
+        super().__init__(f"a stack named {name} exists but does not belong to this VNF instance (it lacks its tag)")
         self.name = name
 
 
 class StackRefused(VnfmError):
-    """Heat does not take the template or its parameters; the text is Heat's own reason."""
+    """Heat rejects the template or its parameters; the message is Heat's reason."""
 
     code = "stack-refused"
     title = CREATION
@@ -72,7 +72,7 @@ class StackRefused(VnfmError):
 
 
 class StackFailed(VnfmError):
-    """Heat could not make a resource; the text names it and holds its own reason."""
+    """Heat could not create a resource; the message names it and quotes its reason."""
 
     code = "stack-failed"
     title = CREATION
@@ -97,13 +97,13 @@ class StackTimedOut(TimedOut):
 
 
 class StackUpdateRefused(StackRefused):
-    """Heat does not take the change; the text is Heat's own reason."""
+    """Heat rejects the change; the message is Heat's reason."""
 
     title = UPDATE
 
 
 class StackUpdateFailed(StackFailed):
-    """Heat could not change a resource; the text names it and holds its own reason."""
+    """Heat could not change a resource; the message names it and quotes its reason."""
 
     title = UPDATE
 
@@ -115,7 +115,7 @@ class StackUpdateTimedOut(StackTimedOut):
 
 
 class StackMissing(NotFound):
-    """The VNF's stack is gone, or being deleted."""
+    """The VNF's stack does not exist or is being deleted."""
 
     code = "stack-missing"
     title = UPDATE
@@ -136,14 +136,14 @@ class ResourceBusy(VnfmError):
 
 
 class VduNotScalable(Unprocessable):
-    """The package's Heat template offers no way to change how many instances a VDU has."""
+    """The package's Heat template offers no way to change a VDU's number of instances."""
 
     code = "vdu-not-scalable"
     title = UPDATE
 
 
 class ServerNotOperable(VnfmError):
-    """Nova does not start or stop a server; the text says in which state it is."""
+    """Nova cannot start or stop a server; the message gives its state."""
 
     code = "server-not-operable"
     title = "Starting or stopping servers failed"
@@ -151,16 +151,17 @@ class ServerNotOperable(VnfmError):
 
 
 class StackNotDeleted(VnfmError):
-    """Heat could not delete a resource of the stack; it often can at the next try."""
+    """Heat could not delete a resource of the stack."""
 
     code = "stack-not-deleted"
     title = DELETION
+    # Often another resource blocked it (a port still in use), and the next attempt succeeds.
     retryable = True
     status = 422
 
 
 class BaseHotMissing(Unprocessable):
-    """User data is to fill a Heat template that the package does not have."""
+    """The request names user data, but the package has no Heat template for it."""
 
     code = "base-hot-missing"
     title = CREATION
@@ -170,7 +171,7 @@ class BaseHotMissing(Unprocessable):
 
 
 class UserDataFailed(VnfmError):
-    """The package's LCM operation user data did not give Heat's parameters; the text ends with what it said itself."""
+    """The package's LCM operation user data returned no parameters; the message ends with its own output."""
 
     code = "user-data-failed"
     title = "User data execution failed"
@@ -178,7 +179,7 @@ class UserDataFailed(VnfmError):
 
 
 class UserDataTimedOut(TimedOut):
-    """The package's LCM operation user data did not end in time."""
+    """The package's LCM operation user data exceeded its time limit."""
 
     code = "user-data-timed-out"
     title = "User data execution failed"

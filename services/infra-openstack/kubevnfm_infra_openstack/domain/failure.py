@@ -1,4 +1,4 @@
-"""Finds the reason why a stack failed: the deepest failed resource's own words, not its parents' echo of them."""
+"""Finds the reason why a stack failed: that of the deepest failed resource, which its parents only repeat."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack
 _TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
 _CANCELLED = re.compile(r"(create|update) (aborted|cancelled)|user cancelled", re.IGNORECASE)
 _SHOWN = 3
-"""Causes named in one error; the others are counted."""
+"""So many causes are named in one error; the others are only counted."""
 
 
 def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource]:
-    """Return those that failed by themselves, deepest in the nesting first.
+    """Return the resources that caused the failure, most deeply nested first.
 
-    Left out: a stack or group that failed because something in it did, and what Heat gave up only because another
-    resource had failed ("CREATE aborted").
+    Not included: a stack or group that failed because of its content, and resources that Heat aborted only because
+    another one had failed ("CREATE aborted").
     """
     parent = {r.nested_id: r.stack_id for r in resources if r.nested_id}
 
     def depth(resource: HeatResource) -> int:
         stack_id, steps = resource.stack_id, 0
+        # The limit on the steps ends a loop in the links, should Heat ever return one.
         while stack_id in parent and steps <= len(parent):
             stack_id, steps = parent[stack_id], steps + 1
         return steps
@@ -34,8 +35,9 @@ def failed_resources(resources: Sequence[HeatResource]) -> Sequence[HeatResource
     failed = [r for r in resources if r.status.endswith("_FAILED")]
     holding = {r.stack_id for r in failed}
     own = [r for r in failed if r.nested_id not in holding or not r.nested_id]
-    by_themselves = [r for r in own if not _CANCELLED.search(r.reason)] or own
-    return sorted(by_themselves, key=depth, reverse=True)
+    # If all were aborted (an operator cancelled the stack), the aborted resources are all there is to name.
+    causes = [r for r in own if not _CANCELLED.search(r.reason)] or own
+    return sorted(causes, key=depth, reverse=True)
 
 
 def failure_of(
@@ -46,10 +48,11 @@ def failure_of(
     failed: type[StackFailed] = StackFailed,
     timed_out: type[StackTimedOut] = StackTimedOut,
 ) -> VnfmError:
-    """Return the error that tells why the stack is broken, and what it holds all the same."""
+    """Return the error that names why the stack failed; ``remains`` is what the stack holds."""
     causes = [f"{r.name} ({r.type}): {r.reason}" for r in failed_resources(resources) if r.reason]
     more = f" (and {len(causes) - _SHOWN} more)" if len(causes) > _SHOWN else ""
-    detail = "; ".join(causes[:_SHOWN]) + more if causes else stack.reason or "Heat gives no reason"
+    detail = "; ".join(causes[:_SHOWN]) + more if causes else stack.reason or "Heat reports no reason"
+    # Heat reports its own deadline only in the text of the stack's reason, not in a status.
     if _TIMED_OUT.search(stack.reason):
         waiting = [r.name for r in resources if r.status.endswith("_IN_PROGRESS")]
         unfinished = f"; unfinished: {', '.join(waiting[:_SHOWN])}" if waiting else ""

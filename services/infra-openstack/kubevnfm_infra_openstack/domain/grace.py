@@ -1,4 +1,4 @@
-"""The graceful part of a termination: a wait that holds no worker and survives a restart."""
+"""The graceful part of a termination or stop: a wait that occupies no worker and survives a restart."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ COLLECTION = "graceful_terminations"
 
 
 class GracePeriods:
-    """Remembers when each graceful wait began."""
+    """Stores when the graceful wait of each step ends."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     async def remaining_s(self, context: StepContext, grace: timedelta) -> float:
-        """Return the seconds that are left of the step's grace period, which begins with the first call."""
+        """Return the seconds left of the step's grace period, which begins with the first call."""
         if grace <= timedelta(0):
             return 0.0
         ends_at = self._clock.now() + grace
@@ -31,9 +31,10 @@ class GracePeriods:
         return max(0.0, (ends_at - self._clock.now()).total_seconds())
 
     async def end(self, context: StepContext) -> None:
-        """Forget the wait: the step is done."""
+        """Delete the record; the step is done."""
         await self._store.delete(COLLECTION, _id(context))
 
 
 def _id(context: StepContext) -> str:
+    # Without the attempt: a retry does not wait for a period that has passed already.
     return f"{context.operation_id}/{context.step_id}"

@@ -1,43 +1,42 @@
-"""What request and grant say about VDUs and connection points, in SOL003 v3 shape (maps, camelCase)."""
+"""Reads from request and grant, in SOL003 v3 form (maps, camelCase), what applies to a VDU or connection point."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from kubevnfm_csar import Flavour
 
-_Object = Mapping[str, Any]
+from kubevnfm_infra_openstack.domain.request import SolObject
 
 
 @dataclass(frozen=True)
 class Granted:
-    """Everything that decides Heat's parameters besides templates and VNFD."""
+    """Everything that decides Heat's parameters, in addition to templates and VNFD."""
 
-    request: _Object
+    request: SolObject
     """InstantiateVnfRequest."""
-    grant: _Object = field(default_factory=dict)
-    grant_request: _Object = field(default_factory=dict)
+    grant: SolObject = field(default_factory=dict)
+    grant_request: SolObject = field(default_factory=dict)
     image_by_node: Mapping[str, str] = field(default_factory=dict)
-    """Glance ids of the images that were made from the package, by VDU or storage."""
+    """Glance ids of the images that were uploaded from the package, by VDU or storage."""
 
     @property
-    def request_params(self) -> _Object:
+    def request_params(self) -> SolObject:
         return self.request.get("additionalParams") or {}
 
     @property
-    def grant_params(self) -> _Object:
+    def grant_params(self) -> SolObject:
         return self.grant.get("additionalParams") or {}
 
 
-def granted_images(grant: _Object) -> Mapping[str, str]:
+def granted_images(grant: SolObject) -> Mapping[str, str]:
     """Return Glance ids by vnfdSoftwareImageId."""
     assets = grant.get("vimAssets") or {}
     return {i["vnfdSoftwareImageId"]: i["vimSoftwareImageId"] for i in assets.get("softwareImages") or ()}
 
 
-def granted_flavors(grant: _Object) -> Mapping[str, str]:
+def granted_flavors(grant: SolObject) -> Mapping[str, str]:
     """Return Nova flavor ids by vnfdVirtualComputeDescId."""
     assets = grant.get("vimAssets") or {}
     return {f["vnfdVirtualComputeDescId"]: f["vimFlavourId"] for f in assets.get("computeResourceFlavours") or ()}
@@ -50,7 +49,7 @@ def flavor_of(vdu: str, vnfd: Flavour, given: Granted) -> str | None:
 
 
 def image_of(node: str, vnfd: Flavour, given: Granted) -> str | None:
-    """Return the granted image, else the one made from the package, else the name that the VNFD gives."""
+    """Return the granted image, else the one uploaded from the package, else the name in the VNFD."""
     found = granted_images(given.grant).get(node) or given.image_by_node.get(node)
     part = vnfd.vdus.get(node) or vnfd.storages.get(node)
     return found or (part.image.name if part is not None and part.image is not None else None)
@@ -67,10 +66,8 @@ def zone_of(vdu: str, vnfd: Flavour, given: Granted) -> str | None:
 
 
 def capacity_of(vdu: str, vnfd: Flavour, given: Granted) -> int | None:
-    """Return how many instances of the VDU were granted, else what the instantiation level says.
-
-    The grant request was made by interpreting the VNFD, so it goes first.
-    """
+    """Return how many instances of the VDU were granted, else the number of the instantiation level."""
+    # The grant request was calculated from the VNFD and the request's own levels, so it takes precedence.
     asked = sum(1 for resource in _asked(vdu, given) if resource.get("type") == "COMPUTE")
     return asked or vnfd.initial_counts(given.request.get("instantiationLevelId")).get(vdu)
 
@@ -83,8 +80,8 @@ def aspect_capacity(aspect: str, vnfd: Flavour, given: Granted) -> int | None:
     return None
 
 
-def _asked(vdu: str, given: Granted) -> Sequence[_Object]:
-    """The resources of the grant request that are to be added for a VDU."""
+def _asked(vdu: str, given: Granted) -> Sequence[SolObject]:
+    """Return the resources that the grant request adds for a VDU."""
     return [
         resource
         for resource in given.grant_request.get("addResources") or ()
@@ -92,8 +89,8 @@ def _asked(vdu: str, given: Granted) -> Sequence[_Object]:
     ]
 
 
-def _links(cp: str, given: Granted) -> Iterator[tuple[_Object, _Object]]:
-    """External virtual link and extCp for a connection point: the grant's go before the request's."""
+def _links(cp: str, given: Granted) -> Iterator[tuple[SolObject, SolObject]]:
+    """Yield (external virtual link, extCp) of a connection point; the grant's take precedence over the request's."""
     for source in (given.grant, given.request):
         for link in source.get("extVirtualLinks") or ():
             for ext_cp in link.get("extCps") or ():
@@ -102,18 +99,18 @@ def _links(cp: str, given: Granted) -> Iterator[tuple[_Object, _Object]]:
 
 
 def network_of(cp: str, vnfd: Flavour, given: Granted) -> str | None:
-    """Return the network that the connection point is attached to."""
+    """Return the network to which the connection point is attached."""
     return next((str(link["resourceId"]) for link, _ in _links(cp, given)), None)
 
 
 def fixed_ips(cp: str, vnfd: Flavour, given: Granted) -> Sequence[Mapping[str, str]]:
-    """Return ``{"subnet", "ip_address"}`` per address of the connection point, as OS::Neutron::Port takes them."""
+    """Return ``{"subnet", "ip_address"}`` for each address of the connection point, as OS::Neutron::Port reads them."""
     for _, ext_cp in _links(cp, given):
         return [ip for config in (ext_cp.get("cpConfig") or {}).values() if config for ip in _config_ips(config)]
     return []
 
 
-def _config_ips(config: _Object) -> Iterator[Mapping[str, str]]:
+def _config_ips(config: SolObject) -> Iterator[Mapping[str, str]]:
     for protocol in config.get("cpProtocolData") or ():
         for address in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
             entry: dict[str, str] = {}
@@ -126,7 +123,7 @@ def _config_ips(config: _Object) -> Iterator[Mapping[str, str]]:
 
 
 def managed_links(given: Granted) -> Mapping[str, str]:
-    """Return the network by VnfVirtualLinkDesc id, for internal links that somebody else made."""
+    """Return the network by VnfVirtualLinkDesc id, for internal links that exist outside the stack."""
     return {
         link["vnfVirtualLinkDescId"]: link["resourceId"]
         for source in (given.request, given.grant)

@@ -1,4 +1,4 @@
-"""Which images of a package go to Glance, and how one is recognised there."""
+"""Which images of a package are uploaded to Glance, and how an uploaded image is found again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubevnfm_events import PackageRef
 
 
 def package_images(vnfd: Flavour) -> Iterator[SoftwareImage]:
-    """Yield the images of VDUs and storages for which the VNFD names a file; others are in Glance by their name."""
+    """Yield the images of VDUs and storages for which the VNFD names a file; the others exist in Glance already."""
     parts: list[Vdu | Storage] = [*vnfd.vdus.values(), *vnfd.storages.values()]
     for part in parts:
         if part.image is not None and any(True for _ in image_paths(part.image, vnfd)):
@@ -19,9 +19,9 @@ def package_images(vnfd: Flavour) -> Iterator[SoftwareImage]:
 
 
 def image_paths(image: SoftwareImage, vnfd: Flavour) -> Iterator[str]:
-    """Yield the paths in the CSAR where the image's file may lie.
+    """Yield the paths in the CSAR at which the image's file may be.
 
-    The VNFD's reference counts from the file that refers (TOSCA) or from the CSAR's root (Tacker's v1 packages).
+    The VNFD's reference is relative to the referring file (TOSCA) or to the CSAR's root (Tacker's v1 packages).
     """
     if image.path is not None:
         yield image.path
@@ -33,7 +33,8 @@ def image_paths(image: SoftwareImage, vnfd: Flavour) -> Iterator[str]:
 
 
 def image_identity(image: SoftwareImage, package: PackageRef) -> str:
-    """Return the image's name in Glance: its own, and a short digest of its content or, untold, of where it is from."""
+    """Return the image's name in Glance: its own name and a short digest of its content."""
+    # Without a checksum in the VNFD, package and path identify the content: packages do not change.
     checksum = image.checksum.hash if image.checksum is not None else ""
     content = checksum or f"{package.checksum or package.package_id}/{image.path or image.uri}"
     return f"{image.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"

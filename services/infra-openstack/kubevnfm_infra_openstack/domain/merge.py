@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import overload
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Return ``target`` changed by ``patch``; neither argument is written to. None removes a member."""
+@overload
+def merge_patch(target: object, patch: Mapping[str, object]) -> dict[str, object]: ...
+
+
+@overload
+def merge_patch(target: object, patch: object) -> object: ...
+
+
+def merge_patch(target: object, patch: object) -> object:
+    """Return ``target`` changed by ``patch``; neither argument is modified. None removes a member."""
     if not isinstance(patch, Mapping):
         return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
+    merged: dict[str, object] = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:
             merged.pop(name, None)

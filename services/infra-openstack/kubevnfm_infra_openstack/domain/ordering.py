@@ -1,4 +1,4 @@
-"""Works out everything that Heat is to be given for a VNF, and whether the tenant can hold it."""
+"""Determines everything that Heat needs to create a VNF's stack, and checks the tenant's quota."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import structlog
 from kubevnfm_csar import BaseHot, Flavour, SoftwareImage
@@ -19,6 +18,7 @@ from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links
 from kubevnfm_infra_openstack.domain.errors import BaseHotMissing
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
+from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
 from kubevnfm_infra_openstack.domain.ports import (
     Cloud,
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class StackOrders:
-    """Makes stack orders."""
+    """Builds stack orders."""
 
     packages: PackageFlavours
     user_data: UserDataPort
@@ -45,11 +45,11 @@ class StackOrders:
     async def order(
         self, command: CreateResources | StackCommand, cloud: Cloud, *, tags: tuple[str, ...], is_new: bool = True
     ) -> StackOrder:
-        """Return what Heat is to be given. Images of the package are in Glance when this returns.
+        """Return the input for Heat. The package's images are in Glance when this returns.
 
-        ``is_new``: False for a stack that takes the place of another, whose quota is compared by who knows that one.
+        ``is_new``: False for a stack that replaces another one; then the caller compares the quota with that stack.
 
-        Raises QuotaExceeded, UserDataFailed, UserDataTimedOut and what the ports raise, before any stack is made.
+        Raises QuotaExceeded, UserDataFailed, UserDataTimedOut and what the ports raise, before any stack is created.
         """
         flavour = await self.packages.flavour(command.package, command.flavour_id)
         request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
@@ -68,7 +68,8 @@ class StackOrders:
         )
 
     async def images(self, cloud: Cloud, vnfd: Flavour, tag: str) -> tuple[str, ...]:
-        """Return the ids of the images that were made for the instance; asks Glance only if there may be some."""
+        """Return the ids of the images that were uploaded for the instance."""
+        # Most packages bring no image files, and then the request to Glance is superfluous.
         if not any(True for _ in package_images(vnfd)):
             return ()
         return tuple(sorted((await cloud.images.tagged(tag)).values()))
@@ -80,7 +81,7 @@ class StackOrders:
         if hot is None and command.user_data is None:
             return HeatInput({}, template_of(flavour.vnfd, given, await cloud.capacity.flavors()), {})
         if hot is None:
-            raise BaseHotMissing(command.flavour_id, "the package has no Heat template for the user data to fill")
+            raise BaseHotMissing(command.flavour_id, "a Heat template for the user data expected in the package")
         if command.user_data is None:
             parameters = heat_parameters(hot.top.body, flavour.vnfd, given)
             return HeatInput(parameters, with_managed_links(hot.top.body, given) or hot.top_text, hot.file_texts)
@@ -96,7 +97,7 @@ class StackOrders:
     async def made_images(
         self, command: CreateResources | StackCommand, cloud: Cloud, vnfd: Flavour, granted: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Return the Glance ids, by VDU or storage, of the package's images; those that are missing are uploaded."""
+        """Return the Glance ids, by VDU or storage, of the package's images. Missing images are uploaded first."""
         made: dict[str, str] = {}
         for image in package_images(vnfd):
             if image.image_id in granted:
@@ -109,7 +110,7 @@ class StackOrders:
     async def _ensure_image(
         self, command: CreateResources | StackCommand, cloud: Cloud, vnfd: Flavour, image: SoftwareImage
     ) -> str | None:
-        """Return the image's id; None when the package does not hold its file: then it is in Glance under its name."""
+        """Return the image's id; None if the package lacks its file, which means that Glance has it already."""
         for path in image_paths(image, vnfd):
             try:
                 return await cloud.images.ensure(
@@ -124,11 +125,13 @@ class StackOrders:
         return None
 
 
-async def _templates(hot: BaseHot | None, heat: HeatInput) -> tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]:
-    """Return the top template and the nested ones, parsed; those that are not the package's, in a thread."""
+async def _templates(hot: BaseHot | None, heat: HeatInput) -> tuple[Template, Templates]:
+    """Return the top template and the nested ones, parsed."""
+    # The package's own templates are cached as parsed documents; only what user data has changed is parsed here, in a
+    # thread, because a large template takes longer than other commands should wait.
     known = {one.text: one.body for one in (hot.top, *hot.nested.values())} if hot is not None else {}
 
-    async def parsed(text: str, name: str) -> Mapping[str, Any]:
+    async def parsed(text: str, name: str) -> Template:
         return known[text] if text in known else await asyncio.to_thread(parse_yaml, text, name=name)
 
     template = heat.template

@@ -1,4 +1,4 @@
-"""What the handlers need of the world."""
+"""The interfaces that the handlers need: stacks, images, quotas and servers of a tenant, packages, user data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from kubevnfm_csar import BaseHot, Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import UserData
 
+from kubevnfm_infra_openstack.domain.hot import Parameters, Template
 from kubevnfm_infra_openstack.domain.quota import Flavor
+from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.stack import (
     HeatResource,
     Stack,
@@ -27,46 +29,46 @@ class StackPort(Protocol):
     """The stacks of one tenant in one VIM. Every method may raise VimUnavailable and VimRefused."""
 
     async def find(self, name: str, *, tag: str) -> Stack | None:
-        """Return the living stack of this name. Raises StackNameTaken when it does not carry the tag."""
+        """Return the stack of this name unless it is deleted. Raises StackNameTaken if it does not carry the tag."""
         ...
 
     async def create(self, order: StackOrder) -> Stack:
-        """Start making a stack. Raises StackRefused, or StackNameTaken when somebody was faster."""
+        """Start to create a stack. Raises StackRefused, and StackNameTaken if the name is in use."""
         ...
 
     async def definition(self, stack: Stack) -> StackDefinition:
-        """Return what the stack was given."""
+        """Return the stack's template, parameters and files."""
         ...
 
     async def change(self, stack: Stack, change: StackChange) -> Stack:
-        """Start changing it; return it as it is then. Raises StackUpdateRefused."""
+        """Start to change the stack; return its state after that. Raises StackUpdateRefused."""
         ...
 
     async def mark_unhealthy(self, resource: HeatResource, reason: str) -> None:
-        """Have the next change make the resource anew. Raises ResourceBusy; one that is gone is fine."""
+        """Have the next change replace the resource. A missing resource is no error. Raises ResourceBusy."""
         ...
 
     async def stop_change(self, stack: Stack) -> None:
-        """Have Heat begin nothing more of what it does to the stack; one that is settled already is fine."""
+        """Have Heat start no further resource of its present work. A stack without work in progress is no error."""
         ...
 
     async def delete(self, stack: Stack) -> None:
-        """Start deleting it; one that is gone or going already is fine."""
+        """Start to delete the stack. A missing stack, or one that is being deleted, is no error."""
         ...
 
     async def settle(self, stack: Stack, *, until: frozenset[StackState], within_s: float) -> Stack | None:
-        """Wait until the stack is in one of the states; return it as it is then, or as it is after ``within_s``.
+        """Wait until the stack is in one of the states, at most ``within_s``; return it as last seen.
 
-        None: it is gone.
+        Returns None if the stack no longer exists.
         """
         ...
 
     async def resources(self, stack: Stack) -> Sequence[HeatResource]:
-        """Return its resources through all nested stacks."""
+        """Return the resources of the stack and of all nested stacks."""
         ...
 
     async def contents(self, stack: Stack) -> StackContents:
-        """Return its resources with what Nova and Neutron know of them."""
+        """Return the same resources with their details from Nova and Neutron."""
         ...
 
 
@@ -82,9 +84,9 @@ class ImagePort(Protocol):
         container_format: str,
         content: Callable[[], AsyncIterator[bytes]],
     ) -> str:
-        """Return the id of the image of this name and tag, uploading it first if it is not there in full.
+        """Return the id of the image with this name and tag; it is uploaded first if it is missing or incomplete.
 
-        Raises what ``content`` raises before anything was made.
+        Raises what ``content`` raises, before any image is created.
         """
         ...
 
@@ -93,19 +95,19 @@ class ImagePort(Protocol):
         ...
 
     async def delete_tagged(self, tag: str) -> int:
-        """Delete every image that carries the tag; return how many there were."""
+        """Delete every image that carries the tag; return their number."""
         ...
 
 
 class CapacityPort(Protocol):
-    """What a tenant may still use."""
+    """Flavors and free quotas of one tenant."""
 
     async def flavors(self) -> Mapping[str, Flavor]:
         """Return Nova's flavors, by id and by name."""
         ...
 
     async def free(self, resources: Sequence[str]) -> Mapping[str, int]:
-        """Return what is free of those resources (names of ``quota.Demand``) that the VIM limits and tells."""
+        """Return the free amount of those resources (names of ``quota.Demand``) whose limit the VIM shows."""
         ...
 
 
@@ -113,15 +115,15 @@ class ServerPort(Protocol):
     """Nova servers of one tenant."""
 
     async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Return Nova's status (``ACTIVE``, ``SHUTOFF`` ...) by id, of those that exist."""
+        """Return Nova's status (``ACTIVE``, ``SHUTOFF`` ...) by id; missing servers are left out."""
         ...
 
     async def start(self, id: str) -> None:
-        """Begin to start it; one that is in between states is left alone. Raises ServerNotOperable."""
+        """Begin to start the server, unless Nova is working on it already. Raises ServerNotOperable."""
         ...
 
     async def stop(self, id: str) -> None:
-        """Begin to stop it; one that is in between states is left alone. Raises ServerNotOperable."""
+        """Begin to stop the server, unless Nova is working on it already. Raises ServerNotOperable."""
         ...
 
 
@@ -136,31 +138,34 @@ class Cloud:
 
 
 class Clouds(Protocol):
-    """Every VIM, by its connection data."""
+    """The tenants of all VIMs."""
 
     def cloud(self, vim: VimConnection) -> Cloud:
-        """Return the tenant that the access data lead to. Raises VimAccessDataMissing."""
+        """Return the tenant that the access data name. Raises VimAccessDataMissing."""
         ...
+
+
+VnfdTree = Mapping[str, Any]
+"""A service template as plain data: whatever YAML the package's author wrote."""
 
 
 @dataclass(frozen=True)
 class PackageFlavour:
-    """What a package says about one deployment flavour. Shared between callers: nobody changes it."""
+    """One deployment flavour of a package. Cached and shared between callers, so it must not be modified."""
 
     folder: Path
     """The package's files without its images, read-only."""
     hot: BaseHot | None
-    """None: the package has no Heat template for the flavour; its topology is made into one."""
+    """None: the package has no Heat template for the flavour; one is made from its topology."""
     vnfd: Flavour
-    service_template: Mapping[str, Any]
-    """The flavour's service template as plain data."""
+    service_template: VnfdTree
 
 
 class PackageFlavours(Protocol):
-    """VNF packages, as far as a stack needs them."""
+    """The parts of VNF packages that a stack needs."""
 
     async def flavour(self, package: PackageRef, flavour_id: str) -> PackageFlavour:
-        """Return what the package says about the flavour.
+        """Return the package's flavour.
 
         Raises UnknownFlavour, PackageRefused, NotFound, OutsideUnavailable.
         """
@@ -173,61 +178,61 @@ class PackageFlavours(Protocol):
 
 @dataclass(frozen=True)
 class UserDataInput:
-    """What LCM operation user data is given, in SOL003 v3 shape (maps), values in clear."""
+    """The input of LCM operation user data, in SOL003 v3 form (maps), values in clear."""
 
     api_version: str
-    request: Mapping[str, Any]
-    instance: Mapping[str, Any]
-    grant_request: Mapping[str, Any]
-    grant: Mapping[str, Any]
-    """With the images that were made from the package among its ``vimAssets``."""
-    service_template: Mapping[str, Any]
+    request: SolObject
+    instance: SolObject
+    grant_request: SolObject
+    grant: SolObject
+    """Its ``vimAssets`` include the images that were uploaded from the package."""
+    service_template: VnfdTree
     """v1's ``vnfd_dict``: granted flavors and the images' Glance ids in place of the VNFD's names."""
     image_by_vdu: Mapping[str, str]
     """Glance id by VDU: v1's ``grant_info``."""
     secrets: frozenset[str] = frozenset()
-    """Values that must not show in an error."""
+    """Values that must not appear in an error."""
 
 
 @dataclass(frozen=True)
 class HeatInput:
-    """What Heat is to be given for a VNF."""
+    """Heat's input for a new stack."""
 
-    parameters: Mapping[str, Any]
-    template: str | Mapping[str, Any]
-    """The top HOT: text as the package or its user data has it, or what was made of it."""
+    parameters: Parameters
+    template: str | Template
+    """The top HOT: the text of the package or its user data, or a document made from it."""
     files: Mapping[str, str]
     """Text of the nested templates by file name."""
 
 
 @dataclass(frozen=True)
 class HeatPatch:
-    """What a user data class answers for an operation on a stack that exists."""
+    """The result of a user data class for an operation on an existing stack."""
 
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    """A merge patch (RFC 7396) over the stack's."""
+    parameters: Parameters = field(default_factory=dict)
+    """A merge patch (RFC 7396) for the stack's parameters."""
     template: str | None = None
-    """HOT text, a merge patch over the stack's."""
+    """HOT text, a merge patch for the stack's template."""
     files: Mapping[str, str] = field(default_factory=dict)
     is_whole: bool = False
-    """The class answers everything; nothing of before stays (``existing: False``)."""
+    """The result is complete and replaces the stack's present input (``existing: False``)."""
 
 
 class UserDataPort(Protocol):
-    """Runs foreign code apart from the service."""
+    """Runs a package's user data class in a process of its own."""
 
     async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
-        """Call the class's ``instantiate``; templates that it does not answer are the package's.
+        """Call the class's ``instantiate``; templates that it does not return are those of the package.
 
-        Raises UserDataFailed, UserDataTimedOut, and Unprocessable when the package has no such file.
+        Raises UserDataFailed, UserDataTimedOut, and Unprocessable if the package has no such file.
         """
         ...
 
     async def change(
         self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
     ) -> HeatPatch | None:
-        """Call the class's method of that name; None when it has none, as v1 classes have not.
+        """Call the class's method of that name; return None if it has none, which is true for all v1 classes.
 
-        Raises as ``instantiate``.
+        Raises the same as ``instantiate``.
         """
         ...

@@ -1,7 +1,7 @@
-"""What a stack will use of the tenant's quotas, as far as its templates tell, against what is free.
+"""What a stack will use of the tenant's quotas, as far as its templates show, compared with what is free.
 
-Never an overestimate: what cannot be told beforehand (a count that only Heat knows, a condition, a flavor that is not
-listed) counts as nothing, so a stack that fits is never refused here; Heat has the last word.
+The estimate is never too high: a count that only Heat knows, a condition, or a flavor that is not listed counts as
+nothing. So a stack that fits is never rejected here, and Heat has the last word.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_infra_openstack.domain.errors import QuotaExceeded
 from kubevnfm_infra_openstack.domain.hot import (
@@ -21,6 +21,8 @@ from kubevnfm_infra_openstack.domain.hot import (
     UNKNOWN,
     VOLUME,
     Parameters,
+    Template,
+    Templates,
     bound,
     properties_of,
     resolve,
@@ -37,10 +39,10 @@ VOLUMES: Final = "volumes"
 VOLUME_GIB: Final = "volume capacity (GiB)"
 
 Demand = Mapping[str, int]
-"""How much is wanted, by one of the names above; only positive amounts."""
+"""The amount that is needed, by one of the names above; only positive amounts."""
 
 _DEEPEST: Final = 6
-"""Heat's own default for ``max_nested_stack_depth`` is 5: deeper, a template that nests itself would never end."""
+"""Heat's default for ``max_nested_stack_depth`` is 5. Without a limit, a template that contains itself would never end."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Flavor:
 
 
 def demand_of(
-    template: Mapping[str, Any],
-    nested: Mapping[str, Mapping[str, Any]],
+    template: Template,
+    nested: Templates,
     parameters: Parameters,
     flavors: Mapping[str, Flavor],
 ) -> Demand:
@@ -64,16 +66,16 @@ def demand_of(
 
 
 def check(demand: Demand, free: Mapping[str, int]) -> None:
-    """Raise QuotaExceeded for the first resource of which more is wanted than is free; what is not limited is absent."""
+    """Raise QuotaExceeded for the first resource that exceeds what is free. Unlimited resources are missing in ``free``."""
     for name, wanted in demand.items():
         if name in free and wanted > free[name]:
             raise QuotaExceeded(name, wanted=wanted, free=max(free[name], 0))
 
 
 def _count(
-    template: Mapping[str, Any],
+    template: Template,
     given: Parameters,
-    nested: Mapping[str, Mapping[str, Any]],
+    nested: Templates,
     flavors: Mapping[str, Flavor],
     times: int,
     total: Counter[str],
@@ -85,15 +87,16 @@ def _count(
 
 
 def _count_one(
-    resource: Mapping[str, Any],
+    resource: Template,
     values: Parameters,
-    nested: Mapping[str, Mapping[str, Any]],
+    nested: Templates,
     flavors: Mapping[str, Flavor],
     times: int,
     total: Counter[str],
     depth: int,
 ) -> None:
     kind, properties = resource.get("type"), properties_of(resource)
+    # Whether a condition holds is Heat's to evaluate; counting the resource could reject a stack that fits.
     if "condition" in resource or depth == 0 or not isinstance(kind, str):
         return
     if kind in (AUTO_SCALING_GROUP, RESOURCE_GROUP):
@@ -121,14 +124,15 @@ def _count_one(
         _count(inner, known, nested, flavors, times, total, depth - 1)
 
 
-def _group_size(kind: str, properties: Mapping[str, Any], values: Parameters) -> int | None:
+def _group_size(kind: str, properties: Template, values: Parameters) -> int | None:
     if kind == RESOURCE_GROUP:
         return whole_number(resolve(properties.get("count", 1), values))
+    # Heat starts a group with min_size members if desired_capacity is absent.
     desired = whole_number(resolve(properties.get("desired_capacity"), values))
     return desired if desired is not None else whole_number(resolve(properties.get("min_size", 0), values))
 
 
-def _implicit_ports(networks: Any) -> int:
-    """Ports that Nova makes itself: one per network entry that names no port."""
-    entries: Sequence[Any] = networks if isinstance(networks, list) else []
+def _implicit_ports(networks: object) -> int:
+    """Return how many ports Nova creates itself: one for each network entry that names no port."""
+    entries: Sequence[object] = networks if isinstance(networks, list) else []
     return sum(1 for entry in entries if isinstance(entry, Mapping) and "port" not in entry and "network" in entry)

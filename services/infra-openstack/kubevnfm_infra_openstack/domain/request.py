@@ -1,13 +1,16 @@
-"""Brings a request of the v1 API (SOL003 v2.6.1: lists) into the shape of v2 (SOL003 v3.3.1: maps)."""
+"""Converts a request of the v1 API (SOL003 v2.6.1: lists) to the form of v2 (SOL003 v3.3.1: maps)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+SolObject = Mapping[str, Any]
+"""A SOL003 object in JSON form. lcm-api has checked it against the standard's types before it sent it."""
 
-def as_v3(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the InstantiateVnfRequest with ``cpConfig`` and ``vimConnectionInfo`` as maps; a v2 request as it is."""
+
+def as_v3(request: SolObject) -> dict[str, Any]:
+    """Return the request with ``cpConfig`` and ``vimConnectionInfo`` as maps; a v2 request is returned unchanged."""
     changed = dict(request)
     if isinstance(changed.get("extVirtualLinks"), Sequence):
         changed["extVirtualLinks"] = [_link(link) for link in changed["extVirtualLinks"]]
@@ -16,14 +19,15 @@ def as_v3(request: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _link(link: Mapping[str, Any]) -> Mapping[str, Any]:
+def _link(link: SolObject) -> SolObject:
     return {**link, "extCps": [_cp(cp) for cp in link.get("extCps") or ()]}
 
 
-def _cp(cp: Mapping[str, Any]) -> Mapping[str, Any]:
+def _cp(cp: SolObject) -> SolObject:
     config = cp.get("cpConfig")
     return {**cp, "cpConfig": _by_id(config, "cpInstanceId", "cp")} if isinstance(config, list) else cp
 
 
-def _by_id(items: Sequence[Mapping[str, Any]], name: str, otherwise: str) -> dict[str, Any]:
+def _by_id(items: Sequence[SolObject], name: str, otherwise: str) -> dict[str, object]:
+    # v1 makes these ids optional, but a map needs a key for each entry.
     return {str(item.get(name) or f"{otherwise}{number}"): dict(item) for number, item in enumerate(items, start=1)}

@@ -1,8 +1,8 @@
-"""Makes StackResources, the facts that the other services work with, from what Heat, Nova and Neutron tell.
+"""Makes StackResources, the facts that the other services use, from the answers of Heat, Nova and Neutron.
 
-How a VDU is recognised: the server's own resource name, then the names above it in the nesting (the v2 clone
-``<vdu>-<idx>``, the member, the group), then the server's name; a name counts when it is a VDU's id or its
-``properties.name``, also with ``-<idx>`` or ``_group`` after it. A server that fits no VDU is a VDU of its own name.
+A server's VDU is found by the server's resource name, then by the names above it in the nesting (the v2 clone
+``<vdu>-<idx>``, the member, the group), then by the server's name. A name matches if it is a VDU's id or its
+``properties.name``, also with the suffix ``-<idx>`` or ``_group``. A server that matches no VDU is its own VDU.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ class _Tree:
 
     top_id: str
     holder: Mapping[str, HeatResource]
-    """By the id of a nested stack: the resource that it is."""
+    """The resource that stands for a nested stack, by the id of that stack."""
     held: Mapping[str, Sequence[HeatResource]]
-    """By the id of a (nested) stack: its resources."""
+    """The resources of a (nested) stack, by the id of that stack."""
 
     def above(self, resource: HeatResource) -> Sequence[HeatResource]:
-        """The resources that a resource is nested in, innermost first."""
+        """Return the resources in which a resource is nested, innermost first."""
         path: list[HeatResource] = []
         holder = self.holder.get(resource.stack_id)
+        # The limit on the length ends a loop in the links, should Heat ever return one.
         while holder is not None and len(path) <= len(self.holder):
             path.append(holder)
             holder = self.holder.get(holder.stack_id)
@@ -60,7 +61,10 @@ def _tree(stack: Stack, resources: Sequence[HeatResource]) -> _Tree:
 def stack_resources(
     stack: Stack, contents: StackContents, vdus: Mapping[str, str], images: Sequence[str] = ()
 ) -> StackResources:
-    """Return the facts; ``vdus`` are the VNFD's names (``properties.name``) by VDU id. Servers come oldest first, then by name."""
+    """Return the facts. ``vdus``: the VNFD's names (``properties.name``) by VDU id.
+
+    Servers are sorted by VDU, then oldest first.
+    """
     tree = _tree(stack, contents.resources)
     made = [r for r in contents.resources if r.physical_id]
     server_by_volume = {v: s.id for s in contents.server_by_id.values() for v in s.volume_ids}
@@ -81,7 +85,8 @@ def stack_resources(
 
 
 def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collection[str]) -> Sequence[HeatResource]:
-    """Return the members of groups that hold those servers: what leaves a group first once it is marked unhealthy."""
+    """Return the members of auto-scaling groups that contain those servers."""
+    # Heat removes unhealthy members first when a group shrinks, so marking these decides which servers go.
     tree = _tree(stack, resources)
     found: dict[tuple[str, str], HeatResource] = {}
     for resource in resources:
@@ -96,11 +101,9 @@ def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collect
 
 
 def existing(contents: StackContents) -> StackContents:
-    """Return the contents of a failed stack without what is no longer, or never was, in the cloud.
-
-    Heat keeps the physical id of a resource that it could not finish; of servers, ports and addresses it is asked of
-    their own services whether they are there, of others Heat's word counts.
-    """
+    """Return the contents of a failed stack without the resources that do not exist in the cloud."""
+    # Heat keeps the physical id of a resource that it could not finish. So for servers, ports and addresses the answer
+    # of their own service decides; for other types there is only Heat's status.
     asked = {SERVER: contents.server_by_id, PORT: contents.port_by_id, FLOATING_IP: contents.floating_by_id}
 
     def is_there(resource: HeatResource) -> bool:

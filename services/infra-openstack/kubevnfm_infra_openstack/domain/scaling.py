@@ -1,8 +1,8 @@
-"""How many instances a VDU has: where a stack's template says it, and how template or parameters are changed to say another.
+"""Finds where a stack's template sets a VDU's number of instances, and changes template or parameters to a new number.
 
-A group's size comes from a parameter as a rule; one that stands in the template itself is written there. The policies
-that packages bring beside their groups are not signalled: a signal cannot be told from its repeat, does not show in the
-stack's state, and is undone by the next update of the stack, which brings the group back to what its template says.
+Usually a parameter sets a group's size; a size that the template sets itself is changed there. The scaling policies of
+packages are not signalled: a repeated signal scales twice, a signal does not show in the stack's state, and the next
+update of the stack undoes it, because the update restores the size of the template.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from kubevnfm_infra_openstack.domain.hot import (
     RESOURCE_GROUP,
     SERVER,
     UNKNOWN,
+    Template,
+    Templates,
     bound,
     properties_of,
     resources_of,
@@ -30,29 +32,26 @@ from kubevnfm_infra_openstack.domain.stack import StackDefinition
 _SIZE: Final[Mapping[str, str]] = {AUTO_SCALING_GROUP: "desired_capacity", RESOURCE_GROUP: "count"}
 _MEMBER: Final[Mapping[str, str]] = {AUTO_SCALING_GROUP: "resource", RESOURCE_GROUP: "resource_def"}
 
-Templates = Mapping[str, Mapping[str, Any]]
-"""Nested templates, parsed, by file name."""
-
 
 @dataclass(frozen=True)
 class Resized:
-    """What of a stack's definition changes."""
+    """The part of a stack's definition that changes."""
 
-    template: Mapping[str, Any] | None = None
-    """None: it stays."""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Those that change, whole."""
+    template: Template | None = None
+    """None: the template does not change."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """The changed parameters, each with its complete value."""
 
 
 def resized(
     definition: StackDefinition, nested: Templates, vnfd: Flavour, counts: Mapping[str, int], present: Mapping[str, int]
 ) -> Resized:
-    """Return what makes Heat bring the VDUs to ``counts``; ``present``: how many there are now.
+    """Return the change that brings the VDUs to ``counts``; ``present``: how many instances each has now.
 
-    Raises VduNotScalable for a VDU whose count differs and that no group of the template holds.
+    Raises VduNotScalable for a VDU whose count differs and that no group of the template contains.
     """
     template: dict[str, Any] | None = None
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, object] = {}
     reached: set[str] = set()
     for name, group in resources_of(definition.template).items():
         size = _SIZE.get(str(group.get("type")))
@@ -64,19 +63,21 @@ def resized(
         path = parameter_path(value)
         if path is not None:
             _put(parameters, definition, path, counts[vdu], vdu)
+        # Heat's default size counts as long as it is the wanted one, so an unchanged stack gets no new template.
         elif value is not None or present.get(vdu) != counts[vdu]:
-            template = template or copy.deepcopy(dict(definition.template))
+            if template is None:
+                template = copy.deepcopy(dict(definition.template))
             template["resources"][name].setdefault("properties", {})[size] = counts[vdu]
     for vdu, count in counts.items():
         if vdu not in reached and present.get(vdu, 0) != count:
             raise VduNotScalable(
-                "", f"VDU {vdu}: the package's Heat template has no group for it, nor user data that scales it"
+                "", f"VDU {vdu}: a group in the package's Heat template, or user data that scales it, expected"
             )
     return Resized(template, parameters)
 
 
-def vdu_of_group(name: str, group: Mapping[str, Any], vnfd: Flavour, nested: Templates) -> str | None:
-    """Return the VDU whose instances a group's members are: by its size's parameter, its name, or its members' servers."""
+def vdu_of_group(name: str, group: Template, vnfd: Flavour, nested: Templates) -> str | None:
+    """Return the VDU that a group scales; None if neither its size's parameter, its name nor its servers name one."""
     kind = str(group.get("type"))
     path = parameter_path(properties_of(group).get(_SIZE[kind])) or ()
     bare = name.removesuffix("_group")
@@ -94,16 +95,17 @@ def vdu_of_group(name: str, group: Mapping[str, Any], vnfd: Flavour, nested: Tem
     return next((vdu for vdu in servers if vdu in vnfd.vdus), None)
 
 
-def parameter_path(value: Any) -> list[Any] | None:
-    """Return what a ``get_param`` reads as a list; None for any other value."""
+def parameter_path(value: object) -> list[object] | None:
+    """Return the path that a ``get_param`` reads; None for any other value."""
     if not isinstance(value, Mapping) or set(value) != {"get_param"}:
         return None
     path = value["get_param"]
     return list(path) if isinstance(path, list) else [path]
 
 
-def present_value(definition: StackDefinition, name: str) -> Any:
-    """Return a parameter's value as it is: as given, else the template's default; JSON that was given as text parsed."""
+def present_value(definition: StackDefinition, name: str) -> object:
+    """Return a parameter's value: the given one, else the template's default; a text that is JSON is parsed."""
+    # Heat returns a JSON parameter as the text in which it stores it.
     value = bound(definition.template, definition.parameters).get(name, UNKNOWN)
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         try:
@@ -113,7 +115,9 @@ def present_value(definition: StackDefinition, name: str) -> Any:
     return None if value is UNKNOWN else value
 
 
-def _put(parameters: dict[str, Any], definition: StackDefinition, path: Sequence[Any], value: int, vdu: str) -> None:
+def _put(
+    parameters: dict[str, object], definition: StackDefinition, path: Sequence[object], value: int, vdu: str
+) -> None:
     name = str(path[0])
     if len(path) == 1:
         parameters[name] = value
@@ -124,5 +128,5 @@ def _put(parameters: dict[str, Any], definition: StackDefinition, path: Sequence
     for step in path[1:-1]:
         place = place.get(step) if isinstance(place, dict) else None
     if not isinstance(place, dict):
-        raise VduNotScalable("", f"VDU {vdu}: the stack's parameter {name} has no {'.'.join(map(str, path[1:]))}")
+        raise VduNotScalable("", f"VDU {vdu}: the stack's parameter {name} lacks {'.'.join(map(str, path[1:]))}")
     place[path[-1]] = value

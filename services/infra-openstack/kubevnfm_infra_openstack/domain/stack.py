@@ -1,4 +1,4 @@
-"""A Heat stack as the rules see it, and what is to be done with one that is found."""
+"""A Heat stack as the rules see it, and the decision what to do with one that exists."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
+
+from kubevnfm_infra_openstack.domain.hot import Parameters, Template
 
 
 class StackState(Enum):
-    """Heat's ``stack_status``, less what makes no difference here."""
+    """Heat's ``stack_status``, without the differences that do not matter here."""
 
     MAKING = auto()
-    """Heat works on it and will end in READY or BROKEN."""
+    """Heat is working on the stack; it will become READY or BROKEN."""
     READY = auto()
-    """CREATE, UPDATE, CHECK ... _COMPLETE: everything that the template wants is there."""
+    """CREATE, UPDATE, CHECK ... _COMPLETE: all resources of the template exist."""
     BROKEN = auto()
-    """CREATE, UPDATE ... _FAILED: something is there, not all."""
+    """CREATE, UPDATE ... _FAILED: only some of the resources exist."""
     GOING = auto()
     """DELETE_IN_PROGRESS."""
     STUCK = auto()
-    """DELETE_FAILED: part of it could not be deleted."""
+    """DELETE_FAILED: some resources could not be deleted."""
     GONE = auto()
     """DELETE_COMPLETE."""
 
 
-MADE: Final = frozenset({StackState.READY, StackState.BROKEN, StackState.STUCK})
-"""Heat has done with making the stack."""
-LEFT: Final = frozenset({StackState.STUCK})
-"""Heat has done with deleting the stack, in vain (else it is gone)."""
+SETTLED: Final = frozenset({StackState.READY, StackState.BROKEN, StackState.STUCK})
+"""Heat has finished creating or changing the stack, or never will."""
+DELETION_FAILED: Final = frozenset({StackState.STUCK})
+"""The end of a deletion that did not succeed; after a success the stack is missing."""
 
 
 _DELETE: Final[Mapping[str, StackState]] = {
@@ -45,7 +47,8 @@ _OTHER: Final[Mapping[str, StackState]] = {
 
 
 def state_of(status: str) -> StackState:
-    """Read Heat's ``<ACTION>_<STATUS>``; an unknown status is MAKING, so that it is looked at again."""
+    """Read Heat's ``<ACTION>_<STATUS>``."""
+    # An unknown status counts as MAKING, because then the stack is read again later.
     action, _, outcome = status.partition("_")
     return (_DELETE if action == "DELETE" else _OTHER).get(outcome, StackState.MAKING)
 
@@ -65,61 +68,62 @@ class Stack:
 
 @dataclass(frozen=True)
 class StackOrder:
-    """Everything that Heat is given to make a stack."""
+    """Heat's complete input for a new stack."""
 
     name: str
-    template: str | Mapping[str, Any]
-    """The top HOT: its text as the package has it, or what was made of it."""
+    template: str | Template
+    """The top HOT: the package's text, or a document made from it."""
     files: Mapping[str, str]
     """Text by the name under which templates refer to it."""
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     tags: tuple[str, ...]
     timeout_s: float
 
 
 @dataclass(frozen=True)
 class StackDefinition:
-    """What a stack was given, as Heat tells it."""
+    """The input of an existing stack, as Heat returns it."""
 
-    template: Mapping[str, Any]
-    parameters: Mapping[str, Any]
-    """As they were given; what the template has defaults for may be missing."""
+    template: Template
+    parameters: Parameters
+    """As they were given; parameters with a default may be missing."""
     files: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class StackChange:
-    """What Heat is given to change a stack."""
+    """Heat's input for a change of a stack."""
 
     tags: tuple[str, ...]
     timeout_s: float
-    template: str | Mapping[str, Any] | None = None
-    """None: it stays."""
+    template: str | Template | None = None
+    """None: the template does not change."""
     files: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
     is_whole: bool = False
-    """Nothing that is not given here stays (PUT); else files and parameters are laid over those that are there."""
+    """The input replaces the present one completely (PUT); otherwise files and parameters are added to it (PATCH)."""
 
 
 class Next(Enum):
-    """What to do with the stack that carries the instance's tag, or with its absence, when one is to be created."""
+    """What a creation does next, given the stack that carries the instance's tag, or its absence."""
 
     MAKE = auto()
-    """There is none."""
+    """There is no stack: create it."""
     WAIT = auto()
-    """It is being made: by an earlier delivery of this command."""
+    """An earlier delivery of this command has started it."""
     READ = auto()
-    """It is ready: read what it holds."""
+    """The stack is ready: read its content."""
     FAIL = auto()
-    """This very attempt made it and it failed: that is the outcome."""
+    """This attempt created the stack, and it failed: that is the outcome."""
     REPLACE = auto()
-    """An earlier attempt left it broken, or half deleted: delete it, then make it anew."""
+    """An earlier attempt left it broken or half deleted: delete it, then create a new one."""
     WAIT_GONE = auto()
-    """It is being deleted (a rollback before this retry): make it when it is gone."""
+    """It is being deleted (a rollback before this retry): create a new one after that."""
 
 
 def attempt_tag(operation_id: str, step_id: str, attempt: int) -> str:
-    """Return the second tag of a stack: which attempt made it. Heat takes tags of up to 80 characters, no comma."""
+    """Return the second tag of a stack, which names the attempt that created or changed it."""
+    # Heat accepts tags of up to 80 characters without a comma.
     return f"{operation_id[:36]}/{step_id[:32]}/{attempt}".replace(",", "_")
 
 
@@ -133,37 +137,36 @@ _NEXT: Final[Mapping[StackState, Next]] = {
 
 
 def next_for_creation(found: Stack | None, *, made_by: str) -> Next:
-    """Decide; ``made_by`` is the attempt's tag.
-
-    A broken stack is replaced rather than updated: an update would keep what CREATE left behind in unknown state, and
-    the parameters of the retry are those of the first try anyway.
-    """
+    """Return what to do next; ``made_by`` is the attempt's tag."""
     if found is None:
         return Next.MAKE
+    # A broken stack is replaced rather than updated: an update would keep resources that CREATE left in an unknown
+    # state, and a retry has the same parameters as the first attempt.
     if found.state is StackState.BROKEN:
         return Next.FAIL if made_by in found.tags else Next.REPLACE
     return _NEXT[found.state]
 
 
 class NextForChange(Enum):
-    """What to do with the stack that is to be changed."""
+    """What a change of an existing stack does next."""
 
     CHANGE = auto()
-    """Nobody has changed it for this attempt yet."""
+    """This attempt has not changed the stack yet."""
     WAIT = auto()
-    """It is being changed, by an earlier delivery of this command."""
+    """An earlier delivery of this command has started the change."""
     WAIT_FOR_OTHER = auto()
-    """Heat works on it for an earlier attempt, or for somebody at the command line: wait until it has done with it."""
+    """Heat is working on it for an earlier attempt or for an operator: wait until that has ended."""
     READ = auto()
-    """It was changed: read what it holds."""
+    """The change is complete: read the stack's content."""
     FAIL = auto()
-    """This very attempt failed: that is the outcome."""
+    """This attempt's change failed: that is the outcome."""
     MISSING = auto()
-    """It is gone, or going."""
+    """The stack does not exist or is being deleted."""
 
 
 def next_for_change(found: Stack | None, *, made_by: str) -> NextForChange:
-    """Decide; ``made_by`` is the attempt's tag, which Heat takes over in the moment in which it begins the change."""
+    """Return what to do next; ``made_by`` is the attempt's tag."""
+    # Heat replaces the tags at the moment when it begins the change, so the tag proves that our request arrived.
     if found is None or found.state in (StackState.GOING, StackState.STUCK, StackState.GONE):
         return NextForChange.MISSING
     is_ours = made_by in found.tags
@@ -181,19 +184,19 @@ class HeatResource:
     name: str
     type: str
     physical_id: str
-    """Id in Nova, Neutron, Cinder ...; of a group or a nested template: the id of its stack. Empty: never made."""
+    """Id in Nova, Neutron, Cinder ...; for a group or nested template, the id of its stack. Empty: never created."""
     status: str
     reason: str
     stack_id: str
-    """The (nested) stack that holds it."""
+    """The (nested) stack that contains it."""
     stack_name: str = ""
     nested_id: str = ""
-    """The stack that it is itself, if it is one."""
+    """The id of its own stack, if it is a nested one."""
 
 
 @dataclass(frozen=True)
 class NovaServer:
-    """What Nova knows of a server."""
+    """A server's details from Nova."""
 
     id: str
     name: str
@@ -207,7 +210,7 @@ class NovaServer:
 
 @dataclass(frozen=True)
 class NeutronPort:
-    """What Neutron knows of a port."""
+    """A port's details from Neutron."""
 
     id: str
     addresses: tuple[str, ...] = ()
@@ -219,7 +222,7 @@ class NeutronPort:
 
 @dataclass(frozen=True)
 class FloatingIp:
-    """What Neutron knows of a floating IP."""
+    """A floating IP's details from Neutron."""
 
     id: str
     address: str
@@ -229,7 +232,7 @@ class FloatingIp:
 
 @dataclass(frozen=True)
 class StackContents:
-    """Raw facts about a stack, from which its StackResources are made."""
+    """A stack's resources with their details, from which its StackResources are made."""
 
     resources: Sequence[HeatResource]
     server_by_id: Mapping[str, NovaServer] = field(default_factory=dict)

@@ -1,15 +1,15 @@
-"""Makes a Heat template of a VNFD's own topology (SOL001), for packages that bring none (sequences.md 1.9, A1t).
+"""Makes a Heat template from the VNFD's own topology (SOL001), for packages without one (sequences.md 1.9, A1t).
 
-VDUs become servers with a port for each of their connection points, internal virtual links networks with a subnet, block
-storages volumes. Several instances of a VDU are clones, ``<vdu>-<index>``, and so are their ports and volumes. A router
-or load balancer cannot be told in SOL001: such VNFs bring a Base HOT.
+A VDU becomes a server with a port for each of its connection points, an internal virtual link a network with a subnet,
+a block storage a volume. Several instances of a VDU are clones named ``<vdu>-<index>``, as are their ports and volumes.
+SOL001 cannot describe a router or load balancer; VNFs that need one contain a base HOT.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_csar import Cp, Flavour, Vdu
 from kubevnfm_kit.errors import Unprocessable
@@ -25,13 +25,14 @@ from kubevnfm_infra_openstack.domain.grant import (
     network_of,
     zone_of,
 )
-from kubevnfm_infra_openstack.domain.hot import NETWORK, PORT, SERVER, SUBNET, VOLUME
+from kubevnfm_infra_openstack.domain.hot import NETWORK, PORT, SERVER, SUBNET, VOLUME, Template, resources_of
 
 _VERSION: Final = "2018-08-31"
 _MIB: Final = 1024 * 1024
 _GIB: Final = 1024 * _MIB
 
-_Resources = dict[str, dict[str, Any]]
+_Section = dict[str, object]
+_Resources = dict[str, _Section]
 
 
 def template_of(
@@ -39,11 +40,12 @@ def template_of(
     given: Granted,
     flavors: Mapping[str, quota.Flavor],
     indexes: Mapping[str, Sequence[int]] | None = None,
-) -> Mapping[str, Any]:
-    """Return the template, complete: it has no parameters. ``flavors`` are Nova's, by id and by name.
+) -> Template:
+    """Return the complete template, which has no parameters. ``flavors`` are Nova's, by id and by name.
 
-    ``indexes``: which instances each VDU has, of a stack that is changed; else as many as its level says, from 0.
-    Raises Unprocessable when a VDU names no flavor and none is large enough, or a connection point has no network.
+    ``indexes``: the instances of each VDU, for a stack that is changed; without it, those of the instantiation level,
+    numbered from 0.
+    Raises Unprocessable if a VDU names no flavor and none is large enough, or a connection point has no network.
     """
     resources: _Resources = {}
     managed = managed_links(given)
@@ -54,7 +56,8 @@ def template_of(
     for vdu in vnfd.vdus.values():
         amount = capacity_of(vdu.vdu_id, vnfd, given) or 0
         wanted = range(amount) if indexes is None else indexes.get(vdu.vdu_id, ())
-        # a VDU that may ever have a second instance is numbered from the first on: names decide what Heat keeps
+        # If a VDU can have a second instance later, the first one is numbered too: a renamed resource would make Heat
+        # replace the running server.
         is_numbered = vnfd.max_count(vdu.vdu_id) > 1 or amount > 1
         for index in wanted:
             _add_server(resources, vdu, f"-{index}" if is_numbered else "", vnfd, given, flavors)
@@ -62,14 +65,14 @@ def template_of(
 
 
 def indexes_after(
-    template: Mapping[str, Any], vnfd: Flavour, counts: Mapping[str, int], leaving: Collection[str] = ()
+    template: Template, vnfd: Flavour, counts: Mapping[str, int], leaving: Collection[str] = ()
 ) -> dict[str, list[int]]:
-    """Return which instances each VDU has at ``counts``: those that are there, less those that leave, and new ones.
+    """Return the instances of each VDU at ``counts``: the present ones without those that leave, and new ones.
 
-    ``leaving``: resource names of servers. Where more are there than are wanted, the highest numbers go.
+    ``leaving``: resource names of servers. If there are still too many, the highest numbers are removed.
     """
     there: dict[str, list[int]] = {vdu_id: [] for vdu_id in vnfd.vdus}
-    for name, resource in (template.get("resources") or {}).items():
+    for name, resource in resources_of(template).items():
         if resource.get("type") != SERVER or name in leaving:
             continue
         vdu_id, _, number = name.rpartition("-")
@@ -80,13 +83,13 @@ def indexes_after(
     found: dict[str, list[int]] = {}
     for vdu_id, indexes in there.items():
         wanted = counts.get(vdu_id, len(indexes))
-        kept = sorted(indexes)[:wanted]
-        free = (number for number in count() if number not in kept)
-        found[vdu_id] = kept + [next(free) for _ in range(wanted - len(kept))]
+        staying = sorted(indexes)[:wanted]
+        free = (number for number in count() if number not in staying)
+        found[vdu_id] = staying + [next(free) for _ in range(wanted - len(staying))]
     return found
 
 
-def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: bool | None) -> dict[str, Any]:
+def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: bool | None) -> _Section:
     version = 6 if (ip_version or "").lower() == "ipv6" else 4
     return {
         "type": SUBNET,
@@ -107,7 +110,7 @@ def _add_server(
         resources[cp.cp_id + suffix] = _port(cp, vnfd, given)
     ports = sorted(cps, key=lambda cp: (cp.order is None, cp.order, cp.cp_id))  # SOL001: order of the NICs
     volumes = _volumes(resources, vdu, suffix, vnfd, given)
-    properties: dict[str, Any] = {
+    properties: _Section = {
         "name": vdu.name or vdu.vdu_id,
         "flavor": flavor_of(vdu.vdu_id, vnfd, given) or _fitting(vdu, flavors),
         "networks": [{"port": {"get_resource": cp.cp_id + suffix}} for cp in ports],
@@ -122,8 +125,8 @@ def _add_server(
     resources[vdu.vdu_id + suffix] = {"type": SERVER, "properties": properties}
 
 
-def _port(cp: Cp, vnfd: Flavour, given: Granted) -> dict[str, Any]:
-    properties: dict[str, Any] = {}
+def _port(cp: Cp, vnfd: Flavour, given: Granted) -> _Section:
+    properties: _Section = {}
     link = cp.virtual_link
     if link is not None and link in vnfd.virtual_links:
         managed = managed_links(given).get(link)
@@ -131,35 +134,38 @@ def _port(cp: Cp, vnfd: Flavour, given: Granted) -> dict[str, Any]:
     else:
         properties["network"] = network_of(cp.cp_id, vnfd, given)
         if properties["network"] is None:
-            raise Unprocessable("extVirtualLinks", f"connection point {cp.cp_id}: a virtual link expected for it")
+            raise Unprocessable("extVirtualLinks", f"a virtual link for connection point {cp.cp_id} expected")
     addresses = fixed_ips(cp.cp_id, vnfd, given)
     if addresses:
         properties["fixed_ips"] = list(addresses)
     if cp.vnic_type != "normal":
         properties["binding:vnic_type"] = cp.vnic_type
-    resource: dict[str, Any] = {"type": PORT, "properties": properties}
+    resource: _Section = {"type": PORT, "properties": properties}
     if isinstance(properties["network"], Mapping):
-        resource["depends_on"] = f"{link}_subnet"  # else the port may be made while its network has no address to give
+        # The port gets an address from the subnet, but refers only to the network.
+        resource["depends_on"] = f"{link}_subnet"
     return resource
 
 
-def _volumes(resources: _Resources, vdu: Vdu, suffix: str, vnfd: Flavour, given: Granted) -> list[dict[str, Any]]:
-    mappings: list[dict[str, Any]] = []
+def _volumes(resources: _Resources, vdu: Vdu, suffix: str, vnfd: Flavour, given: Granted) -> list[_Section]:
+    mappings: list[_Section] = []
     for storage in (vnfd.storages[name] for name in vdu.storages if name in vnfd.storages):
         if storage.kind != "block":
             continue
-        properties: dict[str, Any] = {"size": max(1, -(-storage.size_bytes // _GIB))}
+        properties: _Section = {"size": max(1, -(-storage.size_bytes // _GIB))}
         image = image_of(storage.storage_id, vnfd, given)
         if image:
             properties["image"] = image
         resources[storage.storage_id + suffix] = {"type": VOLUME, "properties": properties}
+        # -1: not bootable. The volume boots the server only if the VDU has no image of its own.
         boots = bool(image) and vdu.image is None
         mappings.append({"volume_id": {"get_resource": storage.storage_id + suffix}, "boot_index": 0 if boots else -1})
     return mappings
 
 
 def _fitting(vdu: Vdu, flavors: Mapping[str, quota.Flavor]) -> str:
-    """Return the smallest flavor that holds the VDU's virtual_compute; making flavors takes an administrator."""
+    """Return the smallest flavor that satisfies the VDU's virtual_compute."""
+    # A flavor of the exact size is not an option: only administrators may create flavors.
     ram_mib = -(-vdu.compute.memory_bytes // _MIB)
     fitting = [
         (flavor.vcpus, flavor.ram_mib, name)
@@ -168,5 +174,5 @@ def _fitting(vdu: Vdu, flavors: Mapping[str, quota.Flavor]) -> str:
     ]
     if not fitting:
         wanted = f"{vdu.compute.vcpus} vCPUs and {ram_mib} MiB"
-        raise Unprocessable("flavourId", f"VDU {vdu.vdu_id}: the VIM has no flavor with {wanted}")
+        raise Unprocessable("flavourId", f"VDU {vdu.vdu_id}: the VIM has no flavor with at least {wanted}")
     return min(fitting)[2]

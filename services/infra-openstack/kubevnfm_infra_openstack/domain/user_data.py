@@ -1,36 +1,37 @@
-"""What the package's LCM operation user data is told, and what is kept from it: access data of VIMs."""
+"""The input of the package's LCM operation user data, which never contains access data of VIMs."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kubevnfm_events.infra import CreateResources, StackCommand
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets
 
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_flavors, granted_images
-from kubevnfm_infra_openstack.domain.ports import PackageFlavour, UserDataInput
-from kubevnfm_infra_openstack.domain.request import as_v3
+from kubevnfm_infra_openstack.domain.ports import PackageFlavour, UserDataInput, VnfdTree
+from kubevnfm_infra_openstack.domain.request import SolObject, as_v3
 
 
-def in_clear(document: Mapping[str, Any], ring: KeyRing) -> dict[str, Any]:
-    """Return a request, instance or grant in v3 shape with its secrets in clear, those for VIMs left out."""
-    kept = dict(document)
-    if "vimConnectionInfo" in kept:
-        kept["vimConnectionInfo"] = without_secrets(kept["vimConnectionInfo"])
-    return as_v3(revealed(kept, ring))
+def in_clear(document: SolObject, ring: KeyRing) -> SolObject:
+    """Return a request, instance or grant in v3 form with its secrets in clear, except those of VIMs."""
+    changed = dict(document)
+    if "vimConnectionInfo" in changed:
+        # Code of a package must not be able to use the cloud with our credentials.
+        changed["vimConnectionInfo"] = without_secrets(changed["vimConnectionInfo"])
+    return as_v3(revealed(changed, ring))
 
 
-def clear_texts(documents: Iterable[Mapping[str, Any]], ring: KeyRing) -> frozenset[str]:
-    """Return every secret value of the documents, to be masked wherever foreign code may have printed it."""
+def clear_texts(documents: Iterable[SolObject], ring: KeyRing) -> frozenset[str]:
+    """Return every secret value of the documents, to be masked in the output of foreign code."""
     found: set[str] = set()
 
-    def keep(secret: Secret) -> None:
+    def collect(secret: Secret) -> None:
         found.add(secret.reveal(ring))
 
     for document in documents:
-        map_secrets(document, keep)
+        map_secrets(document, collect)
+    # An empty secret would mask the space between all letters.
     return frozenset(found - {""})
 
 
@@ -38,10 +39,10 @@ def user_data_input(
     command: CreateResources | StackCommand,
     flavour: PackageFlavour,
     given: Granted,
-    instance: Mapping[str, Any],
+    instance: SolObject,
     secrets: frozenset[str],
 ) -> UserDataInput:
-    """Return what user data is given."""
+    """Return the input of the user data class."""
     images = {**given.image_by_node, **granted_images(given.grant)}
     return UserDataInput(
         api_version=command.api_version,
@@ -55,7 +56,7 @@ def user_data_input(
     )
 
 
-def _with_images(grant: Mapping[str, Any], images: Mapping[str, str]) -> Mapping[str, Any]:
+def _with_images(grant: SolObject, images: Mapping[str, str]) -> SolObject:
     if not images:
         return grant
     assets = dict(grant.get("vimAssets") or {})
@@ -64,17 +65,13 @@ def _with_images(grant: Mapping[str, Any], images: Mapping[str, str]) -> Mapping
     return {**grant, "vimAssets": assets}
 
 
-def with_assets(
-    service_template: Mapping[str, Any], images: Mapping[str, str], flavors: Mapping[str, str]
-) -> Mapping[str, Any]:
-    """Return the service template with Glance ids and Nova flavors in place of the names that the VNFD gives.
-
-    So that a v1 class, which looks nowhere else, finds this instance's image rather than the first of its name.
-    """
+def with_assets(service_template: VnfdTree, images: Mapping[str, str], flavors: Mapping[str, str]) -> VnfdTree:
+    """Return the service template with Glance ids and Nova flavors in place of the VNFD's names."""
+    # A v1 class reads only the VNFD. By the name alone it could find another instance's image of the same name.
     nodes = service_template.get("topology_template", {}).get("node_templates", {})
     if not isinstance(nodes, Mapping) or not (images or flavors):
         return service_template
-    changed: dict[str, Any] = copy.deepcopy(dict(service_template))
+    changed = copy.deepcopy(dict(service_template))
     for name, node in changed["topology_template"]["node_templates"].items():
         image = node.get("properties", {}).get("sw_image_data")
         if name in images and isinstance(image, dict):
