@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from kubevnfm_secrets import SecretParams
 from pydantic import AliasChoices, Field, model_validator
@@ -53,6 +53,10 @@ class OperationState(StrEnum):
     """Its compensations run; waits for the services' answers."""
     ROLLED_BACK = "ROLLED_BACK"
     """As before the operation, as closely as possible."""
+
+
+TERMINAL: Final = frozenset({OperationState.COMPLETED, OperationState.FAILED, OperationState.ROLLED_BACK})
+"""States that an operation never leaves; the instance is free for the next operation."""
 
 
 class VnfExtCpConfig(SolRequest):

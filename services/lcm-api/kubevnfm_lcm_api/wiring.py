@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle import progress
 from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.progress import Progress
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
@@ -127,6 +128,7 @@ async def lcm_api(
             store=store,
             outbox=outbox,
             files=files,
+            users=PackageUsers(store),
             ring=key_ring,
             clock=clock,
         )
@@ -168,7 +170,6 @@ async def lcm_api(
                 instances=all_instances,
                 engine=engine,
                 packages=package_service,
-                files=files,
                 vims=vims,
                 acceptance=acceptance,
             ),

@@ -21,8 +21,8 @@ from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.news import creation_of
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
-from kubevnfm_lcm_api.packages.catalogue import Packages, reference
 
 _IS_CLEANED_UP: Final = AllOf(
     [
@@ -40,7 +40,14 @@ class Instances:
     """Creates, finds and deletes VNF instances."""
 
     def __init__(
-        self, *, store: DocumentStore, outbox: Outbox, engine: Engine, packages: Packages, ring: KeyRing, clock: Clock
+        self,
+        *,
+        store: DocumentStore,
+        outbox: Outbox,
+        engine: Engine,
+        packages: PackageCatalogue,
+        ring: KeyRing,
+        clock: Clock,
     ) -> None:
         self._store, self._outbox, self._engine, self._packages = store, outbox, engine, packages
         self._ring, self._clock = ring, clock
@@ -48,7 +55,7 @@ class Instances:
     async def create(self, request: CreateVnfRequest) -> Stored:
         """Make an instance of an enabled package; return its document. Raises PackageUnusable."""
         package = await self._packages.usable(request.vnfd_id)
-        vnfd = await self._packages.vnfd(package.id, reference(package).checksum)
+        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())
         initial = vnfd.initial_values
         record = InstanceRecord(
@@ -61,7 +68,7 @@ class Instances:
                 vnf_product_name=vnfd.product_name,
                 vnf_software_version=vnfd.software_version,
                 vnfd_version=vnfd.descriptor_version,
-                vnf_pkg_id=package.id,
+                vnf_pkg_id=package.package_id,
                 vnf_configurable_properties=hide(initial.configurable_properties),
                 extensions=hide(initial.extensions),
                 metadata={**hide(initial.metadata), **(request.metadata or {})},

@@ -7,22 +7,21 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_csar import Vnfd
+from kubevnfm_csar import BaseHot, Vnfd
 from kubevnfm_events import Envelope, Message, PackageRef
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged, PackageChanged
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, sealed
+from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_store.port import DocumentStore, RevisionConflict
-from kubevnfm_store.query import Compare, Op, Query, Stored, by
+from kubevnfm_store.query import Query, Stored, by
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE, NewsRef
-from kubevnfm_lcm_api.lifecycle.domain import instance as instances
-from kubevnfm_lcm_api.lifecycle.domain.states import TERMINAL
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
-from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
+from kubevnfm_lcm_api.packages.domain.ports import PackageFiles, PackageUsers
 
 COLLECTION: Final = "vnf_packages"
 VNFDS: Final = "vnfds"
@@ -54,10 +53,12 @@ class Packages:
         store: DocumentStore,
         outbox: Outbox,
         files: PackageFiles,
+        users: PackageUsers,
         ring: KeyRing,
         clock: Clock,
     ) -> None:
-        self._store, self._outbox, self._files, self._ring, self._clock = store, outbox, files, ring, clock
+        self._store, self._outbox, self._files, self._users = store, outbox, files, users
+        self._ring, self._clock = ring, clock
         self._vnfds: dict[tuple[str, str], Vnfd] = {}
 
     async def create(self, user_data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -153,14 +154,13 @@ class Packages:
     async def is_in_use(self, body: Mapping[str, Any]) -> bool:
         """Tell whether VNF instances of the package's vnfdId exist, whatever their state, or are changed to it."""
         vnfd_id = body.get("vnfdId")
-        if vnfd_id is None:
-            return False
-        for users in (by(vnfdId=vnfd_id), Compare("internal/dstVnfdId", Op.EQ, [vnfd_id])):
-            if await self._store.count(instances.COLLECTION, users, limit=1):
-                return True
-        return False
+        return vnfd_id is not None and await self._users.exist(vnfd_id)
 
-    async def usable(self, vnfd_id: str) -> Stored:
+    async def reference(self, package_id: str) -> PackageRef:
+        """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
+        return _reference(await self.get(package_id))
+
+    async def usable(self, vnfd_id: str) -> PackageRef:
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises PackageUnusable."""
         found = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))
         if not found:
@@ -169,11 +169,11 @@ class Packages:
         if body["onboardingState"] != "ONBOARDED" or body["operationalState"] != "ENABLED":
             state = f"{body['onboardingState']} and {body['operationalState']}"
             raise PackageUnusable("vnfdId", f"the VNF package {found[0].id} is {state}; ONBOARDED and ENABLED expected")
-        return found[0]
+        return _reference(found[0])
 
-    async def vnfd(self, package_id: str, sha256: str) -> Vnfd:
+    async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
         """Return the package's descriptor; cached, as one package's bytes never change once ONBOARDED."""
-        key = (package_id, sha256)
+        key = (package_id, checksum)
         if key not in self._vnfds:
             stored = await self._store.get(VNFDS, package_id)
             if stored is None:
@@ -196,6 +196,10 @@ class Packages:
         stored = await self._store.get(CONTENTS, package_id)
         return frozenset(stored.body["files"]) if stored is not None else frozenset()
 
+    async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
+        """Return the flavour's Base HOT, None if it has none. Raises PackageRefused."""
+        return await self._files.base_hot(package_id, flavour_id)
+
     async def follow_instances(self, delivery: Delivery) -> Verdict:
         """Write usageState anew when instances came, went or change their VNFD: lists are filtered by it."""
         news = delivery.envelope.data
@@ -207,9 +211,8 @@ class Packages:
             if news.state in TERMINAL:
                 used = await self._store.find(COLLECTION, Query(by(usageState="IN_USE")))
                 vnfd_ids = {news.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
-            elif (stored := await self._store.get(instances.COLLECTION, news.vnf_instance_id)) is not None:
-                destination = stored.body["internal"].get("dstVnfdId")
-                vnfd_ids, has_come = {destination} if destination is not None else set(), True
+            elif (next_vnfd := await self._users.next_vnfd(news.vnf_instance_id)) is not None:
+                vnfd_ids, has_come = {next_vnfd}, True
         for vnfd_id in vnfd_ids:
             await self._write_usage(vnfd_id, has_come=has_come)
         return Ack()
@@ -266,11 +269,9 @@ def _changed_meanwhile() -> PackageBusy:
     return PackageBusy("the package was changed by other requests meanwhile: try again")
 
 
-def reference(stored: Stored) -> PackageRef:
-    """Return how commands name the package."""
-    return PackageRef(
-        package_id=stored.id, vnfd_id=stored.body["vnfdId"], checksum=stored.body.get("checksum", {}).get("hash", "")
-    )
+def _reference(stored: Stored) -> PackageRef:
+    checksum = stored.body.get("checksum", {}).get("hash", "")
+    return PackageRef(package_id=stored.id, vnfd_id=stored.body.get("vnfdId", ""), checksum=checksum)
 
 
 def _merged(stored: Any, patch: Any) -> Any:

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_lcm_api.lifecycle.domain.states import (
-    TERMINAL,
     TRANSITIONS,
     IllegalTransition,
     allowed_tasks,
     next_state,
 )
 from kubevnfm_lcm_api.lifecycle.domain.states_page import page
+from kubevnfm_sol.lcm import TERMINAL, OperationType
 from kubevnfm_sol.lcm import OperationState as S
-from kubevnfm_sol.lcm import OperationType
 
 TRIGGERS = sorted({trigger for _, trigger in TRANSITIONS})
 

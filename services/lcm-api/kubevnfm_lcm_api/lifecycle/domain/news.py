@@ -8,10 +8,9 @@ when it is told after all.
 from __future__ import annotations
 
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_sol.lcm import VnfLcmOpOcc
+from kubevnfm_sol.lcm import TERMINAL, VnfLcmOpOcc
 
 from kubevnfm_lcm_api.event_chain import NewsRef
-from kubevnfm_lcm_api.lifecycle.domain.states import TERMINAL
 
 
 def creation_of(instance_id: str, at: str) -> NewsRef:

@@ -20,6 +20,7 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, without_secrets
+from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.problem import ProblemDetails
 
@@ -28,7 +29,6 @@ from kubevnfm_lcm_api.lifecycle.domain.news import state_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord, PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import STEPS, AnyStep, read_draft, write_draft
 from kubevnfm_lcm_api.lifecycle.domain.states import (
-    TERMINAL,
     CancelPending,
     RollbackUnsupported,
     Task,

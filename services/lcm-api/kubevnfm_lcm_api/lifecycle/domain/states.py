@@ -27,9 +27,6 @@ TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
     (S.ROLLING_BACK, "cancelled"): S.FAILED_TEMP,
 }
 
-TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.ROLLED_BACK})
-"""From here nothing moves any more; the instance is free."""
-
 CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
     OperationType.INSTANTIATE: True,
     OperationType.TERMINATE: False,

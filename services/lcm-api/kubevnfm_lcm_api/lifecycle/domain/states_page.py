@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_sol.lcm import OperationState as S
 
-from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK, TERMINAL, TRANSITIONS, allowed_tasks
+from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK, TRANSITIONS, allowed_tasks
 
 MEANINGS: Final = {
     "granted": "lcm-api: the operation is granted; the commands of its first steps are sent",

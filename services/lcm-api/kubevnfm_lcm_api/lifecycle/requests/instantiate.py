@@ -15,6 +15,7 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
@@ -22,8 +23,6 @@ from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
 from kubevnfm_lcm_api.lifecycle.requests.subject import supported_tasks
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import choose_vim
 from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
-from kubevnfm_lcm_api.packages.catalogue import Packages, reference
-from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
 
 
 class Instantiate:
@@ -34,13 +33,12 @@ class Instantiate:
         *,
         instances: Instances,
         engine: Engine,
-        packages: Packages,
-        files: PackageFiles,
+        packages: PackageCatalogue,
         vims: Vims,
         acceptance: Acceptance,
     ) -> None:
         self._instances, self._engine, self._packages, self._vims = instances, engine, packages, vims
-        self._vm_drafts = VmDrafts(packages=packages, files=files, vims=vims)
+        self._vm_drafts = VmDrafts(packages=packages, vims=vims)
         self._acceptance = acceptance
 
     async def accept(
@@ -53,15 +51,15 @@ class Instantiate:
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
         await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
-        package = await self._packages.get(record.vnf.vnf_pkg_id)
-        vnfd = await self._packages.vnfd(package.id, reference(package).checksum)
+        package = await self._packages.reference(record.vnf.vnf_pkg_id)
+        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = _flavour(vnfd, request)
         connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
         vim_key, connections = await choose_vim(self._vims, connections, request.additional_params)
         connection = connections[vim_key]
         common: dict[str, Any] = {
             "vnf_instance_id": instance_id,
-            "package": reference(package),
+            "package": package,
             "vim_key": vim_key,
             "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             "vim_connections": connections,
@@ -86,7 +84,7 @@ class Instantiate:
         }
         draft: InstantiateDraft
         if connection.vim_type == KUBERNETES:
-            draft = cnf_draft(common, flavour, request, await self._packages.file_names(package.id))
+            draft = cnf_draft(common, flavour, request, await self._packages.file_names(package.package_id))
         else:
             draft = await self._vm_drafts.draft(common, record, flavour, request, original)
         return await self._acceptance.accept(

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
-from kubevnfm_lcm_api.packages.catalogue import Packages, reference
 
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _DECLARED: Final = ("extensions", "vnf_configurable_properties")
@@ -30,7 +30,9 @@ _DECLARED: Final = ("extensions", "vnf_configurable_properties")
 class Modify:
     """Takes VnfInfoModificationRequests."""
 
-    def __init__(self, *, instances: Instances, engine: Engine, packages: Packages, acceptance: Acceptance) -> None:
+    def __init__(
+        self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
+    ) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
         self._acceptance = acceptance
 
@@ -111,19 +113,19 @@ class Modify:
         vnfd_id = request.vnfd_id
         if request.vnf_pkg_id is not None:
             try:
-                named = await self._packages.get(request.vnf_pkg_id)
+                named = await self._packages.reference(request.vnf_pkg_id)
             except NotFound as error:
                 raise Unprocessable("vnfPkgId", str(error)) from error
-            if vnfd_id is not None and named.body.get("vnfdId") != vnfd_id:
+            if vnfd_id is not None and named.vnfd_id != vnfd_id:
                 raise Unprocessable("vnfPkgId", f"the package {request.vnf_pkg_id} is not that of VNFD {vnfd_id}")
-            vnfd_id = str(named.body.get("vnfdId"))
+            vnfd_id = named.vnfd_id
         if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
             return None
-        return reference(await self._packages.usable(vnfd_id))
+        return await self._packages.usable(vnfd_id)
 
     async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:
         """Return the descriptor that counts from now on. Raises Unprocessable when it differs in more than images."""
-        old = reference(await self._packages.get(record.vnf.vnf_pkg_id))
+        old = await self._packages.reference(record.vnf.vnf_pkg_id)
         present = await self._packages.vnfd(old.package_id, old.checksum)
         if package is None:
             return present

@@ -13,6 +13,7 @@ from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest
 from kubevnfm_sol.resources import ScaleInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.requests.subject import (
@@ -24,7 +25,6 @@ from kubevnfm_lcm_api.lifecycle.requests.subject import (
     scale_status,
     supported_tasks,
 )
-from kubevnfm_lcm_api.packages.catalogue import Packages, reference
 
 ROLLING: Final = "RollingUpdate"
 _COORDINATION: Final = ("lcm-operation-coordinate-old-vnf", "lcm-operation-coordinate-new-vnf")
@@ -81,7 +81,7 @@ class ChangeFlavour:
 class ChangePackage:
     """Takes ChangeCurrentVnfPkgRequests."""
 
-    def __init__(self, *, subjects: Subjects, packages: Packages, acceptance: Acceptance) -> None:
+    def __init__(self, *, subjects: Subjects, packages: PackageCatalogue, acceptance: Acceptance) -> None:
         self._subjects, self._packages, self._acceptance = subjects, packages, acceptance
 
     async def accept(
@@ -94,9 +94,8 @@ class ChangePackage:
         """
         subject = await self._subjects.find(instance_id, CHANGE_VNFPKG)
         _check_parameters(request.additional_params, subject.flavour)
-        package = await self._packages.usable(request.vnfd_id)
-        named = reference(package)
-        vnfd = await self._packages.vnfd(package.id, named.checksum)
+        named = await self._packages.usable(request.vnfd_id)
+        vnfd = await self._packages.vnfd(named.package_id, named.checksum)
         try:
             flavour = vnfd.flavour(subject.flavour.flavour_id)
         except UnknownFlavour as error:

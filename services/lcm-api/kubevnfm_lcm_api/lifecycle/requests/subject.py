@@ -17,11 +17,11 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data, stack_name
-from kubevnfm_lcm_api.packages.catalogue import Packages, reference
 
 SCALE: Final = "scale"
 SCALE_TO_LEVEL: Final = "scale_to_level"
@@ -136,7 +136,7 @@ class Subject:
 class Subjects:
     """Finds what operations are about."""
 
-    def __init__(self, *, instances: Instances, engine: Engine, packages: Packages) -> None:
+    def __init__(self, *, instances: Instances, engine: Engine, packages: PackageCatalogue) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
 
     async def find(self, instance_id: str, task: str) -> Subject:
@@ -149,7 +149,7 @@ class Subjects:
         if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
             check_supported(record, task)
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
-        package = reference(await self._packages.get(record.vnf.vnf_pkg_id))
+        package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         info, resources = record.vnf.instantiated_vnf_info, record.internals.resources
         assert info is not None

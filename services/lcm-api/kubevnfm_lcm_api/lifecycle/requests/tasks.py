@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
@@ -15,7 +16,6 @@ from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
 from kubevnfm_lcm_api.lifecycle.requests.replacement import ChangeFlavour, ChangePackage
 from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
 from kubevnfm_lcm_api.lifecycle.requests.subject import Subjects
-from kubevnfm_lcm_api.packages.catalogue import Packages
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Tasks:
     modify: Modify
 
     @classmethod
-    def over(cls, *, instances: Instances, engine: Engine, packages: Packages, acceptance: Acceptance) -> Self:
+    def over(cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance) -> Self:
         """Return the takers over these services."""
         subjects = Subjects(instances=instances, engine=engine, packages=packages)
         return cls(

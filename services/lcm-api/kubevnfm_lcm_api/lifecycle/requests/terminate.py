@@ -12,11 +12,11 @@ from kubevnfm_sol.vim import VimConnectionInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import TerminateCnfDraft, TerminateDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.vm import stack_name
-from kubevnfm_lcm_api.packages.catalogue import Packages, reference
 
 DEFAULT_GRACEFUL_S: Final = 10
 """TerminateVnfRequest without gracefulTerminationTimeout, as Tacker v2."""
@@ -25,7 +25,9 @@ DEFAULT_GRACEFUL_S: Final = 10
 class Terminate:
     """Takes TerminateVnfRequests."""
 
-    def __init__(self, *, instances: Instances, engine: Engine, packages: Packages, acceptance: Acceptance) -> None:
+    def __init__(
+        self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
+    ) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
         self._acceptance = acceptance
 
@@ -88,6 +90,6 @@ class Terminate:
     async def _package(self, record: InstanceRecord) -> PackageRef:
         """Return the package; one that is gone by some accident must not keep its VNF alive."""
         try:
-            return reference(await self._packages.get(record.vnf.vnf_pkg_id))
+            return await self._packages.reference(record.vnf.vnf_pkg_id)
         except NotFound:
             return PackageRef(package_id=record.vnf.vnf_pkg_id, vnfd_id=record.vnf.vnfd_id)

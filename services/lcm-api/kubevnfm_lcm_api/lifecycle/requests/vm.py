@@ -15,8 +15,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.packages.catalogue import Packages
-from kubevnfm_lcm_api.packages.domain.ports import PackageFiles
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 
 CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
 """Implementation names that the built-in cluster driver answers to."""
@@ -25,8 +24,8 @@ CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
 class VmDrafts:
     """Makes the drafts of VM-based VNFs."""
 
-    def __init__(self, *, packages: Packages, files: PackageFiles, vims: Vims) -> None:
-        self._packages, self._files, self._vims = packages, files, vims
+    def __init__(self, *, packages: PackageCatalogue, vims: Vims) -> None:
+        self._packages, self._vims = packages, vims
 
     async def draft(
         self,
@@ -48,7 +47,7 @@ class VmDrafts:
         _check_drivers(phases)
         cluster_vim_name: str | None = None
         if "instantiate_end" in phases:
-            base_hot = await self._files.base_hot(package.package_id, flavour.flavour_id)
+            base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
             if base_hot is None:
                 raise Unprocessable("flavourId", f"the package has no Base HOT for flavour {flavour.flavour_id}")
             cluster = check_cluster_parameters(

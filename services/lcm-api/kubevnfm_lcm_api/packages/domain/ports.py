@@ -1,4 +1,4 @@
-"""What the life cycle needs of the outside, as Protocols."""
+"""What packages need of the outside and of the life cycle, as Protocols."""
 
 from __future__ import annotations
 
@@ -82,4 +82,16 @@ class PackageFiles(Protocol):
 
     async def remove(self, package_id: str) -> None:
         """Forget everything of the package; nothing happens when there is nothing."""
+        ...
+
+
+class PackageUsers(Protocol):
+    """The VNF instances that use packages."""
+
+    async def exist(self, vnfd_id: str) -> bool:
+        """Return whether VNF instances of the VNFD exist, in any state, or are being changed to it."""
+        ...
+
+    async def next_vnfd(self, instance_id: str) -> str | None:
+        """Return the VNFD that a running operation changes the instance to; None if there is no such change."""
         ...

@@ -1,0 +1,32 @@
+"""What the life cycle needs of the other subjects and services, as Protocols; wiring connects them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kubevnfm_csar import BaseHot, Vnfd
+from kubevnfm_events import PackageRef
+
+
+class PackageCatalogue(Protocol):
+    """The onboarded VNF packages."""
+
+    async def reference(self, package_id: str) -> PackageRef:
+        """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
+        ...
+
+    async def usable(self, vnfd_id: str) -> PackageRef:
+        """Return the ONBOARDED and ENABLED package of a VNFD. Raises Unprocessable if there is none."""
+        ...
+
+    async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
+        """Return the package's descriptor. Raises NotFound."""
+        ...
+
+    async def file_names(self, package_id: str) -> frozenset[str]:
+        """Return the paths of the package's files; empty before onboarding."""
+        ...
+
+    async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
+        """Return the flavour's Base HOT, None if it has none. Raises PackageRefused if the file is not valid."""
+        ...
