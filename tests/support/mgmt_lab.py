@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import aiohttp
+from kubevnfm_cluster import CLUSTER, ClusterParameters
 from kubevnfm_events import Event
 from kubevnfm_events.common import ClusterAccess, PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskProgressed
@@ -30,8 +31,7 @@ from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
 from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
-from kubevnfm_mgmt_executor.domain.driver import Drivers
-from kubevnfm_mgmt_executor.domain.kubernetes.driver import NAMES, KubernetesDriver
+from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, hide
@@ -91,13 +91,14 @@ class MgmtLab:
             keys, logs = StoredHostKeys(store, clock), StoredOutputLog(store)
             packages, ring = OneFolder(SAMPLE), KeyRing([os.urandom(32)])
             handlers = MgmtHandlers(
-                drivers=Drivers(dict.fromkeys(NAMES, KubernetesDriver(clock=clock))),
+                drivers=DRIVERS,
                 machines=SshMachines(keys, port=machines.ssh_port),
                 journal=StoredJournal(store, clock),
                 host_keys=keys,
                 output_log=logs,
                 package_files=lambda package: FetchedPackage(packages, package),
                 key_ring=ring,
+                clock=clock,
             )
             try:
                 yield cls(machines, clusters, faults, store, handlers, logs, packages, ring)
@@ -128,6 +129,21 @@ class MgmtLab:
         master = await self.boot("master", 10, host="compute-0")
         return [master, *[await self.boot("worker", 20 + n, host=f"compute-{n // 2}") for n in range(workers)]]
 
+    @staticmethod
+    def parameters(changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return additionalParams; ``changes`` replace attributes, of a group of nodes only those that they name."""
+        login = {"username": "ubuntu", "password": "ubuntu"}
+        given: dict[str, Any] = {
+            "script_path": "Scripts/install_k8s_cluster.sh",
+            "master_node": {**login, "ssh_cp_name": "masterNode_CP1", "cluster_cp_name": "masterNode_CP1"},
+            "worker_node": {**login, "ssh_cp_name": "workerNode_CP2"},
+            "x_timeouts": {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20},
+            "x_max_parallel_nodes": 100,
+        }
+        for name, value in changes.items():
+            given[name] = {**given[name], **value} if name in ("master_node", "worker_node") else value
+        return {CLUSTER: given}
+
     def command(
         self,
         nodes: Sequence[ManagedNode],
@@ -136,20 +152,15 @@ class MgmtLab:
         changes: Mapping[str, Any] | None = None,
     ) -> RunPhase:
         """Return the command for the nodes; ``changes`` go into k8s_cluster_installation_param."""
-        given: dict[str, Any] = {
-            "script_path": "Scripts/install_k8s_cluster.sh",
-            "master_node": {"username": "ubuntu", "password": "ubuntu"},
-            "worker_node": {"username": "ubuntu", "password": "ubuntu"},
-            "x_timeouts": {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20},
-            "x_max_parallel_nodes": 100,
-        }
+        parameters = self.parameters(changes or {})
         return RunPhase(
             vnf_instance_id=self.instance_id,
             driver="mgmt-drivers-kubernetes",
             phase=phase,
             package=PackageRef(package_id="p", vnfd_id="d"),
             nodes=tuple(nodes),
-            parameters=hide({"k8s_cluster_installation_param": given | dict(changes or {})}),
+            parameters=hide(parameters),
+            cluster=ClusterParameters.model_validate(parameters[CLUSTER]),
             cluster_address=nodes[0].nic_address,
         )
 

@@ -15,7 +15,7 @@ from kubevnfm_cluster.parameters import (
     Timeouts,
     Vrrp,
 )
-from kubevnfm_cluster.request import read_cluster_parameters, read_request
+from kubevnfm_cluster.request import check_rules, read_cluster_parameters, read_request
 
 __all__ = [
     "CLUSTER",
@@ -34,6 +34,7 @@ __all__ = [
     "Timeouts",
     "Vrrp",
     "check_networks",
+    "check_rules",
     "node_mask",
     "read_cluster_parameters",
     "read_request",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
-from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed
+from kubevnfm_kit.clock import Clock
+from kubevnfm_secrets import KeyRing, Secret, map_secrets
 from kubevnfm_worker import Done, Outcome, StepContext
 
-from kubevnfm_mgmt_executor.domain.driver import Drivers, PackageFiles, PhaseRequest, Tools
+from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseRequest, Tools, phase_work
 from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.ports import Claim, HostKeys, Journal, Machines, OutputLog
 from kubevnfm_mgmt_executor.domain.recorder import Recorder
@@ -21,35 +22,32 @@ class MgmtHandlers:
     def __init__(
         self,
         *,
-        drivers: Drivers,
+        drivers: Mapping[str, Driver],
         machines: Machines,
         journal: Journal,
         host_keys: HostKeys,
         output_log: OutputLog,
         package_files: Callable[[PackageRef], PackageFiles],
         key_ring: KeyRing,
+        clock: Clock,
     ) -> None:
         self._drivers, self._machines, self._journal = drivers, machines, journal
         self._host_keys, self._output_log = host_keys, output_log
-        self._package_files, self._key_ring = package_files, key_ring
+        self._package_files, self._key_ring, self._clock = package_files, key_ring, clock
 
     async def run_phase(self, command: RunPhase, context: StepContext) -> Outcome:
-        """Do the phase, or go on where an earlier try stood: every task looks at its machine before it acts."""
-        driver = self._drivers.named(command.driver)
-        secrets: list[str] = []
-
-        def collect(secret: Secret) -> None:
-            secrets.append(secret.reveal(self._key_ring))
-
-        map_secrets(command.parameters, collect)
+        """Run the phase, or continue where an earlier try stopped: every task finds out first what is left to do."""
+        work = phase_work(self._drivers, command.driver, command.phase)
         claim = Claim(context.operation_id, context.message_id, context.fencing)
         tools = Tools(
             machines=self._machines,
             journal=self._journal,
             host_keys=self._host_keys,
             output_log=self._output_log,
-            recorder=Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, tell=context.tell),
-            mask=Mask(secrets),
+            recorder=Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.tell),
+            mask=Mask(self._secrets_of(command)),
+            clock=self._clock,
+            reveal=self._reveal,
             operation_id=context.operation_id,
         )
         request = PhaseRequest(
@@ -57,12 +55,13 @@ class MgmtHandlers:
             phase=command.phase,
             nodes=command.nodes,
             package=self._package_files(command.package),
-            parameters=revealed(command.parameters, self._key_ring),
+            parameters=command.parameters,
+            cluster=command.cluster,
             cluster_address=command.cluster_address,
             cluster_public_address=command.cluster_public_address,
             max_nodes=command.max_nodes,
         )
-        result = await driver.run(request, tools)
+        result = await work(request, tools)
         return Done(
             PhaseDone(
                 driver=command.driver,
@@ -72,8 +71,23 @@ class MgmtHandlers:
             )
         )
 
+    def _reveal(self, secret: Secret) -> str:
+        return secret.reveal(self._key_ring)
+
+    def _secrets_of(self, command: RunPhase) -> list[str]:
+        """Return the secrets of the command in clear, so that they can be masked in what machines print."""
+        found: list[str] = []
+
+        def collect(secret: Secret) -> None:
+            found.append(self._reveal(secret))
+
+        map_secrets(command.parameters, collect)
+        if command.cluster is not None:
+            map_secrets(command.cluster.model_dump(), collect)
+        return found
+
     async def forget_instance(self, command: ForgetInstance, context: StepContext) -> Outcome:
-        """Delete everything that is kept about the instance's machines."""
+        """Delete everything that is stored about the instance's machines."""
         await self._journal.forget(command.vnf_instance_id)
         await self._host_keys.forget(command.vnf_instance_id)
         await self._output_log.forget(command.vnf_instance_id)

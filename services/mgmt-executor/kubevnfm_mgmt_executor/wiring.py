@@ -1,4 +1,4 @@
-"""Which class stands behind which port; alone in importing adapters."""
+"""Chooses the class behind each port. No other module imports adapters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.http import internal_api
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
-from kubevnfm_mgmt_executor.domain.driver import Drivers
-from kubevnfm_mgmt_executor.domain.kubernetes.driver import NAMES, KubernetesDriver
+from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.settings import Settings
 
@@ -35,7 +34,7 @@ class MgmtExecutor:
     port: int
     """Where the internal API listens."""
     node_logs: NodeLogs
-    """The same log for those in this process."""
+    """The same log, for callers in this process."""
 
 
 @asynccontextmanager
@@ -45,15 +44,15 @@ async def mgmt_executor(settings: Settings, backends: Backends, *, packages: Pac
     store, clock = backends.store, backends.clock
     keys = host_keys.StoredHostKeys(store, clock)
     logs = node_logs.StoredOutputLog(store)
-    kubernetes = KubernetesDriver(clock=clock)
     handlers = MgmtHandlers(
-        drivers=Drivers(dict.fromkeys(NAMES, kubernetes)),
+        drivers=DRIVERS,
         machines=SshMachines(keys, port=settings.ssh_port),
         journal=journal.StoredJournal(store, clock),
         host_keys=keys,
         output_log=logs,
         package_files=lambda package: FetchedPackage(packages, package),
         key_ring=backends.key_ring,
+        clock=clock,
     )
     worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)

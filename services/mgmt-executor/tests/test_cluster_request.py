@@ -1,24 +1,31 @@
-"""Clusters as they are asked for: parameters, networks, what the script is told."""
+"""Clusters as they are requested: machines, names, and the parameters of the script."""
 
 from __future__ import annotations
 
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Network
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from kubevnfm_cluster import CLUSTER, ClusterParameters
 from kubevnfm_events.mgmt import ManagedNode
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.driver import PhaseRequest
 from kubevnfm_mgmt_executor.domain.kubernetes import values
-from kubevnfm_mgmt_executor.domain.kubernetes.networks import node_mask
-from kubevnfm_mgmt_executor.domain.kubernetes.parameters import cluster_parameters
-from kubevnfm_mgmt_executor.domain.kubernetes.request import ClusterRequest, cluster_request, no_proxy
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, no_proxy, read_cluster
 from kubevnfm_mgmt_executor.domain.node_session import assignments
+from kubevnfm_secrets import KeyRing, Secret, hide, opened, sealed
 
-LOGIN = {"username": "ubuntu", "password": "secret"}
+RING = KeyRing([b"0" * 32])
+LOGIN = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "secret"}
+MASTER = {**LOGIN, "cluster_cp_name": "CP1"}
+SECRETS: Any = {"master_node": {"password"}, "worker_node": {"password"}}
+
+
+def reveal(secret: Secret) -> str:
+    return secret.reveal(RING)
 
 
 class NoPackage:
@@ -27,8 +34,7 @@ class NoPackage:
 
 
 def parameters(**changes: Any) -> Mapping[str, Any]:
-    given = {"script_path": "Scripts/x.sh", "master_node": LOGIN, "worker_node": LOGIN}
-    return {"k8s_cluster_installation_param": given | changes}
+    return {CLUSTER: {"script_path": "Scripts/x.sh", "master_node": MASTER, "worker_node": LOGIN} | changes}
 
 
 def nodes(*, workers: int = 1, hosts: Sequence[str | None] = ()) -> Sequence[ManagedNode]:
@@ -42,66 +48,46 @@ def nodes(*, workers: int = 1, hosts: Sequence[str | None] = ()) -> Sequence[Man
     return made
 
 
-def a_cluster(*, given: Sequence[ManagedNode] | None = None, **changes: Any) -> ClusterRequest:
-    return cluster_request(
-        PhaseRequest(
-            vnf_instance_id="instance",
-            phase="instantiate_end",
-            nodes=nodes() if given is None else given,
-            package=NoPackage(),
-            parameters=parameters(**changes),
-            cluster_address="10.10.0.5",
-            cluster_public_address="203.0.113.7",
-        )
+def a_request(
+    *, given: Sequence[ManagedNode] | None = None, max_nodes: int | None = None, **changes: Any
+) -> PhaseRequest:
+    return PhaseRequest(
+        vnf_instance_id="instance",
+        phase="instantiate_end",
+        nodes=nodes() if given is None else given,
+        package=NoPackage(),
+        cluster=ClusterParameters.model_validate(parameters(**changes)[CLUSTER]),
+        cluster_address="10.10.0.5",
+        cluster_public_address="203.0.113.7",
+        max_nodes=max_nodes,
     )
 
 
-def test_what_is_left_out_has_the_documented_defaults() -> None:
-    cluster = a_cluster().parameters
-    assert str(cluster.master_node.pod_cidr) == "192.168.0.0/16"
-    assert str(cluster.master_node.cluster_cidr) == "10.96.0.0/12"
-    assert (cluster.x_max_parallel_nodes, cluster.x_timeouts.ssh_ready, cluster.x_timeouts.node_install) == (
-        10,
-        600,
-        2700,
+def a_cluster(*, given: Sequence[ManagedNode] | None = None, **changes: Any) -> Cluster:
+    return read_cluster(a_request(given=given, **changes), reveal)
+
+
+def test_a_command_of_version_0_1_0_has_its_cluster_in_the_parameters_alone() -> None:
+    sent = a_request(x_timeouts={"command": 5})
+    older = replace(sent, cluster=None, parameters=sealed(hide(parameters(x_timeouts={"command": 5})), RING))
+    cluster = read_cluster(replace(older, parameters=opened(older.parameters)), reveal)
+    assert cluster.parameters.model_dump(exclude=SECRETS) == read_cluster(sent, reveal).parameters.model_dump(
+        exclude=SECRETS
     )
+    assert cluster.login(cluster.workers[0]).password == "secret"
 
 
-def test_host_bits_of_a_network_are_masked() -> None:
-    cluster = a_cluster(master_node={**LOGIN, "pod_cidr": "192.168.3.0/16"})
-    assert cluster.parameters.master_node.pod_cidr == IPv4Network("192.168.0.0/16")
+def test_rules_are_checked_again_because_the_sender_may_be_of_another_version() -> None:
+    with pytest.raises(Unprocessable, match="x_kubernetes_version"):
+        a_cluster(x_kubernetes_version="1.99.0")
 
 
-def test_an_empty_proxy_is_none_and_each_works_alone() -> None:
-    proxy = a_cluster(proxy={"http_proxy": "", "https_proxy": "https://proxy.example:3128"}).parameters.proxy
-    assert proxy.http_proxy is None
-    assert proxy.https_proxy == "https://proxy.example:3128"
-
-
-@pytest.mark.parametrize("given", [{}, {"k8s_cluster_installation_param": []}, {"k8s_cluster_installation_param": "x"}])
-def test_parameters_that_are_no_object_are_refused(given: Mapping[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"additionalParams\.k8s_cluster"):
-        cluster_parameters(given)
-
-
-def test_an_error_never_quotes_the_value() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        cluster_parameters(parameters(master_node={"username": "ubuntu", "password": "pass\nword"}))
-    assert "word" not in str(caught.value).replace("password", "")
-
-
-@pytest.mark.parametrize(
-    ("pods", "count", "mask"),
-    [("192.168.0.0/16", 51, 24), ("10.244.0.0/24", 1, 24), ("10.244.0.0/24", 3, 26), ("10.244.0.0/20", 17, 25)],
-)
-def test_the_nodes_piece_of_the_pod_network_fits(pods: str, count: int, mask: int) -> None:
-    assert node_mask(IPv4Network(pods), nodes=count) == mask
-    assert 2 ** (mask - IPv4Network(pods).prefixlen) >= count
-
-
-def test_a_pod_network_too_small_for_the_nodes_is_refused() -> None:
+def test_nodes_that_scaling_adds_later_count_for_the_pod_network() -> None:
+    small = {**MASTER, "pod_cidr": "10.244.0.0/24"}
+    assert a_cluster(master_node=small).node_mask == 25
+    assert read_cluster(a_request(max_nodes=7, master_node=small), reveal).node_mask == 27
     with pytest.raises(Unprocessable, match="too small for 17 nodes"):
-        node_mask(IPv4Network("10.244.0.0/24"), nodes=17)
+        read_cluster(a_request(max_nodes=17, master_node=small), reveal)
 
 
 def test_the_networks_of_the_cluster_go_past_the_proxy_as_networks() -> None:

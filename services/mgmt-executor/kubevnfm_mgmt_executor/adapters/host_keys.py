@@ -1,4 +1,4 @@
-"""Pinned SSH host keys in the store's collection ``host_keys``: one a VNFC, so that a rebuilt server starts anew."""
+"""Pinned SSH host keys in the store's collection ``host_keys``: one for each VNFC, so a rebuilt server has none yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INDEXES: Final = (Index(["vnfInstanceId", "vnfcId"]),)
 
 
 class StoredHostKeys:
-    """Whoever pins first counts, whichever worker it is."""
+    """Stores the first key that any worker saw."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -28,7 +28,7 @@ class StoredHostKeys:
         return None if stored is None else str(stored.body["publicKey"])
 
     async def pin(self, vnf_instance_id: str, vnfc_id: str, key: str) -> str:
-        """Keep the key unless there is one; return the one that counts."""
+        """Store the key unless one is stored already; return the key that is stored."""
         known = await self.pinned(vnf_instance_id, vnfc_id)
         if known is not None:
             return known
@@ -40,7 +40,7 @@ class StoredHostKeys:
         }
         try:
             await self._store.insert(HOST_KEYS, _id(vnf_instance_id, vnfc_id), body)
-        except AlreadyExists:
+        except AlreadyExists:  # another worker was faster: its key is the first one
             return await self.pinned(vnf_instance_id, vnfc_id) or key
         return key
 

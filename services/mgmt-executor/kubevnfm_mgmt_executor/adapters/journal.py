@@ -1,9 +1,9 @@
-"""The journal of tasks in the store's collection ``tasks``: one document a task and VNFC."""
+"""The journal of tasks in the store's collection ``tasks``: one document for each task of a VNFC."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
@@ -18,13 +18,13 @@ INDEXES: Final = (Index(["vnfInstanceId", "vnfcId"]),)
 
 
 class StoredJournal:
-    """Writes under the claim's fencing number: a worker that lost the command cannot overwrite its successor."""
+    """Writes under the claim's fencing number, so a worker that lost its command cannot overwrite its successor."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     async def begin(self, key: TaskKey, claim: Claim) -> Earlier | None:
-        """Write ``running``; return what was there before."""
+        """Write ``running``; return the record before."""
         started = {
             "state": "running",
             "operationId": claim.operation_id,
@@ -45,7 +45,7 @@ class StoredJournal:
             try:
                 await self._store.insert(TASKS, _id(key), {**identity, **started})
             except AlreadyExists as error:
-                raise ClaimLost(f"task {key.task} of {key.node}: begun by another worker") from error
+                raise ClaimLost(f"task {key.task} of {key.node}: started by another worker") from error
             return None
         body = stored.body
         earlier = Earlier(state=body["state"], attempts=body["attempts"], facts=body.get("facts", {}))
@@ -58,7 +58,7 @@ class StoredJournal:
         )
         return earlier
 
-    async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, Any], duration_s: float) -> None:
+    async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, object], duration_s: float) -> None:
         """Write ``done``."""
         await self._write(key, claim, {"state": "done", "facts": dict(facts), **self._end(duration_s)})
 
@@ -66,19 +66,19 @@ class StoredJournal:
         """Write ``failed``."""
         await self._write(key, claim, {"state": "failed", "error": error, **self._end(duration_s)})
 
-    def _end(self, duration_s: float) -> Mapping[str, Any]:
+    def _end(self, duration_s: float) -> Mapping[str, object]:
         return {"finishedAt": rfc3339(self._clock.now()), "durationS": round(duration_s, 3)}
 
     async def _write(
         self,
         key: TaskKey,
         claim: Claim,
-        fields: Mapping[str, Any],
+        fields: Mapping[str, object],
         *,
         unset: Sequence[str] = (),
         if_revision: int | None = None,
     ) -> None:
-        # Fencing numbers are compared within one command only: each counts its own claims.
+        # Fencing numbers are comparable within one command only, because each command counts its own claims.
         mine: Filter = AnyOf(
             [Compare("messageId", Op.NEQ, [claim.message_id]), Compare("fencing", Op.LTE, [claim.fencing])]
         )

@@ -1,4 +1,4 @@
-"""What machines printed, in the store's collection ``node_logs``: one document a command, masked and capped before."""
+"""The output of machines in the store's collection ``node_logs``: one document a command, masked and shortened."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kubevnfm_mgmt_executor.domain.ports import CommandOutput
 NODE_LOGS: Final = "node_logs"
 INDEXES: Final = (Index(["operationId", "startedAt"]), Index(["vnfInstanceId"]))
 PAGE: Final = 20
-"""Documents read at a time; each may hold 256 kB."""
+"""Documents in one read; each may have 256 kB."""
 
 
 class StoredOutputLog:
-    """Keeps output and gives it back as text."""
+    """Stores output and returns it as text."""
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
@@ -39,10 +39,10 @@ class StoredOutputLog:
 
     async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
         """Yield an operation's output in the order in which the commands were started."""
-        fitting = by(operationId=operation_id) if node is None else by(operationId=operation_id, node=node)
+        wanted = by(operationId=operation_id) if node is None else by(operationId=operation_id, node=node)
         after: tuple[str, str] | None = None
         while True:
-            page = await self._store.find(NODE_LOGS, Query(fitting, sort=Sort("startedAt"), after=after, limit=PAGE))
+            page = await self._store.find(NODE_LOGS, Query(wanted, sort=Sort("startedAt"), after=after, limit=PAGE))
             for stored in page:
                 body = stored.body
                 how = "killed" if body["exitCode"] is None else f"exit code {body['exitCode']}"

@@ -1,4 +1,4 @@
-"""The VNF package's files, fetched when the first of them is asked for."""
+"""The VNF package's files, which are fetched when the first of them is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FetchedPackage:
         self._packages, self._package = packages, package
 
     async def read(self, path: str) -> bytes | None:
-        """Return the file's content; None when there is none inside the package, links out of it included."""
+        """Return the file's content; None when the package has no such file, or a link that leads out of it."""
         folder = await self._packages.folder(self._package)
         return await asyncio.to_thread(_read, folder, path)
 

@@ -28,9 +28,10 @@ from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machin
 FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 15.0
 CONNECT_WITHIN_S: Final = 15.0
-"""One try: a host that is up answers far sooner; one that drops packets would hold the try for minutes."""
+"""For one try: a host that is up answers far sooner, and one that drops packets would block the try for minutes."""
 SETTLE_S: Final = 60.0
-"""A machine that was seen booting may listen before cloud-init has set the password; one that was up has no such excuse."""
+"""How long a refused login is tried again on a machine that was seen booting: its sshd may listen before cloud-init
+has set the password. A machine that was up from the start is given up at once."""
 KEEPALIVE_S: Final = 15.0
 KEEPALIVE_TRIES: Final = 4
 COMMAND_S: Final = 60.0
@@ -48,10 +49,10 @@ code=$?
 kill "$!" 2>/dev/null
 exit "$code"
 """
-"""Ends the command when its standard input ends, which it does with the channel or the connection.
+"""Ends the command when its standard input ends, that is, with the channel or the connection.
 
-sshd kills nothing by itself, and its signals reach neither what runs under sudo nor a root login's commands. TERM goes
-to the process group: under timeout(1) that is the command with all it started, and nothing else.
+sshd itself kills no process, and its signals reach neither a command under sudo nor one of a root login. TERM goes to
+the process group: under timeout(1) that is the command with all processes that it started, and nothing else.
 """
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
@@ -59,13 +60,13 @@ T = TypeVar("T")
 
 
 class SshMachines:
-    """Opens sessions; every machine listens on the same port."""
+    """Opens sessions. Every machine's sshd listens on the same port."""
 
     def __init__(self, host_keys: HostKeys, *, port: int = 22) -> None:
         self._host_keys, self._port = host_keys, port
 
     async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
-        """Return a session once the machine lets us in; its host key is pinned on first contact."""
+        """Return a session once the machine accepts the login; its host key is pinned on first contact."""
         until = time.monotonic() + within_s
         pause_s = FIRST_PAUSE_S
         booting = False
@@ -104,7 +105,7 @@ class SshMachines:
                 password=login.password,
                 client_keys=keys,
                 client_factory=lambda: expected,
-                known_hosts=([], [], []),  # nobody is known: the callback decides
+                known_hosts=([], [], []),  # no host is known in advance: the callback below decides
                 config=None,
                 agent_path=None,
                 connect_timeout=CONNECT_WITHIN_S,
@@ -120,7 +121,7 @@ class SshMachines:
             ) from error
         try:
             shown = connection.get_server_host_key()
-            assert shown is not None  # a session without one does not come about
+            assert shown is not None  # every session has one
             line = _line(shown)
             if await self._host_keys.pin(address.vnf_instance_id, address.vnfc_id, line) != line:
                 raise HostKeyChanged(f"{address.host} shows two host keys at the same time", node=address.node)
@@ -142,7 +143,7 @@ def _client_keys(address: Address, login: Login) -> Sequence[asyncssh.SSHKey] | 
 
 
 class _ExpectedKey(asyncssh.SSHClient):
-    """Takes the pinned key alone; any key as long as none is pinned."""
+    """Accepts the pinned key only; any key while none is pinned."""
 
     def __init__(self, pinned: str | None) -> None:
         self._pinned = pinned
@@ -169,11 +170,11 @@ class SshMachine:
         self._sudo_reads_password = False
         self._sftp: asyncssh.SFTPClient | None = None
         self._private: set[str] = set()
-        """Folders that this connection has made, or made private."""
+        """Folders that this connection created or made private."""
         self._opening = asyncio.Lock()
 
     async def find_way_to_root(self) -> None:
-        """Find out how the user becomes root: is root, may without a password, or with it (on standard input only)."""
+        """Find out how the user becomes root: it is root, or sudo needs no password, or sudo reads it on standard input."""
         if self._login.username == "root":
             return
         self._as_root = ("sudo", "-n")
@@ -188,7 +189,7 @@ class SshMachine:
     async def run(
         self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None = None, as_root: bool = False
     ) -> int | None:
-        """Run a command under a lifeline and a deadline on the machine itself; both end all that it started."""
+        """Run a command under a lifeline and a deadline on the machine itself; both end all processes that it started."""
         guarded = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:g}", "bash", "-c", LIFELINE, "bash", *argv]
         command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
         began = time.monotonic()
@@ -198,7 +199,7 @@ class SshMachine:
             async with asyncio.timeout(timeout_s + 2 * KILL_GRACE_S), self._translated(task):
                 if as_root and self._sudo_reads_password:
                     process.stdin.write(f"{self._login.password}\n".encode())
-                async with asyncio.TaskGroup() as group:  # both at once, so that neither can fill its window and block
+                async with asyncio.TaskGroup() as group:  # both at once, so that neither fills its window and blocks
                     group.create_task(_drain(process.stdout, output))
                     group.create_task(_drain(process.stderr, output))
                 await process.wait_closed()
@@ -216,7 +217,7 @@ class SshMachine:
         return CommandTimedOut(f"task {task}: not done after {timeout_s:g} s, and killed", node=self._node, task=task)
 
     async def upload(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Put the files there; each is read back and compared."""
+        """Write the files; each is read back and compared."""
         sftp = await self._transfer()
         if folder not in self._private:
             await self._timed(self._make_private(sftp, folder))
@@ -227,12 +228,12 @@ class SshMachine:
                 continue
             await self._timed(self._write(sftp, path, content))
             if hashlib.sha256(await self.read(path, limit=len(content) + 1)).digest() != digest:
-                raise UploadDamaged(f"{name}: its SHA-256 on the machine is another than here", node=self._node)
+                raise UploadDamaged(f"{name}: its SHA-256 on the machine differs from the one sent", node=self._node)
 
     async def _make_private(self, sftp: asyncssh.SFTPClient, folder: str) -> None:
         await sftp.makedirs(folder, asyncssh.SFTPAttrs(permissions=PRIVATE_FOLDER), exist_ok=True)
         for part in (PurePosixPath(folder), *PurePosixPath(folder).parents):
-            if str(part) != ".":  # an older one, or one that the server's umask had its say on
+            if str(part) != ".":  # an older folder, or one whose mode the server's umask changed
                 await sftp.chmod(str(part), PRIVATE_FOLDER)
 
     async def _write(self, sftp: asyncssh.SFTPClient, path: str, content: bytes) -> None:
@@ -281,7 +282,7 @@ class SshMachine:
 
     @asynccontextmanager
     async def _translated(self, task: str) -> AsyncIterator[None]:
-        """Turn the library's errors into ours; a file that is not there stays what it is."""
+        """Translate the library's errors, except that of a file that does not exist."""
         try:
             yield
         except (asyncssh.SFTPNoSuchFile, TimeoutError):

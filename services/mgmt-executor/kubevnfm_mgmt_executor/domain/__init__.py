@@ -1,1 +1,1 @@
-"""What is done inside machines, and in which order; no I/O but through the ports."""
+"""The rules of mgmt-executor: drivers, their phases and tasks, and the ports that they need. No I/O."""

@@ -1,4 +1,4 @@
-"""Facts about a cluster's CA certificate, computed here rather than read from a program's output."""
+"""Facts about a cluster's CA certificate, computed here instead of parsed from a program's output."""
 
 from __future__ import annotations
 

@@ -1,15 +1,18 @@
-"""What a management driver is: code that does one life-cycle phase of a VNF inside its machines."""
+"""A management driver: a table from a life-cycle phase to the work that the phase means inside a VNF's machines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, Phase
+from kubevnfm_kit.clock import Clock
+from kubevnfm_secrets import Secret
 
-from kubevnfm_mgmt_executor.domain.errors import DriverUnknown
+from kubevnfm_mgmt_executor.domain.errors import DriverUnknown, PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.ports import HostKeys, Journal, Machines, OutputLog
 from kubevnfm_mgmt_executor.domain.recorder import Recorder
@@ -25,14 +28,16 @@ class PackageFiles(Protocol):
 
 @dataclass(frozen=True)
 class PhaseRequest:
-    """What is asked of a driver. For scale and heal, ``is_target`` of a node says whether it is worked on."""
+    """One phase to run. For scale and heal, ``is_target`` of a node says whether the phase works on it."""
 
     vnf_instance_id: str
     phase: Phase
     nodes: Sequence[ManagedNode]
     package: PackageFiles
-    parameters: Mapping[str, Any] = field(repr=False)
-    """additionalParams in clear."""
+    parameters: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """additionalParams; secrets are sealed."""
+    cluster: ClusterParameters | None = None
+    """None in commands of version 0.1.0, whose ``parameters`` alone have the cluster."""
     cluster_address: str | None = None
     cluster_public_address: str | None = None
     max_nodes: int | None = None
@@ -40,7 +45,7 @@ class PhaseRequest:
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """What a phase leaves for others to know."""
+    """The facts that a phase reports to the life cycle."""
 
     cluster: ClusterAccess | None = None
     node_names: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +54,7 @@ class PhaseResult:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a driver works with; made anew for each command."""
+    """The ports that a driver works with, and the facts of its command; a new object for each command."""
 
     machines: Machines
     journal: Journal
@@ -57,26 +62,33 @@ class Tools:
     output_log: OutputLog
     recorder: Recorder
     mask: Mask
+    clock: Clock
+    reveal: Callable[[Secret], str]
+    """Opens a secret. To be called where the value is used, so that it is in clear in as few places as possible."""
     operation_id: str
 
 
-class Driver(Protocol):
-    """Does phases. Every phase can be repeated, also when it was cut off in its middle."""
+PhaseWork = Callable[[PhaseRequest, Tools], Awaitable[PhaseResult]]
+"""Runs a phase. It can be repeated, also after it was killed at any point.
 
-    async def run(self, request: PhaseRequest, tools: Tools) -> PhaseResult:
-        """Do the phase. Raises VnfmError; ConnectionLost when a repeat may help."""
-        ...
+Raises VnfmError; ConnectionLost when a repeat may succeed.
+"""
+
+Driver = Mapping[Phase, PhaseWork]
+"""The phases that a driver supports."""
 
 
-class Drivers:
-    """The drivers by the implementation names that VNFDs give them."""
+def phase_work(drivers: Mapping[str, Driver], name: str, phase: Phase) -> PhaseWork:
+    """Return the work of a driver's phase; ``name`` is the implementation name in the VNFD.
 
-    def __init__(self, by_name: Mapping[str, Driver]) -> None:
-        self._by_name = dict(by_name)
-
-    def named(self, name: str) -> Driver:
-        """Return the driver. Raises DriverUnknown."""
-        driver = self._by_name.get(name)
-        if driver is None:
-            raise DriverUnknown(name, known=", ".join(sorted(self._by_name)))
-        return driver
+    Raises: DriverUnknown, PhaseUnsupported.
+    """
+    driver = drivers.get(name)
+    if driver is None:
+        raise DriverUnknown(name, known=", ".join(sorted(drivers)))
+    work = driver.get(phase)
+    if work is None:
+        raise PhaseUnsupported(
+            f"management driver {name!r} does not support phase {phase}; it supports {', '.join(sorted(driver))}"
+        )
+    return work

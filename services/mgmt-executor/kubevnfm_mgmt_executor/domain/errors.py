@@ -1,4 +1,4 @@
-"""What can go wrong on machines, in words that an operator can act on. No message ever holds a secret."""
+"""Errors of drivers and machines, with texts that an operator can act on. No text holds a secret."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class DriverUnknown(VnfmError):
     status = 422
 
     def __init__(self, driver: str, *, known: str) -> None:
-        super().__init__(f"management driver {driver!r}: unknown; there are {known}")
+        super().__init__(f"management driver {driver!r} is unknown; known are {known}")
         self.driver = driver
 
 
 class PhaseUnsupported(VnfmError):
-    """The driver cannot do this phase, or not for this kind of VNF."""
+    """The driver does not support this phase, or not for this kind of VNF."""
 
     code = "mgmt-phase-unsupported"
     title = "Management driver failed"
@@ -26,7 +26,7 @@ class PhaseUnsupported(VnfmError):
 
 
 class ForeignScript(VnfmError):
-    """The package's install script is not of the interface that the native driver speaks."""
+    """The package's install script does not have the interface of the driver."""
 
     code = "mgmt-script-foreign"
     title = "Management driver failed"
@@ -34,7 +34,7 @@ class ForeignScript(VnfmError):
 
 
 class NodeFailure(VnfmError):
-    """A task on one machine ended badly; ``node`` and ``task`` say where."""
+    """A task on one machine failed; ``node`` and ``task`` name it."""
 
     code = "mgmt-driver-failed"
     title = "Management driver failed"
@@ -58,12 +58,12 @@ class CommandUnsuccessful(NodeFailure):
         last_lines: str,
         reason: str = "",
     ) -> None:
-        """``reason``: what the script says itself; then the command and its exit code would add nothing."""
+        """``reason``: the script's own text, which replaces the command and its exit code."""
         how = "was ended by a signal" if exit_code is None else f"ended with exit code {exit_code}"
         echoed = {reason, f"{task}: {reason}"}  # the script prints its reason, too
         last_lines = "\n".join(line for line in last_lines.splitlines() if line not in echoed)
-        said = f"; its last output: {last_lines}" if last_lines else ""
-        super().__init__(f"task {task}: {reason or f'{command} {how}'}{said}", node=node, task=task)
+        output = f"; its last output: {last_lines}" if last_lines else ""
+        super().__init__(f"task {task}: {reason or f'{command} {how}'}{output}", node=node, task=task)
         self.command, self.exit_code = command, exit_code
 
 
@@ -75,7 +75,7 @@ class CommandTimedOut(NodeFailure):
 
 
 class NodeUnreachable(NodeFailure):
-    """No SSH session came about within the time that the request allows for it."""
+    """No SSH session could be opened within the time that the request allows."""
 
     code = "node-unreachable"
     status = 504
@@ -94,21 +94,21 @@ class SudoRefused(NodeFailure):
 
 
 class HostKeyChanged(NodeFailure):
-    """The machine shows another host key than on first contact: someone else may answer at its address."""
+    """The machine shows another host key than on first contact: another machine may answer at its address."""
 
     code = "host-key-changed"
 
 
 class TransferRefused(NodeFailure):
-    """The machine does not take or give a file: its disk is full, or the place is not the login's."""
+    """The machine refuses to write or read a file: its disk is full, or the user may not use the folder."""
 
 
 class UploadDamaged(NodeFailure):
-    """What arrived on the machine is not what was sent."""
+    """The file on the machine differs from the file that was sent."""
 
 
 class ConnectionLost(OutsideUnavailable):
-    """An SSH session broke while it was used; what the machine did meanwhile is unknown, its probes tell."""
+    """An SSH session broke while it was used. How far the machine came is unknown until a task asks it."""
 
     code = "node-connection-lost"
     title = "Management driver failed"
@@ -119,7 +119,7 @@ class ConnectionLost(OutsideUnavailable):
 
 
 class ClaimLost(OutsideUnavailable):
-    """Another worker took the command over and writes its journal now."""
+    """Another worker took over the command and now writes its journal."""
 
     code = "claim-lost"
     title = "Management driver failed"

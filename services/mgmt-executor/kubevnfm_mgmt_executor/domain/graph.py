@@ -1,4 +1,4 @@
-"""A small dependency graph of tasks: what can run side by side does."""
+"""A small dependency graph of tasks: tasks that do not depend on each other run side by side."""
 
 from __future__ import annotations
 
@@ -6,33 +6,37 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+TaskId = tuple[str, str]
+"""Name and node."""
+
 
 @dataclass(frozen=True)
 class Task:
     """One piece of work on one node."""
 
     name: str
-    """Stable: it is stored and told (``prepare``, ``join``)."""
+    """Stable, because journal, progress and logs store it (``prepare``, ``join``)."""
     node: str
     work: Callable[[], Awaitable[None]] = field(repr=False, compare=False)
-    after: Sequence[tuple[str, str]] = ()
+    after: Sequence[TaskId] = ()
     """Ids of the tasks that must be done before."""
     takes_slot: bool = False
     """Whether it counts towards the nodes that are worked on at the same time."""
 
     @property
-    def id(self) -> tuple[str, str]:
+    def id(self) -> TaskId:
         return (self.name, self.node)
 
 
 class BadGraph(ValueError):
-    """Two tasks of one id, or a task after one that is not there or after itself."""
+    """Two tasks have one id, or a task comes after one that does not stand before it."""
 
 
 async def run_graph(tasks: Sequence[Task], *, slots: int) -> None:
-    """Run every task once those it is after are done; at most ``slots`` of those that take one at a time.
+    """Run every task once those that it comes after are done.
 
-    The first error ends the rest - all tasks can be repeated - and is raised; slots go to whoever asks first.
+    At most ``slots`` of the tasks that take a slot run at the same time; they get it in the order in which they ask.
+    The first error cancels the other tasks, which is safe because every task can be repeated. Raises that error.
     """
     done = {task.id: asyncio.Event() for task in tasks}
     _check(tasks)
@@ -62,12 +66,12 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _check(tasks: Sequence[Task]) -> None:
-    """Raise BadGraph; a plan lists tasks after those they wait for, so one look back is enough."""
-    seen: set[tuple[str, str]] = set()
+    """Raise BadGraph. A plan lists tasks behind those that they wait for, so one pass also excludes cycles."""
+    seen: set[TaskId] = set()
     for task in tasks:
         if task.id in seen:
-            raise BadGraph(f"two tasks {task.id}")
+            raise BadGraph(f"two tasks have the id {task.id}")
         missing = [other for other in task.after if other not in seen]
         if missing:
-            raise BadGraph(f"task {task.id} is after {missing[0]}, which does not stand before it")
+            raise BadGraph(f"task {task.id} comes after {missing[0]}, which does not stand before it")
         seen.add(task.id)

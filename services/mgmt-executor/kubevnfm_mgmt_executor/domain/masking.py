@@ -1,4 +1,4 @@
-"""Takes secrets out of what machines print, line by line, before anything of it is kept."""
+"""Removes secrets from the output of machines, line by line, before any of it is stored."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import unquote, urlsplit
 from kubevnfm_secrets import MASK
 
 SHORTEST: Final = 3
-"""Texts below this length say nothing and would be found everywhere."""
+"""A shorter text would be found everywhere, and masking it would protect nothing."""
 _BOOTSTRAP_TOKEN: Final = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
-"""kubeadm's join tokens, whoever made them (kubeadm.k8s.io/v1beta4, BootstrapToken)."""
+"""kubeadm's join tokens, also those that were not made here (kubeadm.k8s.io/v1beta4, BootstrapToken)."""
 
 
 class Mask:
-    """Knows the secrets of one phase; more may be told while it runs."""
+    """The secrets of one phase; more can be added while it runs."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
@@ -25,7 +25,7 @@ class Mask:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """Mask it from now on: the whole, each of its lines, and the password in it if it is a URL."""
+        """Mask the secret from now on: the whole, each of its lines, and the password in it if it is a URL."""
         parts = {secret, *secret.splitlines()}
         if "://" in secret:
             password = urlsplit(secret).password

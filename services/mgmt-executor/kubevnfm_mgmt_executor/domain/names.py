@@ -1,4 +1,4 @@
-"""Names of nodes: the role and the last octet of the address, as people know them from older managers."""
+"""Names of nodes: the role and the last octet of the address, as in older managers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kubevnfm_events.mgmt import ManagedNode
 def node_names(nodes: Sequence[ManagedNode]) -> Mapping[str, str]:
     """Return host name by VNFC id: ``master<o>``, ``worker<o>`` with o the 4th octet of the address.
 
-    Where two nodes would get the same name, a short hash of the address follows it; for IPv6 the hash stands alone.
-    The same address gives the same name, so a healed machine gets its old one.
+    If two nodes would have the same name, or the address is IPv6, a short hash of the address follows.
+    The same address gives the same name, so a healed machine keeps its name.
     Source: sequences.md 3.3; the hash keeps names unique across subnets.
     """
     plain = {node.vnfc_id: _plain_name(node) for node in nodes}

@@ -1,4 +1,4 @@
-"""One machine during a phase: its session, opened again when it breaks, and the install script's tasks on it."""
+"""One machine during a phase: its session, which is opened again when it breaks, and the script's tasks on it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.masking import Mask
@@ -19,14 +20,35 @@ from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog
 
 SESSION_TRIES: Final = 3
-"""How often a task is begun again because its session broke; every task looks before it acts."""
+"""How often a task is started when its session breaks. Every task finds out first what is left to do."""
 RESULT_LIMIT: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
+A = TypeVar("A", bound="ScriptAnswer")
+B = TypeVar("B", bound=BaseModel)
+
+
+class ScriptAnswer(BaseModel):
+    """The JSON object that a task of the install script writes."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    changed: bool = False
+    """Whether the task changed the machine."""
+
+
+class _ScriptFailure(BaseModel):
+    """The JSON object that a task writes when it fails."""
+
+    command: str | None = None
+    """The command in the script that failed."""
+    exit_code: int | None = None
+    error: str | None = None
+    """The script's own reason."""
 
 
 def assignments(values: Mapping[str, str]) -> bytes:
-    """Return shell assignments that give exactly these values back, whatever is in them but NUL."""
+    """Return shell assignments of exactly these values, whatever characters they have except NUL."""
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()).encode()
 
 
@@ -39,7 +61,7 @@ class ScriptFiles:
 
 
 class NodeSession:
-    """A machine that is worked on."""
+    """A machine that a phase works on."""
 
     def __init__(
         self,
@@ -67,12 +89,12 @@ class NodeSession:
         await self._open()
 
     async def _open(self) -> Machine:
-        async with self._opening:  # tasks of one node that run side by side share one session
+        async with self._opening:  # tasks that run side by side on one node share its session
             if self._machine is None:
                 self._machine = await self._machines.reach(self.address, self._login, within_s=self._ready_within_s)
             return self._machine
 
-    async def _again_when_lost(self, work: Callable[[Machine], Awaitable[T]]) -> T:
+    async def _reopening(self, work: Callable[[Machine], Awaitable[T]]) -> T:
         for left in reversed(range(SESSION_TRIES)):
             machine = await self._open()
             try:
@@ -87,51 +109,54 @@ class NodeSession:
 
     async def copy(self, files: Mapping[str, bytes]) -> None:
         """Put files into the folder."""
-        await self._again_when_lost(lambda machine: machine.upload(self._files.folder, files))
+        await self._reopening(lambda machine: machine.upload(self._files.folder, files))
 
-    async def run_script(self, task: str, values: Mapping[str, str], *, timeout_s: float) -> Mapping[str, Any]:
+    async def run_script(self, task: str, values: Mapping[str, str], *, timeout_s: float, answer: type[A]) -> A:
         """Run a task of the install script as root; return the JSON object that it wrote.
 
-        Raises CommandUnsuccessful naming the command in the script that failed, CommandTimedOut.
+        Raises: CommandUnsuccessful naming the command in the script that failed; CommandTimedOut; NodeFailure when
+        the script wrote no JSON, or not of the form ``answer``.
         """
 
-        async def once(machine: Machine) -> Mapping[str, Any]:
-            return await self._run_script(machine, task, values, timeout_s)
+        async def once(machine: Machine) -> A:
+            return await self._run_script(machine, task, values, timeout_s, answer)
 
-        return await self._again_when_lost(once)
+        return await self._reopening(once)
 
     async def _run_script(
-        self, machine: Machine, task: str, values: Mapping[str, str], timeout_s: float
-    ) -> Mapping[str, Any]:
+        self, machine: Machine, task: str, values: Mapping[str, str], timeout_s: float, answer: type[A]
+    ) -> A:
         folder, params, result = self._files.folder, f"{task}.env", f"{task}.json"
         await machine.upload(folder, {params: assignments(values), result: b""})
         argv = ["bash", f"{folder}/{self._files.script}", task]
         argv += ["--params", f"{folder}/{params}", "--result", f"{folder}/{result}"]
-        exit_code, said = await self._run(machine, argv, task=task, timeout_s=timeout_s)
-        answer = self._answer(await machine.read(f"{folder}/{result}", limit=RESULT_LIMIT), task)
+        exit_code, last_lines = await self._run(machine, argv, task=task, timeout_s=timeout_s)
+        raw = await machine.read(f"{folder}/{result}", limit=RESULT_LIMIT)
         if exit_code != 0:
+            failure = self._parsed(raw, task, _ScriptFailure)
             raise CommandUnsuccessful(
                 node=self.address.node,
                 task=task,
-                command=self._mask(str(answer.get("command") or f"{self._files.script} {task}")),
-                exit_code=answer.get("exit_code", exit_code),
-                last_lines=said,
-                reason=self._mask(str(answer.get("error") or "")),
+                command=self._mask(failure.command or f"{self._files.script} {task}"),
+                exit_code=exit_code if failure.exit_code is None else failure.exit_code,
+                last_lines=last_lines,
+                reason=self._mask(failure.error or ""),
             )
-        return answer
+        return self._parsed(raw, task, answer)
 
-    def _answer(self, raw: bytes, task: str) -> Mapping[str, Any]:
-        if not raw.strip():
-            return {}
+    def _parsed(self, raw: bytes, task: str, form: type[B]) -> B:
         try:
-            answer = json.loads(raw)
+            return form.model_validate(json.loads(raw) if raw.strip() else {})
+        except ValidationError as error:
+            # Without the values: a result may hold a token.
+            found = error.errors(include_input=False, include_url=False)[0]
+            place = ".".join(map(str, found["loc"])) or "the whole"
+            reason = f"the result of the install script is not as expected: {place}: {found['msg']}"
+            raise NodeFailure(reason, node=self.address.node, task=task) from None
         except ValueError as error:
             raise NodeFailure(
-                "the result of the install script is no JSON", node=self.address.node, task=task
+                "the result of the install script is not JSON", node=self.address.node, task=task
             ) from error
-        if not isinstance(answer, dict):
-            raise NodeFailure("the result of the install script is no object", node=self.address.node, task=task)
-        return answer
 
     async def _run(self, machine: Machine, argv: list[str], *, task: str, timeout_s: float) -> tuple[int | None, str]:
         collected = CollectedOutput(self._mask)
@@ -155,7 +180,7 @@ class NodeSession:
             )
 
     async def clean(self) -> None:
-        """Remove the folder, if the machine still answers; what cannot be removed now is private anyway."""
+        """Remove the folder, if the machine still answers. A folder that stays is readable by its user only."""
         if self._machine is None:
             return
         try:

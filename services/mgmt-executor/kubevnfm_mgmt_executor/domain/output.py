@@ -1,4 +1,4 @@
-"""Collects a command's output: whole lines, masked, with a cap that keeps beginning and end."""
+"""Collects a command's output: whole lines, masked, and of long output the beginning and the end."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kubevnfm_mgmt_executor.domain.masking import Mask
 
 HEAD_CHARS: Final = 64 * 1024
 TAIL_CHARS: Final = 192 * 1024
-"""The end says why it failed, so it gets more."""
+"""The larger part: the reason of a failure is usually at the end."""
 LONGEST_LINE: Final = 16 * 1024
-"""A longer one is cut in pieces of this size, so that output without line ends needs no memory."""
+"""A longer line is cut into pieces of this size, so that output without line ends cannot fill the memory."""
 LAST_LINES: Final = 12
 
 
 class CollectedOutput:
-    """Takes bytes as they come; a secret that is cut by a packet's edge is still masked, for lines are whole."""
+    """Collects bytes as they arrive. Only whole lines are masked, so a secret that two packets share is found."""
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
@@ -28,12 +28,12 @@ class CollectedOutput:
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
-        """Take some output."""
+        """Add some output."""
         *lines, self._open = (self._open + data).split(b"\n")
         for line in lines:
             self._keep(line)
         while len(self._open) > 2 * LONGEST_LINE:
-            # masked before it is cut: a secret is within the piece, or whole in the rest when its end has come
+            # Masked before it is cut: a secret is then within the piece, or whole in the rest once its end arrives.
             masked = self._mask(self._open.decode("utf-8", "replace")).encode()
             self._keep(masked[:LONGEST_LINE])
             self._open = masked[LONGEST_LINE:]
@@ -47,12 +47,12 @@ class CollectedOutput:
         self._tail.append(line)
         self._tail_chars += len(line) + 1
         while self._tail_chars > TAIL_CHARS:
-            gone = self._tail.popleft()
-            self._tail_chars -= len(gone) + 1
-            self._dropped += len(gone) + 1
+            dropped = self._tail.popleft()
+            self._tail_chars -= len(dropped) + 1
+            self._dropped += len(dropped) + 1
 
     def text(self) -> str:
-        """Return all that was kept, a line in place of what was left out."""
+        """Return the collected output, with one line in place of the part that was left out."""
         if self._open:
             self._keep(self._open)
             self._open = b""

@@ -1,15 +1,15 @@
-"""What the drivers need of the world: machines over SSH, a journal, pinned host keys, and a place for output."""
+"""The ports of the drivers: machines over SSH, a journal, pinned host keys, and a log of output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 
 @dataclass(frozen=True)
 class Login:
-    """How to get into a machine: a password, a private key (OpenSSH or PEM text), or both."""
+    """How to log in to a machine: with a password, a private key (OpenSSH or PEM text), or both."""
 
     username: str
     password: str | None = field(default=None, repr=False)
@@ -18,18 +18,18 @@ class Login:
 
 @dataclass(frozen=True)
 class Address:
-    """Which machine: where it listens, and who it is."""
+    """A machine and the address at which its sshd listens."""
 
     node: str
     """Its host name, for errors and output."""
     vnf_instance_id: str
     vnfc_id: str
-    """Host keys are pinned for it: a rebuilt server has a new one."""
+    """Host keys are pinned by this id: a rebuilt server has a new id, and may have a new key."""
     host: str
 
 
 Output = Callable[[bytes], None]
-"""Takes output as it arrives, standard output and error alike."""
+"""Receives output as it arrives, standard output and standard error alike."""
 
 
 class Machine(Protocol):
@@ -43,15 +43,15 @@ class Machine(Protocol):
     ) -> int | None:
         """Run a command; return its exit code, None if a signal ended it.
 
-        Its standard input is empty. It is killed, with all it started, when it runs out of time, when the caller is
-        cancelled and when the session breaks. Raises CommandTimedOut.
+        Its standard input is empty. It is killed, with all processes that it started, when its time is over, when the
+        caller is cancelled, and when the session breaks. Raises CommandTimedOut.
         """
         ...
 
     async def upload(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Put files (0600) into a private folder (0700), making both; files that are there already stay.
+        """Write files (0600) into a private folder (0700) and create the folder; other files in it stay.
 
-        Raises UploadDamaged when what lies there afterwards has another SHA-256.
+        Raises UploadDamaged when a file then has another SHA-256.
         """
         ...
 
@@ -60,7 +60,7 @@ class Machine(Protocol):
         ...
 
     async def remove(self, folder: str) -> None:
-        """Delete a folder with all files in it; nothing happens when there is none."""
+        """Delete a folder with all files in it; succeed also when it does not exist."""
         ...
 
     async def close(self) -> None: ...
@@ -70,7 +70,7 @@ class Machines(Protocol):
     """Opens sessions."""
 
     async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
-        """Return a session of a user who can become root, waiting for the machine to come up.
+        """Return a session of a user that can become root; wait for the machine to boot.
 
         Raises NodeUnreachable after ``within_s``; LoginRefused, SudoRefused, HostKeyChanged at once.
         """
@@ -79,7 +79,7 @@ class Machines(Protocol):
 
 @dataclass(frozen=True)
 class TaskKey:
-    """Which task: a rebuilt server has a new VNFC id, so its journal starts anew."""
+    """The identity of a task. A rebuilt server has a new VNFC id, and so an empty journal."""
 
     vnf_instance_id: str
     vnfc_id: str
@@ -89,7 +89,7 @@ class TaskKey:
 
 @dataclass(frozen=True)
 class Claim:
-    """In whose name the journal is written."""
+    """The worker's claim on the command, under which the journal is written."""
 
     operation_id: str
     message_id: str
@@ -98,22 +98,22 @@ class Claim:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What the journal knew of a task before this try."""
+    """The journal's record of a task before this try."""
 
     state: str
-    """running (unknown: the probe decides), done, failed."""
+    """running (unknown: the task must ask its machine), done, failed."""
     attempts: int
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
 
 
 class Journal(Protocol):
-    """The record of what was done on which node (collection ``tasks``). Raises ClaimLost."""
+    """The record of the tasks on each node (collection ``tasks``). Raises ClaimLost."""
 
     async def begin(self, key: TaskKey, claim: Claim) -> Earlier | None:
-        """Write ``running``; return what was there before."""
+        """Write ``running``; return the record before."""
         ...
 
-    async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, Any], duration_s: float) -> None:
+    async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, object], duration_s: float) -> None:
         """Write ``done``; facts never hold secrets."""
         ...
 
@@ -127,14 +127,14 @@ class Journal(Protocol):
 
 
 class HostKeys(Protocol):
-    """The keys that machines showed on first contact (collection ``host_keys``)."""
+    """The host keys that machines showed on first contact (collection ``host_keys``)."""
 
     async def pinned(self, vnf_instance_id: str, vnfc_id: str) -> str | None:
         """Return the key (a line in OpenSSH's form)."""
         ...
 
     async def pin(self, vnf_instance_id: str, vnfc_id: str, key: str) -> str:
-        """Keep the key unless there is one already; return the one that counts."""
+        """Store the key unless one is stored already; return the key that is stored."""
         ...
 
     async def forget(self, vnf_instance_id: str, *, vnfc_ids: Sequence[str] | None = None) -> None:
@@ -157,7 +157,7 @@ class CommandOutput:
 
 
 class OutputLog(Protocol):
-    """Where operators read what the machines said (collection ``node_logs``)."""
+    """The output of machines, which operators can read (collection ``node_logs``)."""
 
     async def keep(self, output: CommandOutput) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Runs one task on one node and writes down what became of it: in the journal, and for people who watch."""
+"""Runs one task on one node, and records its outcome in the journal and as progress for people who watch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.errors import VnfmError
@@ -14,18 +14,18 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, Journal, TaskKey
 
-Tell = Callable[[TaskProgressed], Awaitable[None]]
+Publish = Callable[[TaskProgressed], Awaitable[None]]
 ProgressState = Literal["started", "finished", "failed", "skipped", "cancelled"]
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """How a task ended well."""
+    """The outcome of a task that succeeded."""
 
     changed: bool = True
-    """False: the probe found everything done, nothing was touched."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """For the journal: no secrets, nothing that expires."""
+    """False: the task found everything done and changed nothing."""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """For the journal: no secrets, and nothing that expires."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ Work = Callable[[Earlier | None], Awaitable[TaskResult]]
 
 
 class Recorder:
-    """One phase's tasks, in one worker's name."""
+    """Records one phase's tasks under one worker's claim."""
 
-    def __init__(self, journal: Journal, claim: Claim, *, vnf_instance_id: str, tell: Tell) -> None:
-        self._journal, self._claim, self._tell = journal, claim, tell
+    def __init__(self, journal: Journal, claim: Claim, *, vnf_instance_id: str, publish: Publish) -> None:
+        self._journal, self._claim, self._publish = journal, claim, publish
         self._vnf_instance_id = vnf_instance_id
         self._done = 0
         self._cancelled: list[tuple[NodeId, str, float]] = []
@@ -52,14 +52,14 @@ class Recorder:
         """How many tasks the phase has, once its plan is known."""
 
     async def perform(self, node: NodeId, task: str, work: Work, *, counted: bool = True) -> TaskResult:
-        """Do the work between ``running`` and ``done``; the work looks first, whatever the journal says.
+        """Do the work between the journal's ``running`` and ``done``.
 
-        A cancelled task stays ``running``, which whoever comes next reads as "unknown", and is told by
-        `tell_cancelled`.
+        The work itself finds out what is left to do, whatever the journal says. A cancelled task stays ``running``,
+        which the next worker reads as "unknown"; `report_cancelled` publishes it.
         """
         key = TaskKey(self._vnf_instance_id, node.vnfc_id, node.name, task)
         earlier = await self._journal.begin(key, self._claim)
-        await self._say(node, task, "started")
+        await self._report(node, task, "started")
         began = time.monotonic()
         try:
             result = await work(earlier)
@@ -68,27 +68,31 @@ class Recorder:
                 error.task = error.task or task
             duration_s = time.monotonic() - began
             await self._journal.failed(key, self._claim, error=str(error), duration_s=duration_s)
-            await self._say(node, task, "failed", message=str(error), duration_s=duration_s)
+            await self._report(node, task, "failed", message=str(error), duration_s=duration_s)
             raise
         except asyncio.CancelledError:
+            # Nothing is written here: a cancelled worker may have lost its claim to another.
             self._cancelled.append((node, task, time.monotonic() - began))
             raise
         duration_s = time.monotonic() - began
         await self._journal.done(key, self._claim, facts=result.facts, duration_s=duration_s)
         self._done += counted
-        await self._say(node, task, "finished" if result.changed else "skipped", duration_s=duration_s)
+        await self._report(node, task, "finished" if result.changed else "skipped", duration_s=duration_s)
         return result
 
-    async def tell_cancelled(self) -> None:
-        """Tell which tasks were cut off. Not for a worker that is cut off itself: another may be at them already."""
+    async def report_cancelled(self) -> None:
+        """Publish which tasks were cancelled because another one failed.
+
+        A worker that is cancelled itself must not call it: another worker may be running the same tasks already.
+        """
         for node, task, duration_s in self._cancelled:
-            await self._say(node, task, "cancelled", duration_s=duration_s)
+            await self._report(node, task, "cancelled", duration_s=duration_s)
         self._cancelled.clear()
 
-    async def _say(
+    async def _report(
         self, node: NodeId, task: str, state: ProgressState, *, message: str = "", duration_s: float | None = None
     ) -> None:
-        await self._tell(
+        await self._publish(
             TaskProgressed(
                 node=node.name,
                 task=task,

@@ -1,4 +1,4 @@
-"""Bootstrap tokens for the joins of one phase: short-lived, never journaled, revoked when all have joined."""
+"""Bootstrap tokens for the joins of one phase: short-lived, never in the journal, revoked after the joins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Final
 
 from kubevnfm_mgmt_executor.domain.driver import Tools
 from kubevnfm_mgmt_executor.domain.kubernetes import values
-from kubevnfm_mgmt_executor.domain.kubernetes.request import ClusterRequest
-from kubevnfm_mgmt_executor.domain.node_session import NodeSession
+from kubevnfm_mgmt_executor.domain.kubernetes.answers import TokenAnswer
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
+from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult
 
@@ -17,9 +18,9 @@ TOKEN_TTL_S: Final = 900
 
 
 class JoinTokens:
-    """Makes a bootstrap token when the first join needs one, a new one before it gets old, and revokes them."""
+    """Makes a token when the first join needs one, replaces it before it expires, and revokes all that it made."""
 
-    def __init__(self, master: NodeSession, cluster: ClusterRequest, tools: Tools) -> None:
+    def __init__(self, master: NodeSession, cluster: Cluster, tools: Tools) -> None:
         self._master, self._cluster, self._tools = master, cluster, tools
         self._node = NodeId(cluster.master.vnfc_id, cluster.name(cluster.master))
         self._making = asyncio.Lock()
@@ -34,11 +35,14 @@ class JoinTokens:
             return self._made[-1]
 
     async def _make(self, _: Earlier | None) -> TaskResult:
-        told = {**values.common(self._cluster), "TOKEN_TTL_S": str(TOKEN_TTL_S)}
-        answer = await self._master.run_script("token", told, timeout_s=self._cluster.parameters.x_timeouts.command)
-        token = str(answer.get("token", ""))
-        self._tools.mask.add(token)
-        self._made.append(token)
+        answer = await self._master.run_script(
+            "token",
+            {**values.common(self._cluster), "TOKEN_TTL_S": str(TOKEN_TTL_S)},
+            timeout_s=self._cluster.parameters.x_timeouts.command,
+            answer=TokenAnswer,
+        )
+        self._tools.mask.add(answer.token)
+        self._made.append(answer.token)
         self._made_at = time.monotonic()
         return TaskResult()
 
@@ -49,7 +53,11 @@ class JoinTokens:
 
     async def _revoke(self, _: Earlier | None) -> TaskResult:
         while self._made:
-            told = {**values.common(self._cluster), "TOKEN_ID": self._made[-1].partition(".")[0]}
-            await self._master.run_script("revoke", told, timeout_s=self._cluster.parameters.x_timeouts.command)
+            await self._master.run_script(
+                "revoke",
+                {**values.common(self._cluster), "TOKEN_ID": self._made[-1].partition(".")[0]},
+                timeout_s=self._cluster.parameters.x_timeouts.command,
+                answer=ScriptAnswer,
+            )
             self._made.pop()
         return TaskResult()

@@ -1,4 +1,4 @@
-"""What the driver takes out of the VNF package: the install script and the pod network's manifest."""
+"""The files that the driver takes from the VNF package: the install script and the pod network's manifest."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
+from kubevnfm_cluster import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.errors import ForeignScript
-from kubevnfm_mgmt_executor.domain.kubernetes.parameters import ROOT, ClusterParameters
 
 MARKER: Final = b"# kubevnfm-install-script: 1"
-"""A line of the script's head that says which interface it has."""
+"""The line in the head of a script that declares its interface."""
 MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 ROLLED_OUT: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
@@ -27,18 +27,18 @@ class InstallFiles:
     script: bytes
     network_manifest: bytes
     network_workloads: Sequence[tuple[str, str]]
-    """Namespace and ``kind/name`` of what must be rolled out before pods have a network."""
+    """Namespace and ``kind/name`` of the workloads that must run before pods have a network."""
 
 
 async def read_package(package: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
-    """Read and check the files. Raises Unprocessable (not in the package, no YAML), ForeignScript."""
+    """Read and check the files. Raises Unprocessable (not in the package, not YAML), ForeignScript."""
     script = await _needed(package, "script_path", parameters.script_path)
     if not any(line.rstrip() == MARKER for line in script.splitlines()[:MARKER_WITHIN]):
         raise ForeignScript(
-            f"{parameters.script_path}: no script of this driver's interface (its head lacks the line"
-            f" {MARKER.decode()!r}); scripts of other interfaces cannot be run yet"
+            f"{parameters.script_path}: a script with the interface of this driver expected, which has the line"
+            f" {MARKER.decode()!r} among its first {MARKER_WITHIN}"
         )
-    manifest = await _needed(package, "x_cni", parameters.x_cni)
+    manifest = await _needed(package, "x_cni", parameters.network_manifest)
     text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
     return InstallFiles(script=script, network_manifest=text.encode(), network_workloads=_workloads(text))
 
@@ -46,7 +46,7 @@ async def read_package(package: PackageFiles, parameters: ClusterParameters) -> 
 async def _needed(package: PackageFiles, field: str, path: str) -> bytes:
     content = await package.read(path)
     if content is None:
-        raise Unprocessable(f"additionalParams.{ROOT}.{field}", f"the package has no file {path}")
+        raise Unprocessable(f"{ROOT}/{field}", f"the package has no file {path}")
     return content
 
 
@@ -62,4 +62,4 @@ def _workloads(manifest: str) -> Sequence[tuple[str, str]]:
             if document["kind"] in ROLLED_OUT
         ]
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise Unprocessable(f"additionalParams.{ROOT}.x_cni", "a manifest of Kubernetes objects expected") from error
+        raise Unprocessable(f"{ROOT}/x_cni", "a manifest of Kubernetes objects expected") from error

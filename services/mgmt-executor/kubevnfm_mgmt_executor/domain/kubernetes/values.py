@@ -1,4 +1,4 @@
-"""What the install script is told, task by task: the names of its parameters, and nothing else, stand here."""
+"""The parameters of the install script, task by task. Their names stand in this module only."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Final
 
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import Secret
 
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, no_proxy
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
-from kubevnfm_mgmt_executor.domain.kubernetes.request import ClusterRequest, no_proxy
 
 CNI_FILE: Final = "cni.yaml"
 SCRIPT_FILE: Final = "install_k8s_cluster.sh"
@@ -19,8 +20,8 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?
 """Kubernetes: Labels and Selectors, syntax and character set."""
 
 
-def common(cluster: ClusterRequest) -> Mapping[str, str]:
-    """What every task is told."""
+def common(cluster: Cluster) -> Mapping[str, str]:
+    """Return the parameters that every task has."""
     return {
         "OWNER": cluster.vnf_instance_id,
         "KUBERNETES_VERSION": cluster.parameters.x_kubernetes_version or "",
@@ -28,32 +29,36 @@ def common(cluster: ClusterRequest) -> Mapping[str, str]:
     }
 
 
-def proxies(cluster: ClusterRequest) -> Mapping[str, str]:
-    """How a machine gets at the world outside."""
+def proxies(cluster: Cluster) -> Mapping[str, str]:
+    """Return the proxies of a machine."""
     proxy = cluster.parameters.proxy
     return {
-        "HTTP_PROXY_URL": proxy.http_proxy or "",
-        "HTTPS_PROXY_URL": proxy.https_proxy or "",
+        "HTTP_PROXY_URL": _clear(cluster, proxy.http_proxy),
+        "HTTPS_PROXY_URL": _clear(cluster, proxy.https_proxy),
         "NO_PROXY_LIST": no_proxy(cluster),
     }
 
 
-def prepare(cluster: ClusterRequest, node: ManagedNode) -> Mapping[str, str]:
-    """For ``prepare``."""
+def prepare(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
+    """Return the parameters of ``prepare``."""
     mirror = cluster.parameters.x_mirror
     return {
         **common(cluster),
         **proxies(cluster),
         "NODE_NAME": cluster.name(node),
         "HOSTS_ENTRIES": "\n".join(f"{other.nic_address} {cluster.name(other)}" for other in cluster.nodes),
-        "APT_REPOSITORY": mirror.apt or "",
-        "APT_KEY_URL": mirror.apt_key or "",
-        "IMAGE_MIRROR": mirror.images or "",
+        "APT_REPOSITORY": _clear(cluster, mirror.apt),
+        "APT_KEY_URL": _clear(cluster, mirror.apt_key),
+        "IMAGE_MIRROR": _clear(cluster, mirror.images),
     }
 
 
-def init(cluster: ClusterRequest) -> Mapping[str, str]:
-    """For ``init``; the certificate is good for every address that the API is reached by."""
+def _clear(cluster: Cluster, secret: Secret | None) -> str:
+    return cluster.reveal(secret) if secret is not None else ""
+
+
+def init(cluster: Cluster) -> Mapping[str, str]:
+    """Return the parameters of ``init``. The certificate is valid for every address at which the API is reached."""
     master = cluster.master
     names = [cluster.address, cluster.public_address, master.nic_address, master.ssh_address, cluster.name(master)]
     return {
@@ -69,14 +74,14 @@ def init(cluster: ClusterRequest) -> Mapping[str, str]:
     }
 
 
-def network(cluster: ClusterRequest, files: InstallFiles) -> Mapping[str, str]:
-    """For ``network``."""
+def network(cluster: Cluster, files: InstallFiles) -> Mapping[str, str]:
+    """Return the parameters of ``network``."""
     workloads = "\n".join(f"{namespace} {workload}" for namespace, workload in files.network_workloads)
     return {**common(cluster), "CNI_MANIFEST": CNI_FILE, "CNI_WORKLOADS": workloads}
 
 
-def join(cluster: ClusterRequest, node: ManagedNode, *, ca_cert_hash: str, token: str) -> Mapping[str, str]:
-    """For ``join``; without token it only looks."""
+def join(cluster: Cluster, node: ManagedNode, *, ca_cert_hash: str, token: str) -> Mapping[str, str]:
+    """Return the parameters of ``join``. Without a token, the task only finds out whether the node has joined."""
     return {
         **common(cluster),
         "NODE_NAME": cluster.name(node),
@@ -87,8 +92,11 @@ def join(cluster: ClusterRequest, node: ManagedNode, *, ca_cert_hash: str, token
     }
 
 
-def labels(cluster: ClusterRequest) -> Mapping[str, str]:
-    """For ``label``: one line for all workers with the same compute host and zone. Raises Unprocessable."""
+def labels(cluster: Cluster) -> Mapping[str, str]:
+    """Return the parameters of ``label``: one line for all workers with the same compute host and zone.
+
+    Raises Unprocessable when a host or zone has a name that cannot be the value of a label.
+    """
     workers: defaultdict[str, list[str]] = defaultdict(list)
     for node in cluster.workers:
         given = {"CIS-node": node.host, "kubernetes.io/zone": node.zone, "topology.kubernetes.io/zone": node.zone}
@@ -101,6 +109,6 @@ def labels(cluster: ClusterRequest) -> Mapping[str, str]:
     return {**common(cluster), "LABELS": "\n".join(f"{pairs}|{' '.join(names)}" for pairs, names in workers.items())}
 
 
-def verify(cluster: ClusterRequest) -> Mapping[str, str]:
-    """For ``verify``."""
+def verify(cluster: Cluster) -> Mapping[str, str]:
+    """Return the parameters of ``verify``."""
     return {**common(cluster), "NODES": " ".join(cluster.name(node) for node in cluster.nodes)}

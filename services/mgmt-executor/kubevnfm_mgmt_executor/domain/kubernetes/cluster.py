@@ -1,0 +1,152 @@
+"""A cluster as it is requested: parameters, machines and their names, checked before any machine is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, ip_address, ip_network
+
+from kubevnfm_cluster import (
+    ClusterParameters,
+    check_networks,
+    check_rules,
+    node_mask,
+    read_cluster_parameters,
+    refuse_shared_addresses,
+)
+from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import Secret
+
+from kubevnfm_mgmt_executor.domain.driver import PhaseRequest
+from kubevnfm_mgmt_executor.domain.errors import PhaseUnsupported
+from kubevnfm_mgmt_executor.domain.names import node_names
+from kubevnfm_mgmt_executor.domain.ports import Login
+
+API_PORT = 6443
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Everything about the cluster that is known before the first login."""
+
+    vnf_instance_id: str
+    parameters: ClusterParameters
+    reveal: Callable[[Secret], str] = field(repr=False)
+    master: ManagedNode
+    workers: Sequence[ManagedNode]
+    name_by_vnfc: Mapping[str, str]
+    address: str
+    """The API's address in the cluster's own network."""
+    public_address: str | None
+    node_mask: int
+
+    @property
+    def nodes(self) -> Sequence[ManagedNode]:
+        """The master, then the workers."""
+        return (self.master, *self.workers)
+
+    def name(self, node: ManagedNode) -> str:
+        """Return the node's host name."""
+        return self.name_by_vnfc[node.vnfc_id]
+
+    def login(self, node: ManagedNode) -> Login:
+        """Return the login of the node's role."""
+        group = self.parameters.group("master" if node is self.master else "worker")
+        return Login(group.username, self.reveal(group.password))
+
+    @property
+    def endpoint(self) -> str:
+        """``host:port`` as kubeadm takes it."""
+        return f"{bracketed(self.address)}:{API_PORT}"
+
+    @property
+    def server(self) -> str:
+        """The API's URL for clients outside the cluster's own network."""
+        return f"https://{bracketed(self.public_address or self.address)}:{API_PORT}"
+
+
+def bracketed(address: str) -> str:
+    """Return an address in the form that URLs have."""
+    return f"[{address}]" if ip_address(address).version == 6 else address
+
+
+def read_cluster(request: PhaseRequest, reveal: Callable[[Secret], str]) -> Cluster:
+    """Return the cluster of a request. Raises InvalidInput, Unprocessable, SharedAddress, PhaseUnsupported."""
+    parameters = _parameters(request)
+    masters = [node for node in request.nodes if node.role == "master"]
+    workers = [node for node in request.nodes if node.role == "worker"]
+    if not masters:
+        raise Unprocessable("nodes", "no master among the VNF's machines")
+    if len(masters) > 1:
+        raise PhaseUnsupported(f"{len(masters)} masters: clusters with several (high availability) cannot be built yet")
+    nodes = [*masters, *workers]
+    refuse_shared_addresses({f"{node.role} {node.vnfc_id}": node.ssh_address for node in nodes})
+    refuse_shared_addresses({f"{node.role} {node.vnfc_id}": node.nic_address for node in nodes})
+    check_networks(parameters, _networks(nodes))
+    for name, address in (
+        ("cluster_address", request.cluster_address),
+        ("cluster_public_address", request.cluster_public_address),
+    ):
+        if address is not None:
+            _check_address(name, address)
+    return Cluster(
+        vnf_instance_id=request.vnf_instance_id,
+        parameters=parameters,
+        reveal=reveal,
+        master=masters[0],
+        workers=workers,
+        name_by_vnfc=node_names(nodes),
+        address=request.cluster_address or masters[0].nic_address,
+        public_address=request.cluster_public_address,
+        node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(request.max_nodes or 0, len(nodes))),
+    )
+
+
+def _parameters(request: PhaseRequest) -> ClusterParameters:
+    if request.cluster is None:
+        # The command was sent by version 0.1.0, before an upgrade.
+        return read_cluster_parameters(request.parameters)
+    # The sender has checked the same rules, but values reach machines from here, and its version may be another.
+    check_rules(request.cluster)
+    return request.cluster
+
+
+def _networks(nodes: Sequence[ManagedNode]) -> Iterator[tuple[str, IPv4Network]]:
+    """Yield the networks that the machines really have: Heat chooses some of them after the request is accepted."""
+    for node in nodes:
+        taken = ip_network(node.subnet_cidr or node.nic_address, strict=False)
+        if isinstance(taken, IPv4Network):  # pods and Services have IPv4 addresses, which no IPv6 network overlaps
+            yield f"the network of the machine at {node.nic_address},", taken
+
+
+def _check_address(name: str, address: str) -> None:
+    try:
+        ip_address(address)
+    except ValueError as error:
+        raise Unprocessable(name, "an IP address expected") from error
+
+
+def no_proxy(cluster: Cluster) -> str:
+    """Return the hosts and networks that are reached without a proxy, divided by commas.
+
+    They are the request's list, the cluster's own networks (as networks: a /16 as addresses would fill 861 kB), and
+    the machine itself.
+    """
+    parameters = cluster.parameters
+    nodes = parameters.proxy.k8s_node_cidr or _surroundings(cluster.master.nic_address)
+    own = [
+        str(parameters.master_node.pod_cidr),
+        str(parameters.master_node.cluster_cidr),
+        "127.0.0.1",
+        "localhost",
+        ".svc",
+        ".cluster.local",
+        cluster.address,
+        *([str(nodes)] if nodes else []),
+    ]
+    return ",".join(dict.fromkeys([*parameters.proxy.exceptions, *own]))
+
+
+def _surroundings(address: str) -> IPv4Network | None:
+    return IPv4Network(f"{address}/24", strict=False) if ip_address(address).version == 4 else None

@@ -1,0 +1,124 @@
+"""The tables of drivers, phases and tasks, and that a phase continues from the journal of the released version."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import get_args
+
+import pytest
+from kubevnfm_cluster import ClusterParameters
+from kubevnfm_events.mgmt import ManagedNode, Phase
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_mgmt_executor.domain.driver import phase_work
+from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
+from kubevnfm_mgmt_executor.domain.errors import DriverUnknown, PhaseUnsupported
+from kubevnfm_mgmt_executor.domain.graph import Task, run_graph
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
+from kubevnfm_mgmt_executor.domain.kubernetes.plans import install_cluster
+from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
+from kubevnfm_store.query import Query, by
+from mgmt_lab import MgmtLab
+
+RELEASED_TASKS = {"reach", "copy", "prepare", "init", "network", "admin", "join", "label", "verify"}
+"""The names that journals of version 0.1.0 hold."""
+
+
+def a_cluster(*, workers: int) -> Cluster:
+    roles = ["master", *["worker"] * workers]
+    nodes = [
+        ManagedNode.model_validate(
+            {"vnfc_id": f"v{n}", "role": role, "ssh_address": f"10.0.0.{n}", "nic_address": f"10.0.0.{n}"}
+        )
+        for n, role in enumerate(roles, 1)
+    ]
+    login = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "x"}
+    return Cluster(
+        vnf_instance_id="i",
+        parameters=ClusterParameters.model_validate(
+            {"script_path": "x", "master_node": {**login, "cluster_cp_name": "CP1"}, "worker_node": login}
+        ),
+        reveal=str,
+        master=nodes[0],
+        workers=nodes[1:],
+        name_by_vnfc={node.vnfc_id: f"{node.role}{node.vnfc_id[1:]}" for node in nodes},
+        address="10.0.0.1",
+        public_address=None,
+        node_mask=24,
+    )
+
+
+@pytest.mark.parametrize("driver", sorted(DRIVERS))
+@pytest.mark.parametrize("phase", get_args(Phase))
+def test_a_phase_is_supported_or_refused_with_those_that_are(driver: str, phase: Phase) -> None:
+    if not phase.startswith(("scale", "heal")):
+        assert callable(phase_work(DRIVERS, driver, phase))
+        return
+    with pytest.raises(PhaseUnsupported, match=f"{phase}; it supports .*instantiate_end"):
+        phase_work(DRIVERS, driver, phase)
+
+
+def test_an_unknown_driver_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(DriverUnknown, match="'magic' is unknown; known are kubernetes, mgmt-drivers-kubernetes"):
+        phase_work(DRIVERS, "magic", "instantiate_end")
+
+
+def test_no_task_that_journals_hold_was_renamed() -> None:
+    assert set(TASKS) >= RELEASED_TASKS
+
+
+@pytest.mark.parametrize("workers", [0, 1, 5])
+async def test_the_plan_of_an_installation_runs_in_its_order(workers: int) -> None:
+    plan = install_cluster(a_cluster(workers=workers))
+    order: list[tuple[str, str]] = []
+
+    def recording(name: str, node: str) -> Task:
+        planned = next(task for task in plan.tasks if (task.name, task.node.vnfc_id) == (name, node))
+
+        async def work() -> None:
+            await asyncio.sleep(0)
+            order.append((name, node))
+
+        return Task(name, f"{planned.node.role}{node[1:]}", work, planned.after, planned.takes_slot)
+
+    await run_graph([recording(task.name, task.node.vnfc_id) for task in plan.tasks], slots=2)
+
+    place = {one: index for index, one in enumerate(order)}
+    assert len(order) == len(plan.tasks) == 8 + 4 * workers
+    for number in range(2, workers + 2):
+        worker = f"v{number}"
+        assert place["prepare", worker] < place["join", worker] < place["label", "v1"]
+        assert place["init", "v1"] < place["join", worker]
+    assert place["prepare", "v1"] < place["init", "v1"] < place["network", "v1"] < place["verify", "v1"]
+    assert place["label", "v1"] < place["verify", "v1"]
+
+
+async def test_an_installation_that_an_upgrade_interrupted_continues_from_the_released_journal(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    command = lab.command(nodes)
+    # Version 0.1.0 sent the parameters without the model, and died while the worker joined.
+    older = command.model_copy(update={"cluster": None})
+    await lab.run_until(older, "join", "worker20")
+    await lab.store.delete_many("tasks", by(vnfInstanceId=lab.instance_id))
+    for task, state, node in (("prepare", "done", nodes[1]), ("init", "done", nodes[0]), ("join", "running", nodes[1])):
+        document = {
+            "vnfInstanceId": lab.instance_id,
+            "vnfcId": node.vnfc_id,
+            "node": lab.name(node),
+            "task": task,
+            "attempts": 1,
+            "facts": {},
+            "state": state,
+            "operationId": "op-1",
+            "messageId": "m-1",
+            "fencing": 1,
+            "startedAt": "2026-11-20T12:00:00Z",
+        }
+        await lab.store.insert("tasks", derived_id("task", lab.instance_id, node.vnfc_id, task), document)
+    done = await lab.run(older, fencing=2)
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20"])
+    stored = {(one.body["task"], one.body["node"]): one.body for one in await lab.store.find("tasks", Query())}
+    for key in (("prepare", "worker20"), ("init", "master10"), ("join", "worker20")):
+        assert (stored[key]["state"], stored[key]["attempts"]) == ("done", 2)
+    assert stored["verify", "master10"]["attempts"] == 1
+    assert lab.calls(nodes[0], "kubeadm init") == 1
