@@ -26,7 +26,7 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.states import Task
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.wiring import REPLIES
+from kubevnfm_lcm_api.lifecycle.wiring import REPLIES
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Filter, Stored
 from kubevnfm_store.sqlite.store import SqliteStore

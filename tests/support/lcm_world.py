@@ -18,6 +18,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.lcm import OperationChanged
+from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_lcm_api.settings import Settings
@@ -26,6 +27,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, Stored
 from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.backends import Backends
 from lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -395,13 +397,10 @@ async def lcm_world(
             async with (
                 lcm_api(
                     configured,
-                    bus=bus,
-                    store=store,
-                    key_ring=RING,
+                    Backends(bus, store, RING, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
                     limits=limits,
-                    clock=clock,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):

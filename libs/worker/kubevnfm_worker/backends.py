@@ -36,7 +36,7 @@ class Backends:
         for collection, wanted in indexes.items():
             await self.store.ensure_indexes(collection, wanted)
 
-    def worker(self, service: str, *, layer: str, lease_s: float, concurrency: int = 64) -> CommandWorker:
+    def worker(self, service: str, *, lease_s: float, concurrency: int = 64, layer: str = "") -> CommandWorker:
         """Return a worker for the service's commands; not started. The arguments are those of CommandWorker."""
         return CommandWorker(
             service=service,

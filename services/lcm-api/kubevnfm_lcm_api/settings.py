@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubevnfm_access.settings import AccessSettings
-from kubevnfm_kit.settings import ListenerTls, ServiceSettings
-from pydantic import Field, SecretStr
+from kubevnfm_kit.settings import ProcessSettings
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_lcm_api.granting.settings import GrantSettings
@@ -14,7 +14,7 @@ from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.outbound_settings import OutsideSettings
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):
+class Settings(ProcessSettings, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
@@ -25,15 +25,8 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, Ca
     """As Tacker's API, which existing clients and scripts point at."""
     public_url: str | None = None
     """What links begin with; None: as each caller reached us (notifications then use host and port)."""
-    amqp_url: str = "amqp://guest:guest@127.0.0.1:5672/"
-    mongo_url: str = "mongodb://127.0.0.1:27017"
-    mongo_database: str = "kubevnfm"
     vim_registry_url: str = "http://127.0.0.1:9891"
     mgmt_executor_url: str = "http://127.0.0.1:9892"
-    internal_token: SecretStr
-    """What the services show one another; the same in all of them."""
-    keys: SecretStr
-    """The key ring: base64 keys of 32 bytes, divided by commas; the first encrypts."""
     data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")
     """Where uploaded packages lie."""
     package_limit_gib: float = Field(default=16.0, gt=0)
@@ -42,4 +35,3 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, Ca
     """Documents a list answers at once (SOL013 5.4)."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command is another worker's after that died; short for tests, long for slow databases."""
-    log_level: str = "INFO"

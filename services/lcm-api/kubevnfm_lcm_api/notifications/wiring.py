@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -10,12 +9,11 @@ from dataclasses import dataclass
 import aiohttp
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import AddressRules, outbound_session
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import client_context
-from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 from kubevnfm_worker import Outbox
+from kubevnfm_worker.backends import Backends
 
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber
@@ -57,16 +55,10 @@ class ToldOthers:
 
 @asynccontextmanager
 async def told(
-    settings: Settings,
-    *,
-    bus: MessageBus,
-    store: DocumentStore,
-    outbox: Outbox,
-    session: aiohttp.ClientSession,
-    key_ring: KeyRing,
-    clock: Clock,
+    settings: Settings, backends: Backends, *, outbox: Outbox, session: aiohttp.ClientSession
 ) -> AsyncIterator[ToldOthers]:
     """Yield the parts; leaving the block ends them. ``session``: for calls to addresses that callers name."""
+    bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
     rules = AddressRules.from_text(settings.allowed_networks)
     scheme = "https" if settings.server_tls else "http"
     async with AsyncExitStack() as stack:
@@ -93,13 +85,5 @@ async def told(
         subscriptions = Subscriptions(
             store=store, subscriber=subscriber, ring=key_ring, clock=clock, tests_callbacks=settings.test_callbacks
         )
-        housekeeping = [
-            asyncio.create_task(notifications.forget_delivered(), name="delivered"),
-            asyncio.create_task(log.forget(), name="told"),
-        ]
-        try:
+        async with background(delivered=notifications.forget_delivered(), events=log.forget()):
             yield ToldOthers(subscriptions, notifications, feed, log, bus)
-        finally:
-            for task in housekeeping:
-                task.cancel()
-            await asyncio.gather(*housekeeping, return_exceptions=True)
