@@ -1,4 +1,4 @@
-"""A twin of a VIM's tenant, which keeps state and can be told to be slow, full, down or failing; and what it works on."""
+"""A twin of a VIM's tenant, which keeps state and can be slow, full, down or failing, and the commands to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class TwinStacks:
-    """Stacks that are made and deleted as soon as somebody looks, unless told otherwise."""
+    """Stacks that are complete, or deleted, at the next wait for them, unless an attribute says otherwise."""
 
     stacks: dict[str, Stack] = field(default_factory=dict)
     orders: list[StackOrder] = field(default_factory=list)
@@ -45,22 +45,22 @@ class TwinStacks:
     definitions: dict[str, StackDefinition] = field(default_factory=dict)
     changes: list[StackChange] = field(default_factory=list)
     marked: list[str] = field(default_factory=list)
-    """Resources that were marked unhealthy, by name."""
+    """Names of the resources that were marked unhealthy."""
     stopped: list[str] = field(default_factory=list)
     is_slow: bool = False
-    """Nothing ever settles."""
+    """Heat's work never ends."""
     is_down: bool = False
     refuses: str = ""
-    """Heat's reason for refusing every template."""
+    """Heat's reason for rejecting every template."""
     breaks: str = ""
-    """Why the next stack ends broken; once."""
+    """The reason why the next stack fails; only once."""
     sticks: int = 0
-    """How many deletions still end stuck."""
+    """How many of the next deletions fail."""
     resource_list: tuple[HeatResource, ...] = ()
     hidden_for: int = 0
-    """How many looks do not see what is there: it was asked for before, and comes a moment later."""
+    """How many of the next searches miss an existing stack, as if its creation was still on the way."""
     lost_servers: set[str] = field(default_factory=set)
-    """Servers that Heat still names and Nova knows no more."""
+    """Servers that Heat still lists although Nova has lost them."""
 
     async def find(self, name: str, *, tag: str) -> Stack | None:
         self._answer()
@@ -149,7 +149,7 @@ class TwinStacks:
 
 @dataclass
 class TwinImages:
-    """Images by tag and name; counts what was read of the package."""
+    """Images by tag and name, and the content of each upload."""
 
     by_tag: dict[str, dict[str, str]] = field(default_factory=dict)
     uploads: list[bytes] = field(default_factory=list)
@@ -178,7 +178,7 @@ class TwinImages:
 
 @dataclass
 class TwinCapacity:
-    """What is free; nothing is limited unless it is named."""
+    """Free amounts by resource; resources that are not listed are unlimited."""
 
     free_by_name: dict[str, int] = field(default_factory=dict)
 
@@ -191,16 +191,16 @@ class TwinCapacity:
 
 @dataclass
 class TwinServers:
-    """Servers that are in between states for one look."""
+    """Servers that take one poll to change their state."""
 
     status_by_id: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
-        told = {one: self.status_by_id[one] for one in ids if one in self.status_by_id}
+        statuses = {one: self.status_by_id[one] for one in ids if one in self.status_by_id}
         for server_id, action in self.asked:
             self.status_by_id[server_id] = "ACTIVE" if action == "start" else "SHUTOFF"
-        return told
+        return statuses
 
     async def start(self, id: str) -> None:
         self.asked.append((id, "start"))
@@ -211,7 +211,7 @@ class TwinServers:
 
 @dataclass
 class TwinClouds:
-    """One tenant, whatever the access data."""
+    """The same tenant for all access data."""
 
     stacks: TwinStacks = field(default_factory=TwinStacks)
     images: TwinImages = field(default_factory=TwinImages)
@@ -224,7 +224,7 @@ class TwinClouds:
 
 @dataclass
 class FolderPackages:
-    """Packages of one folder, with image files by path in the CSAR."""
+    """A package directory that serves every package, with image files by path in the CSAR."""
 
     root: Path = PACKAGE
     images: dict[str, bytes] = field(default_factory=dict)
@@ -239,14 +239,14 @@ class FolderPackages:
 
 
 class GivenVims:
-    """VIM connections as commands carry them."""
+    """Returns VIM connections unchanged, because the commands of tests carry complete ones."""
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         return vim
 
 
 def openstack_vim(auth_url: str, **changes: str) -> VimConnection:
-    """The connection of the lab's first user (the same as the real test bed's)."""
+    """Return the connection of the lab's first user, which is the same as that of the real test bed."""
     access = {"username": "nfv", "password": "nfv", "project": "nfv", "projectDomain": "Default"}
     return VimConnection(
         vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3",
@@ -272,7 +272,7 @@ def a_context(*, attempt: int = 1, operation_id: str = "op-1", step_id: str = "c
 
 
 def links(network: str = "net0") -> list[dict[str, Any]]:
-    """External virtual links of the package's two connection points, in v3 form."""
+    """Return external virtual links for the package's two connection points, in v3 form."""
     cps: list[dict[str, Any]] = [
         {"cpdId": name, "cpConfig": {"1": {}}} for name in ("masterNode_CP1", "workerNode_CP1")
     ]
@@ -293,7 +293,7 @@ def a_create(vim: VimConnection | None = None, **changes: Any) -> CreateResource
 
 
 def a_change(command: type[C], vim: VimConnection | None = None, **changes: Any) -> C:
-    """A command that changes the stack of `a_create`."""
+    """Return a command that changes the stack of `a_create`."""
     facts: dict[str, Any] = {
         "vnf_instance_id": "inst-1",
         "tag": "inst-1",

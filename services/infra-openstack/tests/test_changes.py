@@ -1,4 +1,4 @@
-"""Changes of stacks against OpenStack's protocols, as the lab speaks them: what is left, what is new, what repeats do."""
+"""Changes of stacks over OpenStack's protocols in the lab: which resources stay, which are new, what a repeat does."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Site:
         return a_change(kind, openstack_vim(self.lab.auth_url), **changes)
 
     async def do(self, command: StackCommand, context: StepContext) -> StackResources:
-        """Carry a command out; return what the stack holds then."""
+        """Carry out a command; return what the stack holds after that."""
         handle: Any = {
             ScaleResources: self.handlers.scale_resources,
             HealResources: self.handlers.heal_resources,
@@ -96,7 +96,7 @@ class Site:
         return await self.do(command, a_context(operation_id=operation, step_id="scale"))
 
     def updates(self) -> int:
-        """How often Heat was asked to change a stack."""
+        """Return how often Heat was asked to change a stack."""
         calls = self.lab.ledger.calls()
         return sum(call["count"] for call in calls if (call["part"], call["verb"]) == ("heat", "stack_update"))
 
@@ -127,7 +127,7 @@ async def test_scale_out_adds_servers_and_leaves_the_others_alone(site: Site) ->
     assert ids(before, "masterNode") == ids(after, "masterNode")
 
 
-async def test_scale_in_takes_exactly_the_servers_that_are_to_leave(site: Site) -> None:
+async def test_scale_in_removes_exactly_the_named_servers(site: Site) -> None:
     before = await site.create()
     now = await site.scale(4)
     newest = sorted(ids(now) - ids(before))[0]
@@ -136,14 +136,14 @@ async def test_scale_in_takes_exactly_the_servers_that_are_to_leave(site: Site) 
     assert len(site.lab.cloud.nova.servers) == 4
 
 
-async def test_a_repeated_scale_is_given_to_heat_once_an_attempt(site: Site) -> None:
+async def test_a_repeated_scale_reaches_heat_once_for_each_attempt(site: Site) -> None:
     await site.create()
     first = await site.scale(3)
     assert await site.scale(3) == first
     assert site.updates() == 1
 
 
-async def test_a_scale_beyond_the_quota_is_told_before_anything_is_made(site: Site) -> None:
+async def test_a_scale_beyond_the_quota_fails_before_anything_is_created(site: Site) -> None:
     await site.create()
     site.lab.cloud.quotas.change({"instances": 4})
     with pytest.raises(QuotaExceeded, match="servers"):
@@ -159,7 +159,7 @@ async def test_a_vdu_without_a_group_cannot_be_scaled(site: Site) -> None:
     assert site.updates() == 0
 
 
-async def test_a_rolled_back_scale_out_leaves_what_was_there_before(site: Site) -> None:
+async def test_the_rollback_of_a_scale_out_restores_the_previous_servers(site: Site) -> None:
     before = await site.create()
     await site.scale(4)
     command = site.command(RestoreResources, staying=tuple(ids(before) | ids(before, "masterNode")))
@@ -167,14 +167,14 @@ async def test_a_rolled_back_scale_out_leaves_what_was_there_before(site: Site) 
     assert after == before
 
 
-async def test_restoring_what_was_never_changed_does_nothing(site: Site) -> None:
+async def test_restoring_an_unchanged_stack_does_nothing(site: Site) -> None:
     before = await site.create()
     command = site.command(RestoreResources, staying=tuple(ids(before)))
     assert await site.do(command, a_context(operation_id="op-2")) == before
     assert site.updates() == 0
 
 
-async def test_heal_makes_the_named_server_anew_at_its_old_address(site: Site) -> None:
+async def test_heal_replaces_the_named_server_and_keeps_its_address(site: Site) -> None:
     before = await site.create()
     broken = next(server for server in before.servers if server.vdu_id == "workerNode")
     command = site.command(HealResources, servers=(broken.server_id,))
@@ -189,7 +189,7 @@ async def test_heal_makes_the_named_server_anew_at_its_old_address(site: Site) -
     assert again == after, "a server that was replaced is not replaced again"
 
 
-async def test_heal_replaces_a_volume_too_when_it_is_named(site: Site) -> None:
+async def test_heal_also_replaces_a_named_volume(site: Site) -> None:
     before = await site.create()
     (master,) = ids(before, "masterNode")
     (volume,) = before.volumes
@@ -223,7 +223,7 @@ async def test_connection_points_move_to_another_network_and_back(site: Site) ->
     }
 
 
-async def test_a_connection_point_that_the_template_does_not_know_is_named(site: Site) -> None:
+async def test_a_connection_point_without_a_parameter_is_named(site: Site) -> None:
     await site.create()
     wanted = {"extVirtualLinks": [{"id": "l", "resourceId": "net1", "extCps": [{"cpdId": "nowhere", "cpConfig": {}}]}]}
     with pytest.raises(Unprocessable, match="nowhere"):
@@ -232,7 +232,7 @@ async def test_a_connection_point_that_the_template_does_not_know_is_named(site:
         )
 
 
-async def test_another_template_takes_the_place_of_the_first(site: Site) -> None:
+async def test_another_template_replaces_the_first(site: Site) -> None:
     before = await site.create()
     command = site.command(
         ChangeTemplate, request={**a_create().request, "instantiationLevelId": "large"}, instantiation_level_id="large"
@@ -242,7 +242,7 @@ async def test_another_template_takes_the_place_of_the_first(site: Site) -> None
     assert ids(before) < ids(after)
 
 
-async def test_a_change_that_heat_cannot_make_tells_why_and_what_there_is(site: Site) -> None:
+async def test_a_failed_change_reports_the_reason_and_the_present_resources(site: Site) -> None:
     before = await site.create()
     site.lab.faults.add(part="nova", verb="server_boot", node="*", times=1, message="no disk")
     with pytest.raises(StackUpdateFailed, match="no disk") as caught:
@@ -254,12 +254,12 @@ async def test_a_change_that_heat_cannot_make_tells_why_and_what_there_is(site: 
     assert len(ids(after)) == 3
 
 
-async def test_a_stack_that_is_gone_is_told(site: Site) -> None:
+async def test_a_missing_stack_is_reported(site: Site) -> None:
     with pytest.raises(StackMissing, match="vnf-inst-1"):
         await site.scale(3)
 
 
-async def test_user_data_of_the_package_is_asked_for_the_operation(site: Site) -> None:
+async def test_the_packages_user_data_decides_the_operation(site: Site) -> None:
     user_data = UserData(path="UserData/scaling_v2.py", class_name="ScalingUserData")
     await site.create(user_data=user_data, grant_request={"addResources": []})
     after = await site.scale(
@@ -268,7 +268,7 @@ async def test_user_data_of_the_package_is_asked_for_the_operation(site: Site) -
         request={"type": "SCALE_OUT", "aspectId": "worker_instance"},
         grant_request={"operation": "SCALE"},
     )
-    assert len(ids(after)) == 5, "the class, and not the counts, has decided"
+    assert len(ids(after)) == 5, "the class decides, not the counts"
 
 
 async def test_servers_are_stopped_and_started_once(site: Site) -> None:
@@ -284,7 +284,7 @@ async def test_servers_are_stopped_and_started_once(site: Site) -> None:
         assert {site.lab.cloud.nova.servers[one].status for one in servers} == {status}
 
 
-async def test_a_graceful_stop_waits_and_holds_no_worker(site: Site) -> None:
+async def test_a_graceful_stop_waits_without_a_worker(site: Site) -> None:
     before = await site.create()
     command = OperateServers(
         vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=tuple(ids(before)), state="STOPPED",
@@ -294,7 +294,7 @@ async def test_a_graceful_stop_waits_and_holds_no_worker(site: Site) -> None:
     assert {site.lab.cloud.nova.servers[one].status for one in ids(before)} == {"ACTIVE"}
 
 
-async def test_a_server_that_is_gone_cannot_be_started(site: Site) -> None:
+async def test_a_missing_server_cannot_be_started(site: Site) -> None:
     command = OperateServers(
         vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=("nowhere",), state="STARTED"
     )

@@ -37,14 +37,14 @@ def test_only_the_paths_that_the_template_reads_are_filled(vnfd: Flavour) -> Non
     }
 
 
-def test_both_generations_of_names_are_known(vnfd: Flavour) -> None:
+def test_the_names_of_both_api_versions_are_filled(vnfd: Flavour) -> None:
     names = ["flavor", "computeFlavourId", "image", "vcImageId"]
     template = a_template(*(["nfv", "VDU", "masterNode", name] for name in names))
     (vdu,) = heat_parameters(template, vnfd, given())["nfv"]["VDU"].values()
     assert vdu == {"flavor": "m1.small", "computeFlavourId": "m1.small", "image": "ubuntu", "vcImageId": "ubuntu"}
 
 
-def test_the_grant_goes_before_the_package_and_the_package_before_the_vnfds_names(vnfd: Flavour) -> None:
+def test_the_grant_overrides_the_package_and_the_package_overrides_the_vnfd(vnfd: Flavour) -> None:
     grant = {
         "zones": [{"id": "z1", "zoneId": "az-west"}],
         "addResources": [{"resourceDefinitionId": "d1", "zoneId": "z1"}],
@@ -82,7 +82,7 @@ def test_the_level_decides_capacity_by_vdu_and_by_aspect(vnfd: Flavour, level: s
     }
 
 
-def test_what_was_granted_decides_capacity_first(vnfd: Flavour) -> None:
+def test_the_grant_overrides_the_level_in_the_capacity(vnfd: Flavour) -> None:
     asked = [{"id": str(n), "type": "COMPUTE", "resourceTemplateId": "workerNode"} for n in range(3)]
     template = a_template(["nfv", "VDU", "workerNode", "desired_capacity"])
     facts = given(grant_request={"addResources": asked})
@@ -99,7 +99,7 @@ def test_additional_parameters_are_merged_and_copied_where_declared(vnfd: Flavou
     }
 
 
-def test_nothing_is_given_that_the_template_does_not_declare(vnfd: Flavour) -> None:
+def test_undeclared_parameters_are_left_out(vnfd: Flavour) -> None:
     assert heat_parameters({"resources": {}}, vnfd, given(request={"additionalParams": {"nfv": {}}})) == {}
 
 
@@ -113,7 +113,7 @@ def test_fixed_addresses_of_a_v1_request_reach_the_port(vnfd: Flavour) -> None:
     assert nfv["CP"]["masterNode_CP1"] == {"fixed_ips": [{"subnet": "s", "ip_address": "10.0.0.5"}]}
 
 
-def test_managed_links_take_the_place_of_the_templates_own() -> None:
+def test_managed_links_replace_the_templates_networks() -> None:
     template = {
         "resources": {
             "internal": {"type": "OS::Neutron::Net"},
@@ -138,7 +138,7 @@ def test_managed_links_take_the_place_of_the_templates_own() -> None:
     assert with_managed_links(template, given()) is None
 
 
-def test_a_merge_patch_leaves_its_arguments_alone() -> None:
+def test_a_merge_patch_does_not_modify_its_arguments() -> None:
     target = {"a": {"b": 1, "c": 2}}
     assert merge_patch(target, {"a": {"b": None, "d": 3}}) == {"a": {"c": 2, "d": 3}}
     assert target == {"a": {"b": 1, "c": 2}}

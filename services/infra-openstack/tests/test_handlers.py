@@ -1,4 +1,4 @@
-"""Create and delete, over the twin: look first, then make what is missing."""
+"""Creation and deletion with the twin: the handlers read the present state, then create what is missing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class World:
 
 
 class _Clock:
-    """The world's own time."""
+    """A clock that the test sets."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -67,7 +67,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield World(store)
 
 
-async def test_a_stack_is_made_and_its_servers_are_told(world: World) -> None:
+async def test_a_stack_is_created_and_its_servers_are_reported(world: World) -> None:
     outcome = await world.handlers.create_resources(a_create(), a_context())
     assert isinstance(outcome, Done)
     assert isinstance(outcome.event, ResourcesCreated)
@@ -84,14 +84,14 @@ async def test_a_stack_is_made_and_its_servers_are_told(world: World) -> None:
     assert "worker.yaml" in order.files
 
 
-async def test_a_redelivered_create_makes_no_second_stack(world: World) -> None:
+async def test_a_repeated_create_creates_no_second_stack(world: World) -> None:
     first = await world.handlers.create_resources(a_create(), a_context())
     again = await world.handlers.create_resources(a_create(), a_context())
     assert first == again
     assert len(world.stacks.orders) == 1
 
 
-async def test_a_stack_that_a_killed_process_asked_for_turns_up_after_the_look_and_is_taken(world: World) -> None:
+async def test_a_stack_that_a_killed_process_requested_is_adopted_when_it_appears_late(world: World) -> None:
     done = await world.handlers.create_resources(a_create(), a_context())
     made, world.stacks.hidden_for = dict(world.stacks.stacks), 1
     assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
@@ -99,7 +99,7 @@ async def test_a_stack_that_a_killed_process_asked_for_turns_up_after_the_look_a
     assert world.stacks.stacks == made
 
 
-async def test_a_slow_stack_holds_no_worker_and_is_found_again(world: World) -> None:
+async def test_a_slow_stack_occupies_no_worker_and_is_found_again(world: World) -> None:
     world.stacks.is_slow = True
     assert isinstance(await world.handlers.create_resources(a_create(), a_context()), NotYet)
     world.stacks.is_slow = False
@@ -107,7 +107,7 @@ async def test_a_slow_stack_holds_no_worker_and_is_found_again(world: World) -> 
     assert len(world.stacks.orders) == 1
 
 
-async def test_a_stack_of_somebody_else_with_the_name_is_left_alone(world: World) -> None:
+async def test_a_stack_of_the_same_name_with_another_owner_is_not_touched(world: World) -> None:
     world.stacks.stacks["other"] = Stack("other", "vnf-inst-1", StackState.READY, tags=("inst-2",))
     with pytest.raises(StackNameTaken, match="vnf-inst-1"):
         await world.handlers.create_resources(a_create(), a_context())
@@ -116,7 +116,7 @@ async def test_a_stack_of_somebody_else_with_the_name_is_left_alone(world: World
     assert list(world.stacks.stacks) == ["other"]
 
 
-async def test_a_failed_stack_tells_the_failing_resources_own_reason(world: World) -> None:
+async def test_a_failed_stack_reports_the_reason_of_the_failed_resource(world: World) -> None:
     world.stacks.breaks = "Resource CREATE failed: resources.masterNode"
     world.stacks.resource_list = (
         HeatResource("masterNode", SERVER, "", "CREATE_FAILED", "No valid host was found", ""),
@@ -125,7 +125,7 @@ async def test_a_failed_stack_tells_the_failing_resources_own_reason(world: Worl
         await world.handlers.create_resources(a_create(), a_context())
 
 
-async def test_a_failed_stack_lists_what_it_holds_all_the_same(world: World) -> None:
+async def test_a_failed_stack_reports_its_remaining_resources(world: World) -> None:
     world.stacks.breaks = "no host"
     world.stacks.resource_list = (
         HeatResource("masterNode", SERVER, "srv-1", "CREATE_COMPLETE", "", ""),
@@ -142,7 +142,7 @@ async def test_a_failed_stack_lists_what_it_holds_all_the_same(world: World) -> 
     assert [network.resource_id for network in remains.networks] == ["net-1"]
 
 
-async def test_the_same_attempt_fails_again_without_making_anything(world: World) -> None:
+async def test_a_repeat_of_the_failed_attempt_creates_nothing(world: World) -> None:
     world.stacks.breaks = "no host"
     for _ in range(2):
         with pytest.raises(StackFailed):
@@ -150,7 +150,7 @@ async def test_the_same_attempt_fails_again_without_making_anything(world: World
     assert len(world.stacks.orders) == 1
 
 
-async def test_the_next_attempt_replaces_what_failed(world: World) -> None:
+async def test_the_next_attempt_replaces_the_failed_stack(world: World) -> None:
     world.stacks.breaks = "no host"
     with pytest.raises(StackFailed):
         await world.handlers.create_resources(a_create(), a_context())
@@ -160,34 +160,34 @@ async def test_the_next_attempt_replaces_what_failed(world: World) -> None:
     assert len(world.stacks.stacks) == 1
 
 
-async def test_heats_deadline_is_told_as_one(world: World) -> None:
+async def test_heats_deadline_is_reported_as_a_timeout(world: World) -> None:
     world.stacks.breaks = "Create timed out"
     world.stacks.resource_list = ()
     with pytest.raises(StackTimedOut, match="vnf-inst-1"):
         await world.handlers.create_resources(a_create(), a_context())
 
 
-async def test_a_refused_template_tells_heats_reason(world: World) -> None:
+async def test_a_rejected_template_reports_heats_reason(world: World) -> None:
     world.stacks.refuses = "The Flavor ID (m9) could not be found."
     with pytest.raises(StackRefused, match="m9"):
         await world.handlers.create_resources(a_create(), a_context())
 
 
-async def test_a_quota_that_does_not_suffice_is_told_before_anything_is_made(world: World) -> None:
+async def test_an_exceeded_quota_fails_before_anything_is_created(world: World) -> None:
     world.clouds.capacity.free_by_name = {"cores": 2, "servers": 10}
     with pytest.raises(QuotaExceeded, match="quota of cores exceeded: 3 wanted, 2 free"):
         await world.handlers.create_resources(a_create(), a_context())
     assert not world.stacks.orders
 
 
-async def test_a_vim_that_does_not_answer_may_be_tried_again(world: World) -> None:
+async def test_an_unreachable_vim_is_a_retryable_error(world: World) -> None:
     world.stacks.is_down = True
     with pytest.raises(VimUnavailable) as caught:
         await world.handlers.create_resources(a_create(), a_context())
     assert caught.value.retryable
 
 
-async def test_user_data_of_the_package_decides_the_parameters(world: World) -> None:
+async def test_the_packages_user_data_decides_the_parameters(world: World) -> None:
     command = a_create(
         user_data=UserData(path="./UserData/cluster_v1.py", class_name="ClusterUserData"),
         request={**a_create().request, "additionalParams": {"volume_size": 7}},
@@ -198,7 +198,7 @@ async def test_user_data_of_the_package_decides_the_parameters(world: World) -> 
     assert order.parameters["nfv"]["VDU"]["workerNode"]["desired_capacity"] == 2
 
 
-async def test_delete_takes_the_stack_whatever_its_state(world: World) -> None:
+async def test_delete_removes_the_stack_in_any_state(world: World) -> None:
     for state in StackState:
         if state is not StackState.GONE:
             world.stacks.stacks["s"] = Stack("s", "vnf-inst-1", state, tags=("inst-1",))
@@ -207,12 +207,12 @@ async def test_delete_takes_the_stack_whatever_its_state(world: World) -> None:
             assert not world.stacks.stacks
 
 
-async def test_delete_of_nothing_is_done(world: World) -> None:
+async def test_delete_without_a_stack_succeeds(world: World) -> None:
     outcome = await world.handlers.delete_resources(a_delete(), a_context())
     assert outcome == Done(ResourcesDeleted(stack_name="vnf-inst-1"))
 
 
-async def test_a_deletion_that_sticks_is_worth_another_try(world: World) -> None:
+async def test_a_stuck_deletion_is_retryable(world: World) -> None:
     await world.handlers.create_resources(a_create(), a_context())
     world.stacks.sticks = 1
     with pytest.raises(StackNotDeleted, match="volume is in use") as caught:
@@ -222,7 +222,7 @@ async def test_a_deletion_that_sticks_is_worth_another_try(world: World) -> None
     assert len(world.stacks.deletions) == 2
 
 
-async def test_a_graceful_termination_waits_once_and_holds_no_worker(world: World) -> None:
+async def test_a_graceful_termination_waits_once_without_a_worker(world: World) -> None:
     await world.handlers.create_resources(a_create(), a_context())
     command = a_delete(graceful_wait_s=30)
     assert await world.handlers.delete_resources(command, a_context()) == NotYet(30.0)
@@ -234,7 +234,7 @@ async def test_a_graceful_termination_waits_once_and_holds_no_worker(world: Worl
     assert not world.stacks.stacks
 
 
-async def test_many_creates_at_once_make_one_stack_each(world: World) -> None:
+async def test_simultaneous_creates_create_one_stack_each(world: World) -> None:
     commands = [a_create(stack_name=f"vnf-{n}", tag=f"t-{n}") for n in range(20)]
     outcomes = await asyncio.gather(*(world.handlers.create_resources(c, a_context()) for c in commands))
     assert all(isinstance(outcome, Done) for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""The handlers against OpenStack's protocols, as the lab speaks them: what is told when something is wrong."""
+"""The handlers over OpenStack's protocols in the lab: the facts they report, and the errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RING = KeyRing.from_text(KeyRing.new_key())
 
 
 class Site:
-    """The handlers and the lab that they work on."""
+    """The handlers and their lab."""
 
     def __init__(self, lab: Lab, clouds: OpenStackClouds, store: SqliteStore, packages: FolderPackages) -> None:
         flavours = CachedFlavours(packages)
@@ -83,7 +83,7 @@ async def site(tmp_path: Path, quotas: dict[str, int]) -> AsyncIterator[Site]:
         yield Site(lab, clouds, store, FolderPackages())
 
 
-async def test_servers_are_told_with_vdu_group_member_ports_and_volumes(site: Site) -> None:
+async def test_servers_are_reported_with_vdu_group_member_ports_and_volumes(site: Site) -> None:
     facts = await site.create()
     assert [server.vdu_id for server in facts.servers] == ["masterNode", "workerNode", "workerNode"]
     master, *workers = facts.servers
@@ -100,13 +100,13 @@ async def test_servers_are_told_with_vdu_group_member_ports_and_volumes(site: Si
     assert [(volume.name, volume.server_id) for volume in facts.volumes] == [("storage_volume", master.server_id)]
 
 
-async def test_a_level_decides_how_many_and_all_are_told(site: Site) -> None:
+async def test_the_level_decides_the_number_of_servers(site: Site) -> None:
     facts = await site.create(request={**a_create().request, "instantiationLevelId": "large"})
     assert len(facts.servers) == 5
     assert all(server.server_name for server in facts.servers)
 
 
-async def test_a_vnfc_is_told_the_same_as_often_as_it_is_read(site: Site) -> None:
+async def test_a_vnfc_has_the_same_facts_at_each_reading(site: Site) -> None:
     assert await site.create() == await site.create()
 
 
@@ -119,19 +119,19 @@ async def test_after_a_delete_nothing_is_left(site: Site) -> None:
     assert not cloud.cinder.volumes
 
 
-async def test_wrong_credentials_are_refused_and_never_shown(site: Site) -> None:
+async def test_wrong_credentials_fail_and_are_never_shown(site: Site) -> None:
     with pytest.raises(VimRefused, match="Keystone") as caught:
         await site.create(vim=openstack_vim(site.lab.auth_url, password="wrong-secret"))
     assert not caught.value.retryable
     assert "wrong-secret" not in str(caught.value)
 
 
-async def test_access_data_that_are_missing_are_named(site: Site) -> None:
+async def test_missing_access_data_are_named(site: Site) -> None:
     with pytest.raises(VimAccessDataMissing, match=r"accessInfo\.username"):
         await site.create(vim=openstack_vim(site.lab.auth_url, username=""))
 
 
-async def test_a_vim_that_is_away_may_be_tried_again(site: Site) -> None:
+async def test_a_stopped_vim_is_a_retryable_error(site: Site) -> None:
     with pytest.raises(VimUnavailable) as caught:
         await site.create(vim=openstack_vim("http://127.0.0.1:9/v3"))
     assert caught.value.retryable
@@ -144,8 +144,8 @@ async def test_a_vim_that_fails_once_is_used_again(site: Site) -> None:
     assert len((await site.create()).servers) == 3
 
 
-async def test_an_answer_that_got_lost_makes_no_second_stack(site: Site) -> None:
-    """Heat has begun, but the answer to the POST never came: the next delivery finds the stack by name and tag."""
+async def test_a_lost_answer_creates_no_second_stack(site: Site) -> None:
+    """Heat has begun, but its answer was lost: the next delivery finds the stack by name and tag."""
     site.lab.faults.add(part="heat", verb="resource_list", effect="drop", times=1)
     with pytest.raises(VimUnavailable):
         await site.create()
@@ -154,13 +154,13 @@ async def test_an_answer_that_got_lost_makes_no_second_stack(site: Site) -> None
     assert created == [1]
 
 
-async def test_heats_own_words_tell_what_it_refuses(site: Site) -> None:
+async def test_a_rejection_quotes_heats_reason(site: Site) -> None:
     nfv = {"VDU": {"masterNode": {"flavor": "m1.missing"}}}
     with pytest.raises(StackRefused, match=r"m1\.missing"):
         await site.create(request={**a_create().request, "additionalParams": {"nfv": nfv}})
 
 
-async def test_the_deepest_failed_resource_gives_the_reason_and_a_retry_replaces_the_stack(site: Site) -> None:
+async def test_the_deepest_failed_resource_is_the_reason_and_a_retry_replaces_the_stack(site: Site) -> None:
     nfv = {"VDU": {"workerNode": {"flavor": "m1.impossible"}}}
     request = {**a_create().request, "additionalParams": {"nfv": nfv}}
     with pytest.raises(StackFailed, match=r"workerNode \(OS::Nova::Server\).*No valid host was found"):
@@ -179,13 +179,13 @@ async def test_the_deepest_failed_resource_gives_the_reason_and_a_retry_replaces
         ({"port": 1}, "quota of ports exceeded: 3 wanted, 1 free"),
     ],
 )
-async def test_a_quota_is_told_before_anything_is_made(site: Site, message: str) -> None:
+async def test_an_exceeded_quota_fails_before_anything_is_created(site: Site, message: str) -> None:
     with pytest.raises(QuotaExceeded, match=message):
         await site.create()
     assert not any(call["verb"] == "stack_create" for call in site.lab.ledger.calls())
 
 
-async def test_images_of_the_package_are_uploaded_once_and_go_with_the_vnf(site: Site, tmp_path: Path) -> None:
+async def test_the_packages_images_are_uploaded_once_and_deleted_with_the_vnf(site: Site, tmp_path: Path) -> None:
     root = copytree(PACKAGE, tmp_path / "package")
     vnfd = root / "Definitions/vnfd.yaml"
     artifact = "artifacts: {sw_image: {type: tosca.artifacts.nfv.SwImage, file: ../Files/images/ubuntu.img}}"
@@ -242,7 +242,7 @@ resources:
 """
 
 
-async def test_a_floating_ip_is_told_on_its_own_and_on_its_port(site: Site) -> None:
+async def test_a_floating_ip_is_reported_by_itself_and_with_its_port(site: Site) -> None:
     cloud = site.clouds.cloud(openstack_vim(site.lab.auth_url))
     stack = await cloud.stacks.create(StackOrder("fip", FLOATING, {}, {}, ("t",), 60))
     made = await cloud.stacks.settle(stack, until=SETTLED, within_s=10)
@@ -253,7 +253,7 @@ async def test_a_floating_ip_is_told_on_its_own_and_on_its_port(site: Site) -> N
     assert ports["cp_floating_ip"].addresses == ()
 
 
-async def test_a_package_without_heat_templates_is_made_of_its_topology(site: Site, tmp_path: Path) -> None:
+async def test_a_package_without_heat_templates_is_deployed_from_its_topology(site: Site, tmp_path: Path) -> None:
     site.packages.root = Path(copytree(PACKAGE, tmp_path / "package", ignore=lambda *_: {"BaseHOT"}))
     facts = await site.create()
     assert [server.vdu_id for server in facts.servers] == ["masterNode", "workerNode", "workerNode"]

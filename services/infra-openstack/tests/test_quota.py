@@ -1,4 +1,4 @@
-"""What a stack will use, counted before it is made."""
+"""The estimate of a stack's quota usage before its creation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def a_group(size: Any, kind: str = "OS::Heat::AutoScalingGroup") -> dict[str, An
 
 
 @pytest.mark.parametrize("kind", ["OS::Heat::AutoScalingGroup", "OS::Heat::ResourceGroup"])
-def test_a_group_counts_as_often_as_it_has_members(kind: str) -> None:
+def test_a_group_counts_once_for_each_member(kind: str) -> None:
     group = a_group({"get_param": "n"}, kind)
     nfv = {"VDU": {"w": {"flavor": "m1.large"}}}
     assert demand({"group": group}, {"worker.yaml": MEMBER}, n=3, nfv=nfv) == {
@@ -47,7 +47,7 @@ def test_a_group_counts_as_often_as_it_has_members(kind: str) -> None:
     assert demand({"group": group}, {"worker.yaml": MEMBER}, nfv=nfv)[quota.SERVERS] == 2
 
 
-def test_ports_that_nova_makes_count_too() -> None:
+def test_ports_that_nova_creates_are_counted() -> None:
     server = {"type": "OS::Nova::Server", "properties": {"flavor": "m1.small", "networks": [{"network": "a"}]}}
     assert demand({"s": server})[quota.PORTS] == 1
 
@@ -70,20 +70,20 @@ def test_volumes_and_floating_ips_count() -> None:
         {"type": "OS::Neutron::Net"},
     ],
 )
-def test_what_cannot_be_told_counts_as_nothing(resource: dict[str, Any]) -> None:
+def test_unknown_values_count_as_nothing(resource: dict[str, Any]) -> None:
     assert demand({"r": resource}) == {}
 
 
-def test_a_flavor_that_is_not_listed_has_no_size() -> None:
+def test_an_unlisted_flavor_counts_as_nothing() -> None:
     assert demand({"s": {"type": "OS::Nova::Server", "properties": {"flavor": "odd"}}}) == {quota.SERVERS: 1}
 
 
-def test_a_template_that_nests_itself_ends() -> None:
+def test_a_template_that_contains_itself_is_counted_to_a_limited_depth() -> None:
     again = {"resources": {"again": {"type": "again.yaml"}, "p": {"type": "OS::Neutron::Port"}}}
     assert demand({"a": {"type": "again.yaml"}}, {"again.yaml": again})[quota.PORTS] < 10
 
 
-def test_the_first_shortage_is_named_with_what_is_wanted_and_free() -> None:
+def test_the_first_shortage_is_named_with_wanted_and_free_amount() -> None:
     check({quota.SERVERS: 3}, {})
     check({quota.SERVERS: 3}, {quota.SERVERS: 3})
     with pytest.raises(QuotaExceeded, match="3 wanted, 0 free") as caught:

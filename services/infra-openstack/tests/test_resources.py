@@ -1,4 +1,4 @@
-"""StackResources from lists in the shape that a real Heat, Nova and Neutron gave."""
+"""StackResources from lists in the form of a real Heat, Nova and Neutron."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def contents() -> StackContents:
     )
 
 
-def test_servers_come_by_vdu_then_oldest_first() -> None:
+def test_servers_are_sorted_by_vdu_then_oldest_first() -> None:
     facts = stack_resources(TOP, contents(), VDUS)
     assert [server.server_id for server in facts.servers] == ["m", "w2", "w1"]
 
 
-def test_a_member_is_told_with_its_group_and_the_ports_beside_it() -> None:
+def test_a_member_is_reported_with_its_group_and_the_ports_of_its_stack() -> None:
     worker = stack_resources(TOP, contents(), VDUS).servers[-1]
     assert (worker.group, worker.member, worker.stack_id, worker.vdu_id) == (
         "worker_instance",
@@ -92,7 +92,7 @@ def test_a_member_is_told_with_its_group_and_the_ports_beside_it() -> None:
     assert port.subnet_cidrs == ("10.0.0.0/24", "fd00::/64")
 
 
-def test_the_top_stacks_ports_and_floating_ips_are_told() -> None:
+def test_the_top_stacks_ports_and_floating_ips_are_reported() -> None:
     facts = stack_resources(TOP, contents(), VDUS)
     by_name = {port.name: port for port in facts.ports}
     assert set(by_name) == {"master_CP1", "master_FIP", "vip_CP"}
@@ -108,7 +108,7 @@ def vdu_of(*resources: HeatResource, vdus: dict[str, str]) -> str:
     return stack_resources(TOP, StackContents(list(resources)), vdus).servers[0].vdu_id
 
 
-def test_a_vdu_is_recognised_by_the_names_around_its_server() -> None:
+def test_a_vdu_is_found_by_the_names_around_its_server() -> None:
     inner = a_resource("server", SERVER, "s", stack="n")
     assert vdu_of(a_resource("VDU1", SERVER, "s"), vdus={"VDU1": "x"}) == "VDU1"
     assert vdu_of(a_resource("web", SERVER, "s"), vdus={"VDU1": "web"}) == "VDU1"
@@ -131,7 +131,7 @@ def test_a_rebuilt_server_is_another_vnfc() -> None:
     assert first == again != rebuilt
 
 
-def test_the_deepest_failure_is_named_and_its_echoes_are_not() -> None:
+def test_the_deepest_failure_is_named_without_its_repetitions() -> None:
     failed = "CREATE_FAILED"
     resources = [
         a_resource("group", AUTO_SCALING_GROUP, "group", status=failed, reason="resources.group: echo"),
@@ -145,7 +145,7 @@ def test_the_deepest_failure_is_named_and_its_echoes_are_not() -> None:
     assert str(error) == "stack vnf-1: vm (OS::Nova::Server): No valid host was found"
 
 
-def test_a_passed_deadline_names_what_was_unfinished() -> None:
+def test_a_passed_deadline_names_the_unfinished_resources() -> None:
     resources = [a_resource("vm", SERVER, "s", status="CREATE_IN_PROGRESS")]
     error = failure_of(Stack("top", "vnf-1", StackState.BROKEN, "CREATE timed out"), resources)
     assert isinstance(error, StackTimedOut)
@@ -153,6 +153,6 @@ def test_a_passed_deadline_names_what_was_unfinished() -> None:
     assert "unfinished: vm" in str(error)
 
 
-def test_without_a_failed_resource_the_stacks_reason_stands() -> None:
+def test_without_a_failed_resource_the_stacks_reason_is_reported() -> None:
     error = failure_of(Stack("top", "vnf-1", StackState.BROKEN, "Property error: x"), [])
     assert str(error) == "stack vnf-1: Property error: x"

@@ -1,4 +1,4 @@
-"""One suite for every StackPort: the twin that unit tests use, and Heat as the lab speaks it."""
+"""One suite for both StackPorts: the twin of the unit tests, and HeatStacks over the lab."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class StackPortSuite:
         assert set(found.tags) == {"inst-1", "op-1/create/1"}
         assert found.state is StackState.READY
 
-    async def test_a_stack_without_the_tag_is_somebody_elses(self, stacks: StackPort) -> None:
+    async def test_a_stack_without_the_tag_has_another_owner(self, stacks: StackPort) -> None:
         await made(stacks, an_order(tag="inst-2"))
         with pytest.raises(StackNameTaken):
             await stacks.find("vnf-1", tag="inst-1")
 
-    async def test_a_name_is_taken_once(self, stacks: StackPort) -> None:
+    async def test_a_name_can_be_used_once(self, stacks: StackPort) -> None:
         await made(stacks, an_order())
         with pytest.raises(StackNameTaken):
             await stacks.create(an_order())
@@ -63,7 +63,7 @@ class StackPortSuite:
         await stacks.delete(found)
         await made(stacks, an_order())
 
-    async def test_a_change_carries_its_tags_from_the_first_moment(self, stacks: StackPort) -> None:
+    async def test_a_change_shows_its_tags_from_the_first_moment(self, stacks: StackPort) -> None:
         await made(stacks, an_order())
         found = await stacks.find("vnf-1", tag="inst-1")
         assert found is not None
@@ -75,7 +75,7 @@ class StackPortSuite:
         assert settled is not None
         assert (settled.state, settled.id) == (StackState.READY, found.id)
 
-    async def test_a_wait_ends_with_the_stack_as_it_is(self, stacks: StackPort) -> None:
+    async def test_a_wait_ends_with_the_stack_as_last_seen(self, stacks: StackPort) -> None:
         stack = await stacks.create(an_order())
         still = await stacks.settle(stack, until=frozenset({StackState.STUCK}), within_s=0.2)
         assert still is not None
@@ -110,10 +110,8 @@ class TestHeat(StackPortSuite):
     async def stacks(self, cloud: Cloud) -> StackPort:
         return cloud.stacks
 
-    async def test_a_name_that_heat_still_holds_for_a_deleted_stack_is_waited_for(
-        self, stacks: StackPort, lab: Lab
-    ) -> None:
-        """Seen on Zed: for a second after DELETE_COMPLETE a new stack of the name is 409."""
+    async def test_create_waits_for_the_name_of_a_deleted_stack(self, stacks: StackPort, lab: Lab) -> None:
+        """On a real Zed, Heat answers 409 to a new stack of the name for a second after DELETE_COMPLETE."""
         lab.cloud.durations.stack_forget_s = 0.3
         await made(stacks, an_order())
         found = await stacks.find("vnf-1", tag="inst-1")

@@ -1,4 +1,4 @@
-"""Heat templates of a VNFD's own topology."""
+"""Heat templates made from a VNFD's topology."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_several_instances_are_clones_with_ports_of_their_own() -> None:
     assert made["masterNode-1"]["properties"]["networks"][0] == {"port": {"get_resource": "internal-1"}}
 
 
-def test_a_managed_link_is_not_made() -> None:
+def test_a_managed_link_is_not_created() -> None:
     link = {"vnfVirtualLinkDescId": "internalVL", "resourceId": "net-9"}
     made = resources(given(extManagedVirtualLinks=[link]))
     assert "internalVL" not in made

@@ -1,4 +1,4 @@
-"""LCM operation user data: classes as Tacker's users write them run unmodified, and can do nothing else."""
+"""LCM operation user data: classes written for Tacker run unmodified, and can do nothing but compute parameters."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ V2 = """
 """
 Run = Callable[..., Coroutine[Any, Any, HeatInput]]
 UNREADABLE = "No module named '(socket|subprocess)'"
-"""Where Python itself lies in a folder of root's alone, a run without namespaces cannot even import these."""
+"""If only root can read Python's folder, a run without namespaces cannot import these."""
 
 
 @pytest.fixture(params=[True, False], ids=["namespaces", "limits-alone"])
@@ -123,7 +123,7 @@ def run(tmp_path: Path, namespaces: bool) -> Run:
     return run
 
 
-# --- what it is for ---------------------------------------------------------------------------------------------------
+# --- classes that run -------------------------------------------------------------------------------------------------
 
 
 async def test_a_v1_class_with_the_usual_six_functions(run: Run) -> None:
@@ -256,7 +256,7 @@ async def test_the_ready_made_classes_can_be_inherited(run: Run, home: str) -> N
     """
     request: Mapping[str, Any] = REQUEST
     grant_request: Mapping[str, Any] = GRANT_REQUEST
-    if module == "standard":  # clones one resource per VNFC of VDUs that the template has a resource of
+    if module == "standard":  # one clone for each VNFC of a VDU that is a resource of the template
         grant_request = {"addResources": GRANT_REQUEST["addResources"][:1]}
     heat = await run(source=source, api_version="v2", request=request, grant_request=grant_request)
     nfv = heat.parameters["nfv"]
@@ -271,7 +271,7 @@ async def test_the_ready_made_classes_can_be_inherited(run: Run, home: str) -> N
         assert "masterNode-0" in nfv["VDU"]
 
 
-async def test_a_class_without_our_bases_is_called_as_the_api_wants(run: Run) -> None:
+async def test_a_class_without_a_known_base_is_called_by_the_api_version(run: Run) -> None:
     source = """
     class Code:
         @staticmethod
@@ -288,7 +288,7 @@ async def test_modules_beside_the_class_can_be_imported(run: Run, tmp_path: Path
     assert heat.parameters == {"name": "from beside"}
 
 
-# --- what it must not do ----------------------------------------------------------------------------------------------
+# --- forbidden actions ------------------------------------------------------------------------------------------------
 
 
 async def test_an_endless_loop_is_killed(run: Run) -> None:
@@ -301,7 +301,7 @@ async def test_a_sleeper_is_killed(run: Run) -> None:
         await run("import time\ntime.sleep(60)", timeout_s=1)
 
 
-async def test_a_memory_hog_is_told_so(run: Run) -> None:
+async def test_too_much_memory_raises_a_memory_error(run: Run) -> None:
     with pytest.raises(UserDataFailed, match="MemoryError"):
         await run("return {'x': len('x' * (1 << 30))}")
 
@@ -365,16 +365,16 @@ async def test_no_native_code_of_the_package(run: Run, tmp_path: Path) -> None:
         await run("import native")
 
 
-async def test_two_runs_see_nothing_of_one_another(run: Run) -> None:
+async def test_two_runs_cannot_see_each_other(run: Run) -> None:
     await run("open('left', 'w').write('here')\nreturn {}")
     heat = await run("import os\nreturn {'here': os.path.exists('left')}")
     assert heat.parameters == {"here": False}
 
 
-# --- what is told when it fails ---------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_error_is_told_with_the_end_of_what_it_printed(run: Run) -> None:
+async def test_an_error_contains_the_end_of_the_output(run: Run) -> None:
     with pytest.raises(UserDataFailed, match=r"KeyError: 'absent'") as caught:
         await run("print('first step')\nreturn {}['absent']")
     assert "first step" in str(caught.value)
@@ -388,13 +388,13 @@ async def test_secrets_of_the_request_are_masked(run: Run) -> None:
     assert "***" in str(caught.value)
 
 
-async def test_a_flood_of_output_is_cut(run: Run) -> None:
+async def test_long_output_is_cut(run: Run) -> None:
     with pytest.raises(UserDataFailed) as caught:
         await run("import sys\nfor _ in range(2000): sys.stderr.write('x' * 10000)\nraise ValueError('end')")
     assert len(str(caught.value)) < 10_000
 
 
-async def test_an_answer_that_is_too_large_is_refused(run: Run) -> None:
+async def test_a_result_that_is_too_large_is_rejected(run: Run) -> None:
     with pytest.raises(UserDataFailed, match="more than"):
         await run("return {'x': 'x' * (9 << 20)}")
 
@@ -403,28 +403,28 @@ async def test_an_answer_that_is_too_large_is_refused(run: Run) -> None:
     ("body", "message"),
     [
         ("return None", "a dict of Heat parameters expected"),
-        ("return {'x': object()}", "is no JSON"),
+        ("return {'x': object()}", "the result is not JSON: a value of type object"),
         ("raise SystemExit(3)", "SystemExit: 3"),
-        ("import os\nos._exit(3)", "ended with status 3 without an answer"),
+        ("import os\nos._exit(3)", "ended with status 3 without a result"),
     ],
 )
-async def test_an_answer_that_is_none_is_refused(run: Run, body: str, message: str) -> None:
+async def test_a_missing_or_wrong_result_is_rejected(run: Run, body: str, message: str) -> None:
     with pytest.raises(UserDataFailed, match=message):
         await run(body)
 
 
-async def test_a_class_that_is_not_there_is_named_with_those_that_are(run: Run) -> None:
+async def test_a_missing_class_is_named_with_the_present_ones(run: Run) -> None:
     with pytest.raises(UserDataFailed, match="defines no class Missing; it defines Code"):
         await run("return {}", name="Missing")
 
 
-async def test_a_syntax_error_is_told(run: Run) -> None:
+async def test_a_syntax_error_is_reported(run: Run) -> None:
     with pytest.raises(UserDataFailed, match="SyntaxError"):
         await run(source="class Code(:\n")
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "/etc/passwd", "UserData/absent.py"])
-async def test_a_path_outside_the_package_is_refused_unread(path: str) -> None:
+async def test_a_path_outside_the_package_is_rejected_unread(path: str) -> None:
     flavour = await CachedFlavours(FolderPackages()).flavour(PackageRef(package_id="p", vnfd_id="v"), "simple")
     assert flavour.hot is not None
     given = UserDataInput("v1", REQUEST, {}, {}, {}, {}, {})
@@ -443,12 +443,12 @@ async def test_a_cancelled_run_leaves_no_process(run: Run) -> None:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - other processes' coming and going is told by nobody
+        while not holds():  # noqa: ASYNC110 - there is no event for another process's end
             await asyncio.sleep(0.01)
 
 
 def children() -> list[str]:
-    """User data processes of this test process, with those of their own."""
+    """Return the user data processes of this test process, with their children."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -1,4 +1,4 @@
-"""Many waits, few calls."""
+"""The watch of stacks: many waits, few calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Listed:
-    """A list of stacks that counts how often it was asked for."""
+    """A list of stacks that counts its calls."""
 
     def __init__(self, *ids: str) -> None:
         self.stacks = {one: Stack(one, one, StackState.MAKING) for one in ids}
@@ -42,7 +42,7 @@ class Listed:
         self.stacks[id] = replace(self.stacks[id], state=state)
 
 
-async def test_a_quick_stack_is_told_within_milliseconds() -> None:
+async def test_the_end_of_a_quick_stack_is_seen_within_milliseconds() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
     turning = asyncio.create_task(listed.turn("a", StackState.READY, 0.12))
@@ -55,7 +55,7 @@ async def test_a_quick_stack_is_told_within_milliseconds() -> None:
     await watch.close()
 
 
-async def test_a_slow_stack_costs_ever_fewer_calls() -> None:
+async def test_a_slow_stack_is_polled_less_and_less_often() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
     await watch.settle(listed.stacks["a"], until=SETTLED, within_s=600)
@@ -67,7 +67,7 @@ async def test_a_slow_stack_costs_ever_fewer_calls() -> None:
     await watch.close()
 
 
-async def test_its_age_is_remembered_from_wait_to_wait() -> None:
+async def test_the_age_of_a_stack_survives_a_single_wait() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
     for _ in range(5):
@@ -77,7 +77,7 @@ async def test_its_age_is_remembered_from_wait_to_wait() -> None:
     await watch.close()
 
 
-async def test_stacks_of_an_age_share_their_calls() -> None:
+async def test_stacks_of_the_same_age_share_their_calls() -> None:
     listed = Listed(*(f"s{n}" for n in range(100)))
     watch = StackWatch(listed)
     await asyncio.gather(*(watch.settle(s, until=SETTLED, within_s=20) for s in list(listed.stacks.values())))
@@ -86,7 +86,7 @@ async def test_stacks_of_an_age_share_their_calls() -> None:
     await watch.close()
 
 
-async def test_a_stack_that_comes_later_is_looked_at_at_once() -> None:
+async def test_a_stack_that_is_added_later_is_polled_at_once() -> None:
     listed = Listed("old", "new")
     watch = StackWatch(listed)
     old = asyncio.create_task(watch.settle(listed.stacks["old"], until=SETTLED, within_s=100))
@@ -99,7 +99,7 @@ async def test_a_stack_that_comes_later_is_looked_at_at_once() -> None:
     await watch.close()
 
 
-async def test_a_stack_that_is_gone_is_none() -> None:
+async def test_a_deleted_stack_is_none() -> None:
     listed = Listed("a", "b")
     watch = StackWatch(listed)
     a, b = listed.stacks["a"], listed.stacks.pop("b")
@@ -109,7 +109,7 @@ async def test_a_stack_that_is_gone_is_none() -> None:
     await watch.close()
 
 
-async def test_each_waits_for_its_own_state() -> None:
+async def test_each_wait_has_its_own_states() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
     turning = asyncio.create_task(listed.turn("a", StackState.STUCK, 1))
@@ -124,7 +124,7 @@ async def test_each_waits_for_its_own_state() -> None:
     await watch.close()
 
 
-async def test_an_error_reaches_everyone_who_waits_and_the_next_wait_works() -> None:
+async def test_an_error_reaches_all_waits_and_the_next_wait_works() -> None:
     listed = Listed("a", "b")
     watch = StackWatch(listed)
     listed.error = VimUnavailable("Heat", "503")
@@ -136,7 +136,7 @@ async def test_an_error_reaches_everyone_who_waits_and_the_next_wait_works() -> 
     await watch.close()
 
 
-async def test_nobody_waits_and_nothing_is_asked() -> None:
+async def test_without_waits_there_are_no_calls() -> None:
     listed = Listed("a")
     watch = StackWatch(listed)
     await watch.settle(listed.stacks["a"], until=SETTLED, within_s=1)
@@ -159,7 +159,7 @@ async def test_nobody_waits_and_nothing_is_asked() -> None:
         ("SOMETHING_NEW", StackState.MAKING),
     ],
 )
-async def test_heats_status_has_a_meaning(status: str, state: StackState) -> None:
+async def test_each_status_of_heat_is_mapped_to_a_state(status: str, state: StackState) -> None:
     assert state_of(status) is state
 
 
@@ -176,7 +176,7 @@ async def test_heats_status_has_a_meaning(status: str, state: StackState) -> Non
         (StackState.GOING, ("op/1",), Next.WAIT_GONE),
     ],
 )
-async def test_what_is_found_decides_what_is_done(
+async def test_the_present_stack_decides_the_next_action(
     state: StackState | None, tags: tuple[str, ...], wanted: Next
 ) -> None:
     found = Stack("s", "s", state, tags=("inst", *tags)) if state is not None else None

@@ -1,1 +1,1 @@
-"""What stands behind the domain's ports: OpenStack's APIs, the package's files, the user data process."""
+"""Implements the domain's ports with OpenStack's APIs, the packages' files and the user data process."""

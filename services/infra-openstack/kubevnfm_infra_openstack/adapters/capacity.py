@@ -1,11 +1,11 @@
-"""TenantCapacity: flavors, and what the tenant's quotas leave free, from Nova, Neutron and Cinder."""
+"""TenantCapacity: flavors and free quotas of a tenant, from Nova, Neutron and Cinder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from kubevnfm_infra_openstack.adapters.tenants import Tenant
+from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.quota import (
     CORES,
@@ -18,7 +18,7 @@ from kubevnfm_infra_openstack.domain.quota import (
     Flavor,
 )
 
-_FLAVORS_KEPT_S: Final = 60.0
+_FLAVORS_CACHED_S: Final = 60.0
 _NOVA: Final = {
     SERVERS: ("maxTotalInstances", "totalInstancesUsed"),
     CORES: ("maxTotalCores", "totalCoresUsed"),
@@ -29,12 +29,12 @@ _CINDER: Final = {
     VOLUME_GIB: ("maxTotalVolumeGigabytes", "totalGigabytesUsed"),
 }
 _NEUTRON: Final = {PORTS: "port", FLOATING_IPS: "floatingip"}
-_UNTOLD: Final = frozenset({400, 403, 404, 405, 501})
-"""The tenant may not see its quotas, or the cloud has no such extension: then nothing is known to be limited."""
+_NOT_SHOWN: Final = frozenset({400, 403, 404, 405, 501})
+"""The tenant may not see its quotas, or the cloud lacks that extension. Then the resources count as unlimited."""
 
 
 class TenantCapacity:
-    """What one tenant may still use."""
+    """Flavors and free quotas of one tenant."""
 
     def __init__(self, tenant: Tenant, *, now: Callable[[], float]) -> None:
         self._tenant, self._now = tenant, now
@@ -42,25 +42,26 @@ class TenantCapacity:
         self._flavors_until = 0.0
 
     async def flavors(self) -> Mapping[str, Flavor]:
-        """See CapacityPort; kept for a minute, for operators add flavors seldom and nothing depends on the last."""
+        """See CapacityPort."""
+        # Cached, because operators add flavors rarely; a missing new flavor only makes the quota check less strict.
         if self._now() >= self._flavors_until:
             response = await self._tenant.call("compute", "GET", "/flavors/detail", query={"limit": "1000"})
             flavors: dict[str, Flavor] = {}
             for document in response.json()["flavors"]:
                 flavor = Flavor(vcpus=int(document["vcpus"]), ram_mib=int(document["ram"]))
                 flavors[document["id"]] = flavors[document["name"]] = flavor
-            self._flavors, self._flavors_until = flavors, self._now() + _FLAVORS_KEPT_S
+            self._flavors, self._flavors_until = flavors, self._now() + _FLAVORS_CACHED_S
         return self._flavors
 
     async def free(self, resources: Sequence[str]) -> Mapping[str, int]:
-        """See CapacityPort; asks only the services that are concerned, side by side."""
+        """See CapacityPort; asks only the services that own these resources, concurrently."""
         asked = frozenset(resources)
-        told = await together(
+        answers = await together(
             ask(asked & names.keys())
             for names, ask in ((_NOVA, self._nova), (_NEUTRON, self._neutron), (_CINDER, self._cinder))
             if asked & names.keys()
         )
-        return {name: amount for part in told for name, amount in part.items()}
+        return {name: amount for answer in answers for name, amount in answer.items()}
 
     async def _nova(self, names: frozenset[str]) -> Mapping[str, int]:
         return await self._limits("compute", {name: _NOVA[name] for name in names})
@@ -69,22 +70,22 @@ class TenantCapacity:
         return await self._limits("block_storage", {name: _CINDER[name] for name in names})
 
     async def _limits(self, service: str, pairs: Mapping[str, tuple[str, str]]) -> Mapping[str, int]:
-        response = await self._tenant.call(service, "GET", "/limits", fine=_UNTOLD)
+        response = await self._tenant.call(service, "GET", "/limits", fine=_NOT_SHOWN)
         if not response.ok:
             return {}
         absolute = response.json()["limits"]["absolute"]
-        told = {name: (absolute.get(limit, -1), absolute.get(used, 0)) for name, (limit, used) in pairs.items()}
-        return {name: limit - used for name, (limit, used) in told.items() if limit >= 0}
+        limits = {name: (absolute.get(limit, -1), absolute.get(used, 0)) for name, (limit, used) in pairs.items()}
+        return {name: limit - used for name, (limit, used) in limits.items() if limit >= 0}  # -1: unlimited
 
     async def _neutron(self, names: frozenset[str]) -> Mapping[str, int]:
         project = await self._tenant.project_id()
-        response = await self._tenant.call("network", "GET", f"/quotas/{project}/details.json", fine=_UNTOLD)
+        response = await self._tenant.call("network", "GET", f"/quotas/{project}/details.json", fine=_NOT_SHOWN)
         if not response.ok:
             return {}
-        quota: Mapping[str, Any] = response.json()["quota"]
-        told = {name: quota.get(_NEUTRON[name]) for name in names}
+        quota: Document = response.json()["quota"]
+        details = {name: quota.get(_NEUTRON[name]) for name in names}
         return {
             name: detail["limit"] - detail.get("used", 0) - detail.get("reserved", 0)
-            for name, detail in told.items()
+            for name, detail in details.items()
             if isinstance(detail, Mapping) and detail.get("limit", -1) >= 0
         }

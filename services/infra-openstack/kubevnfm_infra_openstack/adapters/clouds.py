@@ -1,4 +1,4 @@
-"""OpenStackClouds: every VIM's tenants, one connection for each set of access data, kept while it is used."""
+"""OpenStackClouds: the tenants of all VIMs, with one cached connection for each set of access data."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ from kubevnfm_infra_openstack.domain.ports import Cloud
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Connected:
     tenant: Tenant
     stacks: HeatStacks
     cloud: Cloud
 
 
 class OpenStackClouds:
-    """An async context manager; leaving it closes every connection and the thread pools."""
+    """An async context manager; leaving it closes all connections and the thread pools."""
 
-    def __init__(self, ring: KeyRing, *, threads: int, call_timeout_s: float, tenants_kept: int = 256) -> None:
-        self._ring, self._timeout_s, self._tenants_kept = ring, call_timeout_s, tenants_kept
+    def __init__(self, ring: KeyRing, *, threads: int, call_timeout_s: float, most_tenants: int = 256) -> None:
+        """``threads``: simultaneous calls; ``most_tenants``: connections that stay open for later calls."""
+        self._ring, self._timeout_s, self._most_tenants = ring, call_timeout_s, most_tenants
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="openstack")
+        # Uploads take minutes each; in a pool of their own they cannot block the short calls.
         self._uploads = ThreadPoolExecutor(max(2, threads // 8), thread_name_prefix="openstack-upload")
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._connected: OrderedDict[str, _Connected] = OrderedDict()
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.gather(*map(self._forget, self._kept.values()), *self._leaving)
-        self._kept.clear()
+        await asyncio.gather(*map(self._close, self._connected.values()), *self._leaving)
+        self._connected.clear()
         await asyncio.gather(
             *(asyncio.to_thread(pool.shutdown, cancel_futures=True) for pool in (self._pool, self._uploads))
         )
@@ -51,22 +53,22 @@ class OpenStackClouds:
         """See Clouds."""
         access = access_data(vim, self._ring)
         key = access.fingerprint()
-        kept = self._kept.get(key)
-        if kept is None:
+        connected = self._connected.get(key)
+        if connected is None:
             tenant = Tenant(access, calls=self._pool, uploads=self._uploads, timeout_s=self._timeout_s)
             stacks = HeatStacks(tenant)
             cloud = Cloud(stacks, GlanceImages(tenant), TenantCapacity(tenant, now=time.monotonic), NovaServers(tenant))
-            kept = self._kept[key] = _Kept(tenant, stacks, cloud)
-            if len(self._kept) > self._tenants_kept:
-                self._leave(self._kept.popitem(last=False)[1])
-        self._kept.move_to_end(key)
-        return kept.cloud
+            connected = self._connected[key] = _Connected(tenant, stacks, cloud)
+            if len(self._connected) > self._most_tenants:
+                self._close_later(self._connected.popitem(last=False)[1])
+        self._connected.move_to_end(key)
+        return connected.cloud
 
-    def _leave(self, kept: _Kept) -> None:
-        task = asyncio.get_running_loop().create_task(self._forget(kept), name="forget-tenant")
+    def _close_later(self, connected: _Connected) -> None:
+        task = asyncio.get_running_loop().create_task(self._close(connected), name="close-tenant")
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _forget(self, kept: _Kept) -> None:
-        await kept.stacks.close()
-        await asyncio.to_thread(kept.tenant.close)
+    async def _close(self, connected: _Connected) -> None:
+        await connected.stacks.close()
+        await asyncio.to_thread(connected.tenant.close)

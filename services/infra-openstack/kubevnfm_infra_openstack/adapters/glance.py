@@ -1,12 +1,12 @@
-"""GlanceImages: the images of a VNF, found again by name and tag (Image API v2)."""
+"""GlanceImages: the images of a VNF, identified by name and tag (Image API v2)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-from kubevnfm_infra_openstack.adapters.tenants import Tenant
+from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant
 from kubevnfm_infra_openstack.adapters.together import together
 
 _WAIT_FOR_CHUNK_S: Final = 120.0
@@ -30,14 +30,16 @@ class GlanceImages:
         container_format: str,
         content: Callable[[], AsyncIterator[bytes]],
     ) -> str:
-        """See ImagePort. An image whose upload an earlier delivery did not finish is deleted and made anew."""
+        """See ImagePort."""
         for document in await self._tagged(tag):
             if document["name"] == name and document["status"] == "active":
                 return str(document["id"])
             if document["name"] == name:
+                # An earlier delivery did not finish the upload, and Glance cannot resume one.
                 await self._delete(document["id"])
         chunks = content()
-        first = await anext(chunks, b"")  # a file that is missing is told before an image is made for it
+        # The first chunk is read now, so a missing file raises before an image is created for it.
+        first = await anext(chunks, b"")
         response = await self._tenant.call(
             "image",
             "POST",
@@ -71,8 +73,9 @@ class GlanceImages:
         await together(self._delete(document["id"]) for document in documents)
         return len(documents)
 
-    async def _tagged(self, tag: str) -> list[Mapping[str, Any]]:
+    async def _tagged(self, tag: str) -> list[Document]:
         response = await self._tenant.call("image", "GET", "/images", query={"tag": tag, "limit": "100"})
+        # Deletion follows from this list, so it does not rely on the filter alone.
         return [d for d in response.json()["images"] if tag in d.get("tags", ())]
 
     async def _delete(self, id: str) -> None:
@@ -80,7 +83,7 @@ class GlanceImages:
 
 
 def _blocking(first: bytes, chunks: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yield the chunks in the uploading thread while the loop goes on; no more than one is in memory."""
+    """Yield the chunks in the uploading thread; each is read in the event loop when it is needed."""
 
     async def following() -> bytes | None:
         return await anext(chunks, None)

@@ -1,4 +1,4 @@
-"""HeatStacks: the StackPort over the Orchestration API v1, with Nova and Neutron for what Heat does not tell."""
+"""HeatStacks: the StackPort over the Orchestration API v1; Nova and Neutron supply what Heat does not know."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import requests
 
-from kubevnfm_infra_openstack.adapters.tenants import Tenant, said
+from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reason_of
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
@@ -38,15 +38,18 @@ from kubevnfm_infra_openstack.domain.stack import (
 from kubevnfm_infra_openstack.domain.watch import StackWatch
 
 _IDS_PER_CALL: Final = 80
-"""Ids in one query string: 80 UUIDs are 3.2 kB, below every proxy's limit for a URL."""
+"""Ids in one query string: 80 UUIDs are 3.2 kB, which is below every proxy's limit for a URL."""
 _SINGLE_SERVERS: Final = 3
-"""Up to here one GET per server, side by side; above, the tenant's list of what changed since the stack was made."""
+"""Up to this number, each server is one GET; for more, the tenant's list of recently changed servers is cheaper."""
 _PAGE: Final = 500
 _CLOCK_SLACK: Final = timedelta(minutes=5)
+"""The clocks of Heat and Nova may differ by this much."""
 _DEEPEST: Final = 6
-_LETTING_GO_S: Final = 10.0
-_LETTING_GO_PAUSE_S: Final = 0.2
-_SUBNETS_KEPT: Final = 5_000
+"""Heat's default for the depth of nested stacks is 5; one more costs nothing."""
+_NAME_RELEASED_S: Final = 10.0
+"""How long Heat may reserve the name of a deleted stack; about one second on a real cloud."""
+_NAME_PAUSE_S: Final = 0.2
+_MOST_SUBNETS: Final = 5_000
 
 
 class HeatStacks:
@@ -56,13 +59,14 @@ class HeatStacks:
         self._tenant = tenant
         self._watch = StackWatch(self._list_by_id)
         self._cidr_by_subnet_id: dict[str, str] = {}
-        """A subnet's CIDR never changes (Neutron refuses it), so it is asked for once."""
+        """Cached for ever, because Neutron does not allow a subnet's CIDR to change."""
 
     async def find(self, name: str, *, tag: str) -> Stack | None:
         """See StackPort."""
         response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
         for document in response.json()["stacks"]:
             stack = _stack(document)
+            # Heat also lists deleted stacks of the name for a while.
             if stack.name != name or stack.state is StackState.GONE:
                 continue
             if tag not in stack.tags:
@@ -71,14 +75,14 @@ class HeatStacks:
         return None
 
     async def create(self, order: StackOrder) -> Stack:
-        """See StackPort. A name that Heat is letting go of is waited for."""
+        """See StackPort. Waits for the name of a deleted stack until Heat releases it."""
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + _LETTING_GO_S
+        give_up_at = loop.time() + _NAME_RELEASED_S
         response = await self._post(order)
         while response.status_code == 409:
-            if loop.time() >= give_up_at or not await self._is_leaving(order.name):
+            if loop.time() >= give_up_at or not await self._is_released_soon(order.name):
                 raise StackNameTaken(order.name)
-            await asyncio.sleep(_LETTING_GO_PAUSE_S)
+            await asyncio.sleep(_NAME_PAUSE_S)
             response = await self._post(order)
         if not response.ok:
             raise _refusal(response)
@@ -95,14 +99,15 @@ class HeatStacks:
                 "files": dict(order.files),
                 "parameters": dict(order.parameters),
                 "tags": ",".join(order.tags),
+                # A rollback by Heat would delete the evidence; what happens next is the operation's decision.
                 "disable_rollback": True,
                 "timeout_mins": max(1, math.ceil(order.timeout_s / 60)),
             },
             fine=frozenset({400, 403, 409, 413}),
         )
 
-    async def _is_leaving(self, name: str) -> bool:
-        """Whether nothing has the name but what is DELETE_COMPLETE: Heat holds it a second or so longer than the stack."""
+    async def _is_released_soon(self, name: str) -> bool:
+        """Return whether only deleted stacks have the name. Heat reserves it about a second longer than the stack."""
         response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
         found = [_stack(document) for document in response.json()["stacks"]]
         return all(stack.state is StackState.GONE for stack in found if stack.name == name)
@@ -119,7 +124,7 @@ class HeatStacks:
 
     async def change(self, stack: Stack, change: StackChange) -> Stack:
         """See StackPort."""
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "files": dict(change.files),
             "parameters": dict(change.parameters),
             "tags": ",".join(change.tags),
@@ -137,7 +142,7 @@ class HeatStacks:
         )
         if not response.ok:
             if response.status_code == 400:
-                raise StackUpdateRefused(said(response))
+                raise StackUpdateRefused(reason_of(response))
             raise _refusal(response)
         self._watch.begin(stack)
         return replace(stack, state=StackState.MAKING, tags=change.tags)
@@ -152,7 +157,7 @@ class HeatStacks:
             fine=frozenset({404, 409}),
         )
         if response.status_code == 409:
-            raise ResourceBusy(f"{resource.name}: {said(response)}")
+            raise ResourceBusy(f"{resource.name}: {reason_of(response)}")
 
     async def stop_change(self, stack: Stack) -> None:
         """See StackPort."""
@@ -222,7 +227,7 @@ class HeatStacks:
             )
             return [_server(answer.json()["server"]) for answer in answers if answer.ok]
         wanted, found = set(ids), []
-        # Nova filters by id for administrators only, but by time for everybody
+        # Only administrators may filter by id, but all users may filter by time.
         query = {"limit": str(_PAGE), "changes-since": (since - _CLOCK_SLACK).astimezone(UTC).isoformat()}
         while wanted:
             page = (await self._tenant.call("compute", "GET", "/servers/detail", query=query)).json()["servers"]
@@ -236,13 +241,13 @@ class HeatStacks:
         return found
 
     async def _cidrs(self, subnet_ids: set[str]) -> Mapping[str, str]:
-        if len(self._cidr_by_subnet_id) > _SUBNETS_KEPT:
+        if len(self._cidr_by_subnet_id) > _MOST_SUBNETS:
             self._cidr_by_subnet_id.clear()
         for document in await self._neutron("subnets", sorted(subnet_ids - self._cidr_by_subnet_id.keys())):
             self._cidr_by_subnet_id[document["id"]] = document["cidr"]
         return {one: self._cidr_by_subnet_id[one] for one in subnet_ids if one in self._cidr_by_subnet_id}
 
-    async def _neutron(self, collection: str, ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    async def _neutron(self, collection: str, ids: Sequence[str]) -> Sequence[Document]:
         pages = await together(
             self._tenant.call("network", "GET", f"/{collection}", query=[("id", one) for one in chunk])
             for chunk in _chunks(ids)
@@ -264,15 +269,16 @@ def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _refusal(response: requests.Response) -> Exception:
-    reason = said(response)
+    reason = reason_of(response)
     if response.status_code == 400:
         return StackRefused(reason)
-    if response.status_code == 403 and "maximum" in reason.lower():  # RequestLimitExceeded: Heat's own stack quota
+    # RequestLimitExceeded, Heat's own quota of stacks, has the same status as a missing permission.
+    if response.status_code == 403 and "maximum" in reason.lower():
         return QuotaExceeded("stacks", wanted=1, free=0)
     return VimRefused("Heat", f"{response.status_code} {reason}")
 
 
-def _stack(document: Mapping[str, Any]) -> Stack:
+def _stack(document: Document) -> Stack:
     return Stack(
         id=document["id"],
         name=document["stack_name"],
@@ -283,7 +289,8 @@ def _stack(document: Mapping[str, Any]) -> Stack:
     )
 
 
-def _resource(document: Mapping[str, Any]) -> HeatResource:
+def _resource(document: Document) -> HeatResource:
+    # Heat names the containing stack and the nested one only in links: .../stacks/<name>/<id>
     links = {link["rel"]: str(link["href"]) for link in document.get("links", ())}
     holder = links.get("stack", "").rstrip("/").split("/")
     return HeatResource(
@@ -298,7 +305,8 @@ def _resource(document: Mapping[str, Any]) -> HeatResource:
     )
 
 
-def _server(document: Mapping[str, Any]) -> NovaServer:
+def _server(document: Document) -> NovaServer:
+    # ``image`` is "" for a server that boots from a volume; ``flavor`` has no id from microversion 2.47 on.
     image, flavor = document.get("image") or {}, document.get("flavor") or {}
     return NovaServer(
         id=document["id"],
@@ -312,7 +320,7 @@ def _server(document: Mapping[str, Any]) -> NovaServer:
     )
 
 
-def _port(document: Mapping[str, Any], floating_address: str | None) -> NeutronPort:
+def _port(document: Document, floating_address: str | None) -> NeutronPort:
     fixed = document.get("fixed_ips") or ()
     return NeutronPort(
         id=document["id"],
@@ -324,7 +332,7 @@ def _port(document: Mapping[str, Any], floating_address: str | None) -> NeutronP
     )
 
 
-def _floating_ip(document: Mapping[str, Any]) -> FloatingIp:
+def _floating_ip(document: Document) -> FloatingIp:
     return FloatingIp(
         id=document["id"],
         address=document["floating_ip_address"],
@@ -336,5 +344,6 @@ def _floating_ip(document: Mapping[str, Any]) -> FloatingIp:
 def _moment(text: str | None) -> datetime | None:
     if not text:
         return None
+    # Some of Heat's and Nova's times lack the zone; they are UTC.
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kubevnfm_infra_openstack.adapters.tenants import Tenant, said
+from kubevnfm_infra_openstack.adapters.tenants import Tenant, reason_of
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
 
 _IN_ANOTHER_STATE: Final = "while it is in"
-"""Nova's 409 for a server that something is being done to, or that is there already: the next look at it decides."""
+"""Part of Nova's 409 for a server that is busy or already in the wanted state. It is no error: the next poll decides."""
 
 
 class NovaServers:
@@ -41,7 +41,7 @@ class NovaServers:
         )
         if response.ok:
             return
-        reason = said(response)
+        reason = reason_of(response)
         if response.status_code == 409 and _IN_ANOTHER_STATE in reason:
             return
         raise ServerNotOperable(f"server {id}: {action}: {reason}")

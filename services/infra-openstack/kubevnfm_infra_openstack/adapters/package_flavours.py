@@ -1,4 +1,4 @@
-"""CachedFlavours: what VNF packages say about their flavours, read once per package."""
+"""CachedFlavours: the flavours of VNF packages, each parsed once."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from kubevnfm_events import PackageRef
 
 from kubevnfm_infra_openstack.domain.ports import PackageFlavour
 
-_KEPT = 64
-"""Flavours kept parsed: some hundred kilobytes each."""
+_MOST_FLAVOURS = 64
+"""Parsed flavours in memory; each takes some hundred kilobytes."""
 
 
 class CachedFlavours:
-    """Reads packages in a thread; parsing a VNFD takes longer than making a stack's parameters from it."""
+    """Parses packages in a thread and caches the result."""
 
     def __init__(self, packages: Packages) -> None:
         self._packages = packages
-        self._kept: OrderedDict[tuple[str, str], PackageFlavour] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, str], PackageFlavour] = OrderedDict()
 
     async def flavour(self, package: PackageRef, flavour_id: str) -> PackageFlavour:
         """See PackageFlavours."""
         folder = await self._packages.folder(package)
+        # The folder's name contains the package's checksum, so it is never used for other content.
         key = (str(folder), flavour_id)
-        if key not in self._kept:
-            self._kept[key] = await asyncio.to_thread(_read, folder, flavour_id)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        if key not in self._parsed:
+            self._parsed[key] = await asyncio.to_thread(_read, folder, flavour_id)
+            while len(self._parsed) > _MOST_FLAVOURS:
+                self._parsed.popitem(last=False)
+        self._parsed.move_to_end(key)
+        return self._parsed[key]
 
     def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
         """See PackageFlavours."""

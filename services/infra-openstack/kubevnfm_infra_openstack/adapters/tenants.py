@@ -1,7 +1,7 @@
-"""One authenticated connection per tenant of a VIM, used by all: openstacksdk in a bounded thread pool.
+"""One shared, authenticated connection for each tenant of a VIM, in a bounded thread pool.
 
-openstacksdk blocks, so each call runs in a thread; its proxies are used as plain HTTP adapters (``conn.compute.get``),
-because resource classes cost more time than the requests. Tokens and the catalogue are kept by the connection.
+openstacksdk blocks, so each call runs in a thread. Its proxies are used as plain HTTP adapters (``conn.compute.get``),
+because its resource classes take longer than the requests. The connection caches tokens and the service catalogue.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ _TITLES: Final[Mapping[str, str]] = {
 }
 _TEXT_SHOWN = 500
 _SOCKETS = 32
-"""Kept open to one service; more calls at a time open and close theirs."""
+"""Open sockets to one service; further simultaneous calls open and close their own."""
+
+Document = Mapping[str, Any]
+"""An object in an answer of an OpenStack service. Its API reference defines it; only members we need are read."""
 
 
 @dataclass(frozen=True)
 class AccessData:
-    """What Keystone wants, and how its certificate is checked."""
+    """The credentials for Keystone, and how its certificate is verified."""
 
     auth_url: str
     username: str
@@ -68,11 +71,11 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "project_domain": ("projectDomain", "project_domain", "project_domain_name", "projectDomainName"),
     "user_domain": ("userDomain", "user_domain", "user_domain_name", "userDomainName"),
 }
-"""SOL003's registered names first, then those of VIM files that people have."""
+"""SOL003's registered names first, then those of common VIM configuration files."""
 
 
 def access_data(vim: VimConnection, ring: KeyRing) -> AccessData:
-    """Read a VimConnectionInfo (api.md 3.2). Raises VimAccessDataMissing naming what is absent."""
+    """Read a VimConnectionInfo (api.md 3.2). Raises VimAccessDataMissing naming the missing attribute."""
     access, interface = revealed(vim.access_info, ring), vim.interface_info
     found: dict[str, str] = {}
     for name, aliases in _ALIASES.items():
@@ -106,9 +109,9 @@ def _identity_v3(endpoint: str) -> str:
 
 
 class _AnyHostName(requests.adapters.HTTPAdapter):
-    """Checks the certificate, but not for whom it was made out (skipCertificateHostnameCheck)."""
+    """Verifies the certificate, but not its host name (skipCertificateHostnameCheck)."""
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # requests does not type its arguments
         super().init_poolmanager(*args, assert_hostname=False, **kwargs)
 
 
@@ -121,7 +124,7 @@ class Tenant:
         self._access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
-        self._certificates: Any = None
+        self._certificates: tempfile._TemporaryFileWrapper[str] | None = None
 
     async def project_id(self) -> str:
         """Return the tenant's id. Raises VimRefused, VimUnavailable."""
@@ -141,9 +144,9 @@ class Tenant:
         fine: frozenset[int] = frozenset(),
         timeout_s: float | None = None,
     ) -> requests.Response:
-        """Return the answer if it is 2xx or one of ``fine``.
+        """Return the answer if its status is 2xx or one of ``fine``.
 
-        Raises VimUnavailable (no answer, 5xx, 429), VimRefused (any other) with the service's own words.
+        Raises VimUnavailable (no answer, 5xx, 429) and VimRefused (any other) with the service's own reason.
         """
         connection = await self._open()
 
@@ -160,11 +163,10 @@ class Tenant:
             )
             return response
 
-        # an upload may take an hour: it never holds a thread that short calls wait for
         response = await self._run(_TITLES[service], send, self._calls if content is None else self._uploads)
         if response.ok or response.status_code in fine:
             return response
-        reason = f"{response.status_code} {said(response)}"
+        reason = f"{response.status_code} {reason_of(response)}"
         if response.status_code >= 500 or response.status_code == 429:
             raise VimUnavailable(_TITLES[service], reason)
         raise VimRefused(_TITLES[service], f"{method} {path.split('?')[0]}: {reason}")
@@ -190,7 +192,8 @@ class Tenant:
             project_domain_name=access.project_domain,
         )
         session = keystone_session.Session(auth=auth, session=http, verify=self._verify(), timeout=self._timeout_s)
-        session.get_token()  # wrong access data and a VIM that is away are told here, once, not by the first service
+        # Now, so that wrong access data and an unreachable VIM are reported as such and not as a service's failure.
+        session.get_token()
         return Connection(session=session, region_name=access.region)
 
     def _verify(self) -> bool | str:
@@ -198,7 +201,8 @@ class Tenant:
             return False
         if not self._access.certificates:
             return True
-        self._certificates = tempfile.NamedTemporaryFile("w", suffix=".pem")  # noqa: SIM115 - lives as long as we do
+        # requests reads trusted certificates only from a file.
+        self._certificates = tempfile.NamedTemporaryFile("w", suffix=".pem")  # noqa: SIM115 - closed with the tenant
         self._certificates.write(self._access.certificates)
         self._certificates.flush()
         return str(Path(self._certificates.name))
@@ -207,10 +211,11 @@ class Tenant:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool or self._calls, work)
         except keystone.Unauthorized as error:
+            # The next call logs in again, because an operator may have corrected the password by then.
             self._connection = None
-            raise VimRefused("Keystone", f"the access data are refused ({error.message})") from error
+            raise VimRefused("Keystone", f"authentication failed ({error.message})") from error
         except (keystone.EndpointNotFound, keystone.CatalogException, sdk.NotSupported) as error:
-            raise VimRefused(service, f"the VIM has no such service in its catalogue ({error})") from error
+            raise VimRefused(service, f"the VIM's catalogue has no such service ({error})") from error
         except keystone.HttpError as error:
             kind = VimUnavailable if error.http_status >= 500 else VimRefused
             raise kind(service, str(error)) from error
@@ -218,15 +223,15 @@ class Tenant:
             raise VimUnavailable(service, _without_noise(str(error))) from error
 
     def close(self) -> None:
-        """Close the connections and forget the certificates."""
+        """Close the connections and delete the file of certificates."""
         if self._connection is not None:
             self._connection.close()
         if self._certificates is not None:
             self._certificates.close()
 
 
-def said(response: requests.Response) -> str:
-    """Return the reason that an OpenStack service gives in its answer, in one line."""
+def reason_of(response: requests.Response) -> str:
+    """Return the reason in an OpenStack service's error answer, in one line."""
     try:
         document = response.json()
     except ValueError:
@@ -234,8 +239,8 @@ def said(response: requests.Response) -> str:
     return _reason(document)[:_TEXT_SHOWN] or response.reason
 
 
-def _reason(document: Any) -> str:
-    """Heat: error.message; Nova: badRequest.message; Neutron: NeutronError.message; Keystone: error.message."""
+def _reason(document: object) -> str:
+    """Find the ``message``. Heat, Keystone: error.message; Nova: badRequest.message; Neutron: NeutronError.message."""
     if isinstance(document, Mapping):
         if isinstance(document.get("message"), str):
             return " ".join(document["message"].split())
@@ -244,5 +249,5 @@ def _reason(document: Any) -> str:
 
 
 def _without_noise(text: str) -> str:
-    """Keep the sentence, drop requests' nested object reprs."""
+    """Return the text without the nested object reprs that requests adds."""
     return text.split("(Caused by")[0].strip()[:_TEXT_SHOWN]

@@ -1,4 +1,4 @@
-"""UserDataProcess: calls a package's user data class in a process that can do nothing else (sandbox/child.py)."""
+"""UserDataProcess: calls a package's user data class in a confined process (sandbox/child.py)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ log = structlog.get_logger()
 
 _SANDBOX: Final = Path(__file__).parent.parent / "sandbox"
 _ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Heat itself takes no template above 512 KiB (max_template_size)."""
+"""Largest accepted result. Heat accepts templates of up to 512 KiB (max_template_size)."""
 _STDERR_BYTES: Final = 64 * 1024
 _STDERR_SHOWN: Final = 2_000
 _FILE_MIB: Final = 16
 _GRACE_S: Final = 1.0
-"""Between hanging up, on which the guard kills, and killing the guard."""
+"""Time between closing stdin, on which the guard kills its child, and killing the guard."""
 _GUARD_DEADLINE: Final = 124
 _ALARM: Final = 14
 _MODULES: Final = ("yaml", "_yaml")
@@ -42,17 +42,17 @@ _DEVICES: Final = ("/dev/null", "/dev/urandom")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may use."""
+    """The limits of one run."""
 
     timeout_s: float = 60.0
     memory_mib: int = 512
     parallel: int = 4
     namespaces: bool = True
-    """False: as where the kernel refuses namespaces; limits and the audit hook alone confine."""
+    """False behaves like a kernel that refuses namespaces: only limits and the audit hook confine the process."""
 
 
 class UserDataProcess:
-    """Starts one process per call, so many at a time."""
+    """Starts one process for each call, at most ``limits.parallel`` at the same time."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -84,11 +84,11 @@ class UserDataProcess:
 
     async def _call(
         self, method: str, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any]:  # the class's result, in whatever form it was written
         file = inside(user_data.path.removeprefix("./"))
         if file is None or not (folder / file).is_file():
             raise Unprocessable(
-                "additionalParams.lcm-operation-user-data", f"{user_data.path}: the package has no such file"
+                "additionalParams.lcm-operation-user-data", f"{user_data.path}: no such file in the package"
             )
         document = {
             "file": file,
@@ -115,17 +115,18 @@ class UserDataProcess:
                         raw, said, status = await _converse(process, document)
                 except TimeoutError:
                     raise self._timed_out(file) from None
+        # The guard's own status, or that of SIGALRM if there is no guard.
         if status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM):
             raise self._timed_out(file)
         last_words = _masked(said.decode(errors="replace"), secrets)[-_STDERR_SHOWN:].strip()
         if last_words:
             log.info("user_data_output", file=file, text=last_words)
         if len(raw) > _ANSWER_BYTES:
-            raise UserDataFailed(f"{file}: answers with more than {_ANSWER_BYTES} bytes")
+            raise UserDataFailed(f"{file}: returned more than {_ANSWER_BYTES} bytes")
         try:
             answer = json.loads(raw)
         except ValueError:
-            raise UserDataFailed(f"{file}: ended with status {status} without an answer; {last_words}") from None
+            raise UserDataFailed(f"{file}: ended with status {status} without a result; {last_words}") from None
         if "error" in answer:
             reason = _masked(str(answer["error"]), secrets)[:_STDERR_SHOWN]
             raise UserDataFailed(f"{file}: {reason}" + (f"\n{last_words}" if last_words else ""))
@@ -134,10 +135,11 @@ class UserDataProcess:
     def _timed_out(self, file: str) -> UserDataTimedOut:
         return UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s")
 
-    def _config(self, package: Path, room: str, spare: str) -> Mapping[str, Any]:
+    def _config(self, package: Path, room: str, spare: str) -> Mapping[str, object]:
         modules = _modules_folder()
         shim = str(_SANDBOX / "tacker_shim")
-        base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not the environment's packages
+        # The base installation's standard library; the virtual environment also contains the service's packages.
+        base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
         library = dict.fromkeys(sysconfig.get_path(name, vars=base) for name in ("stdlib", "platstdlib"))
         views = [[path, path] for path in (*_LIBRARIES, *library, *_DEVICES)]
         views += [[str(modules / name), f"/modules/{name}"] for name in _MODULES]
@@ -168,7 +170,7 @@ def _modules_folder() -> Path:
 
 @asynccontextmanager
 async def _child(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The process with nothing of ours: no environment, no open file, a session of its own. Gone at the end."""
+    """Start the process without environment and open files, in a session of its own; leaving ends it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -186,7 +188,7 @@ async def _child(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
         yield process
     finally:
         if process.stdin is not None:
-            process.stdin.close()  # the guard kills what it guards when we hang up
+            process.stdin.close()  # on this the guard kills its child
         try:
             async with asyncio.timeout(_GRACE_S):
                 await process.wait()
@@ -196,7 +198,10 @@ async def _child(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tuple[bytes, bytes, int]:
-    """Send the input; return the answer (at most one byte too long), the end of stderr, and the exit status."""
+    """Send the input; return the answer, the end of stderr, and the exit status.
+
+    An answer that is too long is cut after the first byte above the limit.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -206,7 +211,7 @@ async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tup
         try:
             await stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            return  # it has ended before it read all; its status and stderr say why
+            return  # the process ended before it had read everything; status and stderr contain the reason
 
     _, raw, said = await asyncio.gather(
         send(process.stdin),
@@ -217,18 +222,20 @@ async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tup
 
 
 async def _read(stream: asyncio.StreamReader, *, first: int = 0, last: int = 0) -> bytes:
-    """Read to the end, keeping the first or the last so many bytes."""
-    kept = bytearray()
+    """Read to the end; return the first or the last bytes, as many as given."""
+    # All is read even if it is dropped, because a process that cannot write never ends.
+    content = bytearray()
     while chunk := await stream.read(1 << 16):
         if last:
-            kept = (kept + chunk)[-last:]
+            content = (content + chunk)[-last:]
         else:
-            kept += chunk[: first - len(kept)]
-    return bytes(kept)
+            content += chunk[: first - len(content)]
+    return bytes(content)
 
 
 def _masked(text: str, secrets: frozenset[str]) -> str:
-    """Replace what was secret in the input, longest first, so that no part of one stays."""
+    """Replace the input's secrets in a text."""
+    # Longest first: a secret that contains another one would otherwise be masked only in part.
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text

@@ -1,4 +1,4 @@
-"""What a stack will use of the tenant's quotas, as far as its templates show, compared with what is free.
+"""Estimates from its templates what a stack will use of the tenant's quotas, and compares it with what is free.
 
 The estimate is never too high: a count that only Heat knows, a condition, or a flavor that is not listed counts as
 nothing. So a stack that fits is never rejected here, and Heat has the last word.

@@ -1,4 +1,4 @@
-"""What a stack was before an operation changed it, so that a rollback restores exactly that."""
+"""Stores a stack's definition before an operation changes it, so that a rollback restores exactly that."""
 
 from __future__ import annotations
 

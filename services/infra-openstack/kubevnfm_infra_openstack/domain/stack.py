@@ -105,7 +105,7 @@ class StackChange:
 
 
 class Next(Enum):
-    """What a creation does next, given the stack that carries the instance's tag, or its absence."""
+    """The next action of a creation, given the stack that carries the instance's tag, or its absence."""
 
     MAKE = auto()
     """There is no stack: create it."""
@@ -148,7 +148,7 @@ def next_for_creation(found: Stack | None, *, made_by: str) -> Next:
 
 
 class NextForChange(Enum):
-    """What a change of an existing stack does next."""
+    """The next action of a change of an existing stack."""
 
     CHANGE = auto()
     """This attempt has not changed the stack yet."""

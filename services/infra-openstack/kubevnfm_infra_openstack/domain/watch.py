@@ -41,7 +41,7 @@ class StackWatch:
         self._list, self._shortest_s, self._longest_s = list_stacks, shortest_s, longest_s
         self._watched: dict[str, _Watched] = {}
         self._started: dict[str, float] = {}
-        """Loop time at which Heat began its present work, by stack id; it outlives the callers, who come and go."""
+        """Loop time at which Heat began its present work, by stack id. It outlives the single wait of a caller."""
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

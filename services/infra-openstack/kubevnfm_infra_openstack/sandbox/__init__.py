@@ -1,4 +1,4 @@
-"""What the user data process is made of: ``child`` is its program, ``tacker_shim`` what classes in it may import.
+"""The parts of the user data process: ``child`` is its program, ``tacker_shim`` the modules that classes may import.
 
-Neither is imported by the service; `adapters.user_data_process` starts the program by its path.
+The service imports neither; `adapters.user_data_process` starts the program by its path.
 """

@@ -1,18 +1,18 @@
 """The program of the user data process: confines itself, then calls one class of a VNF package.
 
-Started as ``python -I -S child.py <config JSON>`` with an empty environment and a session of its own. Standard library
-only, for it must start within milliseconds and must not see the service's packages.
+Started as ``python -I -S child.py <config JSON>`` with an empty environment and a session of its own. It uses only the
+standard library, because it must start within milliseconds and must not see the service's packages.
 
-Protocol: stdin carries the length of the input in bytes, a newline, and the input (JSON); it stays open as the sign of
-life of the service. stdout carries the answer (JSON) at the end; whatever the class prints goes to stderr.
+Protocol: stdin carries the length of the input in bytes, a newline, and the input (JSON). It stays open as long as the
+service lives. stdout carries the answer (JSON) at the end; the output of the class goes to stderr.
 
-Two processes where the kernel gives namespaces: the *guard* sees to the deadline and to the service's life and kills;
-the *inner* one sees a root of its own that holds the package, the standard library and the shim, read-only, no network
-device, no other process. Where namespaces are refused there is one process, confined by limits and an audit hook.
+With namespaces there are two processes. The *guard* watches the deadline and the service's life, and kills the other.
+The *inner* process has a root of its own with the package, the standard library and the shim, all read-only; it has no
+network device and sees no other process. Without namespaces there is one process, confined by limits and an audit hook.
 """
 
 # ruff: noqa: PTH101, PTH103, PTH106, PTH110, PTH112, PTH116, PTH118, PTH120, PTH123, S103, S108
-# os.path, for pathlib would cost a tenth of the start; the modes and the /tmp are of a root of our own.
+# os.path, because importing pathlib would add a tenth to the start. Modes and /tmp concern the process's own root.
 from __future__ import annotations
 
 import importlib
@@ -25,20 +25,20 @@ import sys
 import time
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # importing typing takes two milliseconds of a start that takes thirty
+if TYPE_CHECKING:  # importing typing takes 2 ms, and the whole start 30 ms
     from typing import Any
 
 GUARD_DEADLINE = 124
-"""Exit status of the guard when the time was up (as timeout(1) has it)."""
+"""Exit status of the guard after the time limit, the same as that of timeout(1)."""
 NO_INPUT = 3
 _CLONE = {"NEWNS": 0x00020000, "NEWUTS": 0x04000000, "NEWIPC": 0x08000000, "NEWUSER": 0x10000000}
 _CLONE |= {"NEWPID": 0x20000000, "NEWNET": 0x40000000}
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_NOBODY = 65534
-_KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
-"""statvfs's flag to mount's: those that a read-only remount in a user namespace must name again."""
+_UNPRIVILEGED = 65534
+_LOCKED_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
+"""mount(2)'s flag by statvfs(3)'s. A user namespace may not clear these, so a read-only remount must repeat them."""
 
 
 class Libc:
@@ -51,7 +51,7 @@ class Libc:
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def call(self, name: str, *args: object) -> None:
-        """Call; raise OSError when it fails."""
+        """Call the function; raise OSError if it fails."""
         wanted = [arg.encode() if isinstance(arg, str) else arg for arg in args]
         if getattr(self._libc, name)(*wanted) != 0:
             number = self._ctypes.get_errno()
@@ -61,7 +61,7 @@ class Libc:
         self.call("prctl", option, *(self._ctypes.c_ulong(n) for n in (value, 0, 0, 0)))
 
     def drop_capabilities(self) -> None:
-        """Give up what a new user namespace grants (capset(2), version 3)."""
+        """Drop the capabilities that a new user namespace grants (capset(2), version 3)."""
         header = (self._ctypes.c_uint32 * 2)(0x20080522, 0)
         self.call("capset", header, (self._ctypes.c_uint32 * 6)())
 
@@ -70,10 +70,11 @@ class Libc:
 
 
 def enter_namespaces(libc: Libc) -> bool:
-    """Leave the host's mounts, network, processes and IPC behind; False where the kernel refuses."""
+    """Leave the host's mounts, network, processes and IPC; return False if the kernel refuses."""
     uid, gid = os.getuid(), os.getgid()
     apart = _CLONE["NEWNS"] | _CLONE["NEWUTS"] | _CLONE["NEWIPC"] | _CLONE["NEWPID"] | _CLONE["NEWNET"]
     try:
+        # Only root may create the other namespaces without a user namespace.
         libc.call("unshare", apart if uid == 0 else apart | _CLONE["NEWUSER"])
         if uid != 0:
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
@@ -85,7 +86,7 @@ def enter_namespaces(libc: Libc) -> bool:
 
 
 def enter_own_root(libc: Libc, config: dict[str, Any]) -> bool:
-    """Make ``config["room"]``, an empty folder of ours, the root; False where a security module refuses mounts."""
+    """Make ``config["room"]``, an empty folder, the root; return False if a security module refuses mounts."""
     try:
         _build_root(libc, config["room"], config["views"])
     except PermissionError:
@@ -94,13 +95,14 @@ def enter_own_root(libc: Libc, config: dict[str, Any]) -> bool:
 
 
 def _build_root(libc: Libc, room: str, views: list[list[str]]) -> None:
-    """A small file system with read-only views of what is needed."""
+    """Build a small file system with read-only views of the needed folders."""
+    # Private, so that no mount below becomes visible on the host.
     libc.call("mount", "none", "/", None, _MS_REC | _MS_PRIVATE, None)
     libc.call("mount", "tmpfs", room, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=16m,nr_inodes=1024,mode=755")
     for source, target in views:
         if os.path.exists(source):
             _view(libc, source, room + target)
-    os.makedirs(room + "/tmp", exist_ok=True)  # there already where the environment lies below /tmp
+    os.makedirs(room + "/tmp", exist_ok=True)  # it exists if the Python environment is below /tmp
     os.chmod(room + "/tmp", 0o777)
     os.makedirs(room + "/.old")
     os.chdir(room)
@@ -117,21 +119,23 @@ def _view(libc: Libc, source: str, target: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "a"):
             pass
+    # A bind mount ignores the read-only flag; it takes a second call to set it.
     libc.call("mount", source, target, None, _MS_BIND | _MS_REC, None)
-    had = os.statvfs(target).f_flag
-    keep = sum(flag for told, flag in _KEPT_FLAGS.items() if had & told)
-    libc.call("mount", None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | keep, None)
+    present = os.statvfs(target).f_flag
+    locked = sum(flag for shown, flag in _LOCKED_FLAGS.items() if present & shown)
+    libc.call("mount", None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | locked, None)
 
 
 # --- the guard --------------------------------------------------------------------------------------------------------
 
 
 def guard(inner: int, deadline: float) -> int:
-    """Wait for the inner process; kill it when the time is up or the service is gone. Return our exit status."""
+    """Wait for the inner process; kill it after the deadline or the service's end. Return the exit status."""
     poll = select.poll()
     pidfd = os.pidfd_open(inner)
     poll.register(pidfd, select.POLLIN)
-    poll.register(0, 0)  # only the hang-up: the data are the inner process's
+    poll.register(0, 0)  # reports only the hang-up; the data are for the inner process
+    # The service reads until all writers have closed, so the guard must not hold these open.
     for fd in (1, 2):
         os.close(fd)
     events = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
@@ -146,12 +150,12 @@ def guard(inner: int, deadline: float) -> int:
 # --- the inner process ------------------------------------------------------------------------------------------------
 
 
-def become_nobody(libc: Libc, own_root: bool) -> None:
-    """Give up root, or what a user namespace granted, and the way back."""
+def drop_privileges(libc: Libc, own_root: bool) -> None:
+    """Give up root, or the capabilities of a user namespace, without a way to regain them."""
     if os.getuid() == 0:
         os.setgroups([])
-        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresgid(_UNPRIVILEGED, _UNPRIVILEGED, _UNPRIVILEGED)
+        os.setresuid(_UNPRIVILEGED, _UNPRIVILEGED, _UNPRIVILEGED)
     elif own_root:
         libc.drop_capabilities()
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -159,7 +163,7 @@ def become_nobody(libc: Libc, own_root: bool) -> None:
 
 
 def limit(config: dict[str, Any]) -> None:
-    """Bound memory, processor time, files and processes for good."""
+    """Limit memory, processor time, files and processes; the limits cannot be raised again."""
     memory = config["memory_mib"] * 1024 * 1024
     seconds = int(config["timeout_s"]) + 1
     for which, amount in (
@@ -196,11 +200,11 @@ _REFUSED = {
 def watch_over(
     readable: tuple[str, ...] | None, writable: str, native: tuple[str, ...], listed: tuple[str, ...] = ()
 ) -> None:
-    """Refuse, with a text that says what, everything that parameters of a stack can be made without.
+    """Refuse every action that user data does not need, with a text that names the action.
 
-    ``readable``: the only folders that may be read, where no root of our own confines it. An audit hook (PEP 578)
-    cannot be removed again. ``native``: the only folders that extension modules may be loaded from; ``listed``: folders of
-    which the names may be seen, for the importer looks there.
+    An audit hook (PEP 578) cannot be removed. ``readable``: the only folders that may be read; None if the process has
+    a root of its own. ``native``: the only folders from which extension modules may be loaded. ``listed``: folders
+    whose names may be listed, because the importer does so.
     """
 
     def allowed(path: Any, folders: tuple[str, ...]) -> bool:
@@ -260,7 +264,7 @@ _COMMON = [
 
 
 class _OnlyThese:
-    """Finds the few third-party modules that user data may import; the rest of their folder stays out of sight."""
+    """Finds the few third-party modules that user data may import; the others in their folder are not found."""
 
     def __init__(self, names: tuple[str, ...], folder: str) -> None:
         self._names, self._folder = names, folder
@@ -293,18 +297,18 @@ def read_input() -> dict[str, Any]:
 
 
 def _as_text(value: object) -> str:
-    """YAML's dates (``heat_template_version: 2013-05-23``) are texts in JSON."""
+    """Return YAML's dates (``heat_template_version: 2013-05-23``) as texts, because JSON has no dates."""
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    raise TypeError(f"a {type(value).__name__} in it")
+    raise TypeError(f"a value of type {type(value).__name__}")
 
 
 def answer(fd: int, document: dict[str, Any]) -> None:
-    """Write the answer and end without cleaning up: nothing of the class's may run after it."""
+    """Write the answer and exit without clean-up, so that no code of the class runs afterwards."""
     try:
         raw = json.dumps(document, default=_as_text).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raw = json.dumps({"error": f"what the class returns is no JSON: {error}"}).encode()
+        raw = json.dumps({"error": f"the result is not JSON: {error}"}).encode()
     view = memoryview(raw)
     while view:
         view = view[os.write(fd, view) :]
@@ -314,7 +318,7 @@ def answer(fd: int, document: dict[str, Any]) -> None:
 
 
 def private_copy(folder: str, room: str) -> str:
-    """Copy the package, less its bulk, to where nobody may read it; return the copy's path."""
+    """Copy the package without its folder ``Files`` to a place that all users can read; return the path."""
     import shutil
 
     copy = os.path.join(room, "package")
@@ -327,7 +331,7 @@ def private_copy(folder: str, room: str) -> str:
 
 
 def open_to_all(folder: str) -> bool:
-    """Tell whether nobody can read the folder, and get there."""
+    """Return whether all users can reach and read the folder."""
     if os.stat(folder).st_mode & 0o005 != 0o005:
         return False
     while folder != "/":
@@ -338,13 +342,14 @@ def open_to_all(folder: str) -> bool:
 
 
 def preload() -> None:
-    """Import what user data may want while it can be read for certain: Python may lie in a folder of root's alone."""
+    """Import common modules while this process is still root; later Python's folder may be unreadable."""
     for name in _COMMON:
         importlib.import_module(name)
 
 
 def work(config: dict[str, Any], libc: Libc, apart: bool) -> None:
-    """Confine this process, call the class, answer."""
+    """Confine this process, call the class, and write the answer."""
+    # From here on print() goes to stderr, so that it cannot disturb the answer.
     result_fd = os.dup(1)
     os.dup2(2, 1)
     given = read_input()
@@ -362,12 +367,12 @@ def work(config: dict[str, Any], libc: Libc, apart: bool) -> None:
     sys.path.insert(0, places["shim"])
     sys.meta_path.append(_OnlyThese(tuple(config["modules"]), places["modules"]))
     if not own_root and os.getuid() == 0:
-        os.chown(room, _NOBODY, _NOBODY)
+        os.chown(room, _UNPRIVILEGED, _UNPRIVILEGED)
         preload()
     os.chdir("/tmp" if own_root else room)
-    import tacker_user_data  # type: ignore[import-not-found]  # on no path but this process's own
+    import tacker_user_data  # type: ignore[import-not-found]  # only on this process's own path
 
-    become_nobody(libc, own_root)
+    drop_privileges(libc, own_root)
     del libc
     limit(config)
     sys.dont_write_bytecode = True
@@ -382,7 +387,7 @@ def work(config: dict[str, Any], libc: Libc, apart: bool) -> None:
         answer(result_fd, tacker_user_data.run(given, places["package"]))
     except tacker_user_data.Refused as error:
         answer(result_fd, {"error": str(error)})
-    except BaseException as error:  # noqa: BLE001 - the edge: whatever foreign code raises is its author's to read
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything; its author gets the text
         import traceback
 
         traceback.print_exc()
@@ -390,7 +395,7 @@ def work(config: dict[str, Any], libc: Libc, apart: bool) -> None:
 
 
 def main() -> None:
-    """Become guard and inner process, or the inner one alone."""
+    """Split into guard and inner process, or continue as the inner process alone."""
     config = json.loads(sys.argv[1])
     deadline = time.monotonic() + config["timeout_s"]
     libc = Libc()
@@ -399,7 +404,7 @@ def main() -> None:
         if inner:
             os._exit(guard(inner, deadline))
         work(config, libc, apart=True)
-    signal.setitimer(signal.ITIMER_REAL, config["timeout_s"])  # SIGALRM ends it; the service kills it besides
+    signal.setitimer(signal.ITIMER_REAL, config["timeout_s"])  # SIGALRM ends it; the service would kill it later
     work(config, libc, apart=False)
 
 

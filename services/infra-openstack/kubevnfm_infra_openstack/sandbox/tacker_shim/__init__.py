@@ -1,1 +1,3 @@
-"""What LCM operation user data classes import, and the module that calls them. On no path but the child's."""
+"""The modules that LCM operation user data classes import, and the one that calls them. Only the child has them on
+its path.
+"""

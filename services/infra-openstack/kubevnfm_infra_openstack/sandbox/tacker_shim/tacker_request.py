@@ -1,4 +1,4 @@
-"""The objects that v1 classes are given: attributes in snake_case where SOL003 has camelCase members."""
+"""The arguments of v1 classes: objects with attributes in snake_case where SOL003 has camelCase members."""
 
 import re
 
@@ -8,9 +8,9 @@ _LISTS = {
     "cp_protocol_data", "ip_addresses", "fixed_addresses", "vnf_link_port",
 }
 _FREE = {"additional_params", "access_info", "interface_info", "extra", "extensions", "vnf_configurable_properties"}
-"""KeyValuePairs: handed on as plain dicts, keys untouched."""
+"""KeyValuePairs: passed as plain dicts with unchanged keys."""
 _KEYED = {"cp_config": "cp_instance_id", "vim_connection_info": "id"}
-"""Maps of the v2 API that are lists in v1, and the attribute that holds the map's key there."""
+"""Maps of the v2 API that are lists in v1, with the attribute that contains the map's key there."""
 
 
 def snake(name):
@@ -18,7 +18,7 @@ def snake(name):
 
 
 class RequestView:
-    """A read-only object over a JSON object; what the request does not have is None, or an empty list."""
+    """A read-only object over a JSON object. Attributes that the request lacks are None, or an empty list."""
 
     def __init__(self, members):
         self.__dict__.update(members)

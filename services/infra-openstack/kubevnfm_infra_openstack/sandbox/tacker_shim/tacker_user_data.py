@@ -1,4 +1,4 @@
-"""Loads a user data class from the package and calls a method of it, in the way that its base class wants."""
+"""Loads a user data class from the package and calls one of its methods with the arguments of its API version."""
 
 import importlib.util
 import os
@@ -6,13 +6,13 @@ import sys
 
 
 class Refused(Exception):
-    """The class cannot be loaded, or does not answer as it should; the text is for its author."""
+    """The class cannot be loaded or returns a wrong result; the text is for its author."""
 
 
 def run(given, package):
-    """Return ``{"style", "result"}``; ``package`` is the folder that user data sees the package in.
+    """Return ``{"style", "result"}``; ``package`` is the package's folder as user data sees it.
 
-    The result is None when the class has no such method: ``instantiate`` alone is a must.
+    The result is None if the class has no such method. Only ``instantiate`` is required.
     """
     klass = _load(given["file"], given["class"], package)
     style = _style(klass) or given["api_version"]
@@ -30,7 +30,7 @@ def run(given, package):
 def _load(file, name, package):
     path = os.path.join(package, file)
     if not os.path.isfile(path):
-        raise Refused("%s: the package has no such file" % file)
+        raise Refused("%s: no such file in the package" % file)
     sys.path += [os.path.dirname(path), package]
     module_name = os.path.splitext(file)[0].replace("/", ".")
     spec = importlib.util.spec_from_file_location(module_name, path)
@@ -47,7 +47,7 @@ def _load(file, name, package):
 
 
 def _style(klass):
-    """v1 or v2 by the base class that was imported; None when it has neither."""
+    """Return ``v1`` or ``v2`` by the base class; None if the class has neither."""
     for style, home in (
         ("v1", "tacker.vnfm.lcm_user_data.abstract_user_data"),
         ("v2", "tacker.sol_refactored.infra_drivers.openstack.userdata_utils"),

@@ -1,4 +1,4 @@
-"""The functions that v2 user data classes put their answer together with; all data are plain dicts in SOL003 v3 form.
+"""The functions with which v2 user data classes compose their result; all data are plain dicts in SOL003 v3 form.
 
 Their behaviour is that of the functions of these names in Tacker's documentation; the code is ours.
 """

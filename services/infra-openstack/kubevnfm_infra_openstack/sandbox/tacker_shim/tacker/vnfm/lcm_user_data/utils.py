@@ -1,4 +1,4 @@
-"""The twelve functions that v1 user data classes put their answer together with.
+"""The twelve functions with which v1 user data classes compose their result.
 
 Each works on plain dicts: the Base HOT (nested templates by file name, the top one under ``heat_template``) and the
 flavour's VNFD. Their behaviour is that of the functions of these names in Tacker's user guide; the code is ours.
@@ -17,7 +17,7 @@ for _power, _letter in enumerate("kMGT", start=1):
 _BYTES["KB"] = 1000
 
 
-# --- what the templates want ------------------------------------------------------------------------------------------
+# --- parameters of the templates --------------------------------------------------------------------------------------
 
 
 def create_initial_param_dict(base_hot_dict):
