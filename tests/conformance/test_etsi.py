@@ -1,7 +1,8 @@
-"""Answers of the v2 API in every state, and of subscriptions to packages, against ETSI's OpenAPI files; `etsi` says which of their defects are mended.
+"""The v2 API's answers in every state, and those about package subscriptions, are valid against ETSI's OpenAPI files.
 
-The files are no part of the project: ``$ETSI_OPENAPI`` tells their folder. Where it is set, every other test that asks
-the gateway judges its v2 answers by them as well (`documented.judge`).
+The module `etsi` lists the defects of the files that are corrected. The files are not part of the project:
+``$ETSI_OPENAPI`` names their folder. If it is set, every other test that calls the gateway checks its v2 answers against
+them as well (`documented.judge`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ STATES = ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "R
 def etsi() -> EtsiSchemas:
     schemas = etsi_schemas()
     if schemas is None:
-        reason = f"NOT CHECKED AGAINST ETSI: {VARIABLE} does not tell where its OpenAPI files lie"
-        warnings.warn(reason, stacklevel=1)  # skips are not shown, warnings are
+        reason = f"NOT CHECKED AGAINST ETSI: {VARIABLE} does not name the folder of its OpenAPI files"
+        warnings.warn(reason, stacklevel=1)  # pytest shows warnings, but not skips
         pytest.skip(reason)
     return schemas
 
@@ -37,7 +38,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def _shown(world: World, etsi: EtsiSchemas, name: str, collection: str, one: str) -> dict[str, Any]:
-    """Check a resource alone, and in lists with and without what they leave out; return it."""
+    """Check a resource alone, and in lists with each selection of attributes; return it."""
     document = (await world.lcm("GET", f"/{collection}/{one}")).must(200).json
     etsi.check_type(name, document)
     for query in ("", "?all_fields", "?exclude_default"):
@@ -88,13 +89,13 @@ async def test_a_modification(world: World, etsi: EtsiSchemas) -> None:
     await _shown(world, etsi, "VnfLcmOpOcc", "vnf_lcm_op_occs", operation_id)
 
 
-async def test_subscriptions_and_what_they_are_told(world: World, etsi: EtsiSchemas) -> None:
+async def test_subscriptions_and_their_notifications(world: World, etsi: EtsiSchemas) -> None:
     """API-152: each kind of notification, in each state of an operation that fails and is rolled back."""
     async with Subscriber.listening() as subscriber:
         wanted: list[dict[str, Any]] = [
             {},
             {"verbosity": "SHORT"},
-            {"filter": {"vnfInstanceSubscriptionFilter": {"vnfInstanceNames": ["nobody"]}}},
+            {"filter": {"vnfInstanceSubscriptionFilter": {"vnfInstanceNames": ["no such name"]}}},
             {"filter": {"operationTypes": ["INSTANTIATE"], "operationStates": ["COMPLETED"]}},
         ]
         for fields in wanted:
@@ -104,11 +105,12 @@ async def test_subscriptions_and_what_they_are_told(world: World, etsi: EtsiSche
         operation_id = await world.an_operation_in("ROLLED_BACK")
         instance_id = (await world.operation(operation_id))["vnfInstanceId"]
         await world.reached(await world.instantiate(instance_id), "COMPLETED")
-        # told twice: created 1, the operation that failed 5, the one that did not 3; once: what was COMPLETED
-        told = await subscriber.has_heard(instance_id, 2 * 9 + 1)
-        for each in told:
+        # Two subscriptions get 9 notifications each: 1 of the creation, 5 of the failed operation, 3 of the other one.
+        # Another one gets only the COMPLETED one.
+        received = await subscriber.has_heard(instance_id, 2 * 9 + 1)
+        for each in received:
             etsi.check_type(each["notificationType"], each)
-        states = {each.get("operationState") for each in told}
+        states = {each.get("operationState") for each in received}
         assert {"STARTING", "PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "ROLLED_BACK", "COMPLETED"} <= states
 
 
@@ -118,13 +120,18 @@ async def _shown_subscription(world: World, etsi: EtsiSchemas, subscription_id: 
         etsi.check_type("LccnSubscription", each)
 
 
-async def test_package_subscriptions_and_what_they_are_told(world: World, etsi: EtsiSchemas) -> None:
+async def test_package_subscriptions_and_their_notifications(world: World, etsi: EtsiSchemas) -> None:
     """API-120, API-122, API-152: each kind of notification."""
     async with Subscriber.listening() as subscriber:
         wanted: list[dict[str, Any]] = [
             {},
             {"filter": {"vnfPkgId": ["nothing"], "usageState": ["IN_USE"]}},
-            {"filter": {"vnfProductsFromProviders": [{"vnfProvider": "nobody"}], "operationalState": ["ENABLED"]}},
+            {
+                "filter": {
+                    "vnfProductsFromProviders": [{"vnfProvider": "no such provider"}],
+                    "operationalState": ["ENABLED"],
+                }
+            },
             {"filter": {"vnfdId": ["nothing"], "notificationTypes": ["VnfPackageOnboardingNotification"]}},
         ]
         for fields in wanted:
@@ -137,10 +144,10 @@ async def test_package_subscriptions_and_what_they_are_told(world: World, etsi: 
         package = await world.sample("cnf")
         (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
         (await world.packages("DELETE", f"/{package['id']}")).must(204)
-        told = await subscriber.has_heard(package["id"], 3)
-        for each in told:
+        received = await subscriber.has_heard(package["id"], 3)
+        for each in received:
             etsi.check_type(each["notificationType"], each)
-        assert {each.get("changeType") for each in told} == {None, "OP_STATE_CHANGE", "PKG_DELETE"}
+        assert {each.get("changeType") for each in received} == {None, "OP_STATE_CHANGE", "PKG_DELETE"}
 
 
 @pytest.mark.parametrize(

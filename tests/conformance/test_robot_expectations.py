@@ -1,7 +1,7 @@
-"""What ETSI's conformance suite (NFV-TST 010, Robot Framework) expects of V2.6.1, asked over HTTP.
+"""The expectations of ETSI's conformance suite (NFV-TST 010, Robot Framework) for V2.6.1, checked over HTTP.
 
-The suite sends no ``Version``, JSON's media type with everything, and looks at status, headers and required attributes.
-Where it and we differ, ``etsi_robot.md`` has a row; `test_where_we_differ_is_as_the_page_says` holds it against us.
+The suite sends no ``Version``, sends the media type of JSON with every request, and checks status, headers and required
+attributes. ``etsi_robot.md`` has a row for each difference; `test_the_page_lists_every_difference` checks the rows.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def shown(answer: Answer, needed: set[str]) -> Any:
 
 
 def location_of(answer: Answer, status: int) -> str:
-    """Return the path that a Location leads to."""
+    """Return the path of a Location header."""
     url = answer.must(status).headers["Location"]
     assert url.startswith("http://")
     return "/" + url.split("/", 3)[3]
@@ -129,12 +129,12 @@ async def an_occurrence(world: World, state: str) -> str:
     return await world.an_operation_in(state)
 
 
-async def test_methods_that_a_resource_has_not_are_405_and_change_nothing(world: World) -> None:
-    """API-153, API-003: asked of resources that exist, as the suite does."""
+async def test_undefined_methods_are_405_and_change_nothing(world: World) -> None:
+    """API-153, API-003: sent to resources that exist, as the suite does."""
     occurrence_id = await an_occurrence(world, "COMPLETED")
     instance_id = (await world.operation(occurrence_id))["vnfInstanceId"]
     (package,) = (await ask(world, "GET", f"{PACKAGES}/vnf_packages")).json
-    body = {"callbackUri": "http://127.0.0.1:9/told"}
+    body = {"callbackUri": "http://127.0.0.1:9/callback"}
     lccn = location_of(await ask(world, "POST", f"{LCM}/subscriptions", body), 201)
     pkgm = location_of(await ask(world, "POST", f"{PACKAGES}/subscriptions", body), 201)
     instance, occurrence = f"{LCM}/vnf_instances/{instance_id}", f"{LCM}/vnf_lcm_op_occs/{occurrence_id}"
@@ -169,14 +169,14 @@ async def test_methods_that_a_resource_has_not_are_405_and_change_nothing(world:
         assert (await ask(world, "GET", path)).must(200).raw == raw
 
 
-async def test_versions_are_told_to_who_names_none(world: World) -> None:
+async def test_versions_are_returned_without_a_version_header(world: World) -> None:
     """API-153, API-001."""
     for path in ("/vnflcm/api_versions", f"{LCM}/api_versions", f"{PACKAGES}/api_versions"):
-        told = shown((await ask(world, "GET", path)).must(200), {"uriPrefix", "apiVersions"})
-        assert all({"version"} <= set(each) for each in told["apiVersions"])
+        received = shown((await ask(world, "GET", path)).must(200), {"uriPrefix", "apiVersions"})
+        assert all({"version"} <= set(each) for each in received["apiVersions"])
 
 
-async def test_instances_are_made_listed_modified_and_deleted(world: World) -> None:
+async def test_instances_are_created_listed_modified_and_deleted(world: World) -> None:
     """API-153, API-014, API-020, API-029."""
     instance_id = await an_instance(world)
     path = f"{LCM}/vnf_instances/{instance_id}"
@@ -265,7 +265,7 @@ async def test_occurrences_are_listed_by_pages_and_shown(world: World) -> None:
 
 
 async def test_errors_are_handled_where_the_state_allows_it(world: World) -> None:
-    """API-153, API-041: without a body, as the suite asks."""
+    """API-153, API-041: without a body, as the suite sends it."""
     done = await an_occurrence(world, "COMPLETED")
     cancel = {"cancelMode": "GRACEFUL"}
     base = f"{LCM}/vnf_lcm_op_occs"
@@ -292,8 +292,8 @@ async def test_errors_are_handled_where_the_state_allows_it(world: World) -> Non
 
 
 @pytest.mark.parametrize("api", [LCM, PACKAGES])
-async def test_subscriptions_are_made_listed_and_deleted(world: World, api: str) -> None:
-    """API-153, API-071: an equal one is a second one."""
+async def test_subscriptions_are_created_listed_and_deleted(world: World, api: str) -> None:
+    """API-153, API-071: duplicate subscriptions are not merged."""
     async with Subscriber.listening() as subscriber:
         body = {"callbackUri": subscriber.uri}
         path = location_of(made := await ask(world, "POST", f"{api}/subscriptions", body), 201)
@@ -338,18 +338,18 @@ async def test_each_operation_is_notified_state_by_state(tmp_path: Path) -> None
         tasks = {"instantiate": sample_request("vm", "instantiate.v1"), **TASKS}
         for task, body in tasks.items():
             occurrence = await asked(world, instance_id, task, body)
-            told = (await subscriber.has_heard(instance_id, heard := heard + 3))[-3:]
-            assert [each["operationState"] for each in told] == ["STARTING", "PROCESSING", "COMPLETED"], task
-            assert {each["vnfLcmOpOccId"] for each in told} == {occurrence["id"]}
-            assert {each["operation"] for each in told} == {task.upper()}
+            received = (await subscriber.has_heard(instance_id, heard := heard + 3))[-3:]
+            assert [each["operationState"] for each in received] == ["STARTING", "PROCESSING", "COMPLETED"], task
+            assert {each["vnfLcmOpOccId"] for each in received} == {occurrence["id"]}
+            assert {each["operation"] for each in received} == {task.upper()}
         world.twins.failing.add(CREATE_STACK)
         location = location_of(await ask(world, "POST", f"{path}/instantiate", tasks["instantiate"]), 202)
         await world.reached(failed := location.rpartition("/")[2], "FAILED_TEMP")
         (await ask(world, "POST", f"{location}/rollback")).must(202)
         await world.reached(failed, "ROLLED_BACK")
         states = ["STARTING", "PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "ROLLED_BACK"]
-        told = (await subscriber.has_heard(instance_id, heard := heard + 5))[-5:]
-        assert [each["operationState"] for each in told] == states
+        received = (await subscriber.has_heard(instance_id, heard := heard + 5))[-5:]
+        assert [each["operationState"] for each in received] == states
         (await ask(world, "DELETE", path)).must(204)
         bodies = await subscriber.has_heard(instance_id, heard + 1)
     kinds = [each["notificationType"] for each in bodies]
@@ -360,7 +360,7 @@ async def test_each_operation_is_notified_state_by_state(tmp_path: Path) -> None
         assert {"vnfInstance", "subscription"} <= set(each["_links"])
 
 
-async def test_packages_are_listed_made_switched_and_deleted(world: World) -> None:
+async def test_packages_are_listed_created_switched_and_deleted(world: World) -> None:
     """API-153, API-111, API-114."""
     onboarded = await world.upload(zip_of(world.folder / "a.zip", _many()).read_bytes())
     packages = f"{PACKAGES}/vnf_packages"
@@ -406,7 +406,7 @@ async def test_packages_are_listed_made_switched_and_deleted(world: World) -> No
     (await ask(world, "DELETE", used)).problem(409)
 
 
-async def test_what_a_package_holds_is_read_whole_and_by_ranges(world: World) -> None:
+async def test_the_content_of_a_package_is_read_whole_and_by_ranges(world: World) -> None:
     """API-153, API-115, API-116, API-117."""
     content = zip_of(world.folder / "m.zip", _many()).read_bytes()
     many, one = await world.upload(content), await world.upload(zip_of(world.folder / "o.zip", _one()).read_bytes())
@@ -456,10 +456,10 @@ async def test_content_is_uploaded_once(world: World) -> None:
     fetched = location_of(await ask(world, "POST", base, {}), 201)
     accepted = await ask(world, "POST", f"{fetched}/package_content/upload_from_uri", from_uri)
     assert accepted.must(202).raw == b""
-    assert (await world.onboarded(fetched.rpartition("/")[2]))["onboardingState"] == "ERROR", "nobody listens there"
+    assert (await world.onboarded(fetched.rpartition("/")[2]))["onboardingState"] == "ERROR", "no server listens there"
 
 
-async def test_who_shows_no_token_is_401_and_a_malformed_one_400(tmp_path: Path) -> None:
+async def test_a_missing_token_is_401_and_a_malformed_one_400(tmp_path: Path) -> None:
     """API-153, API-140."""
     bearer = {"auth_modes": "bearer", "auth_bearer_audience": "a", "auth_bearer_issuer": "http://127.0.0.1:9"}
     async with lcm_world(tmp_path, **bearer) as world:
@@ -470,8 +470,8 @@ async def test_who_shows_no_token_is_401_and_a_malformed_one_400(tmp_path: Path)
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-async def test_addresses_say_whether_somebody_asked_for_them(world: World, version: str) -> None:
-    """API-153, API-152: isDynamic is there with every address, false for those that the request has fixed."""
+async def test_addresses_say_whether_the_request_fixed_them(world: World, version: str) -> None:
+    """API-153, API-152: every address has isDynamic, which is false for those that the request has fixed."""
     port = PortFacts(
         name="VDU1_CP1", resource_id="port-1", addresses=("10.0.0.5", "fd00::9", "10.0.0.6"), mac="fa:16:3e:0:0:1"
     )
@@ -505,13 +505,13 @@ async def test_addresses_say_whether_somebody_asked_for_them(world: World, versi
         ]
 
 
-async def test_where_we_differ_is_as_the_page_says(world: World) -> None:
-    """API-153: each row of the page that has two statuses is asked for; the page may explain no more and no less."""
+async def test_the_page_lists_every_difference(world: World) -> None:
+    """API-153: the test sends the request of each row with two statuses; the page has exactly these rows."""
     await world.sample()
     idle = await an_instance(world)
     failed = await world.an_operation_in("FAILED_TEMP")
     running = await world.an_operation_in("PROCESSING")
-    callback = {"callbackUri": "http://127.0.0.1:9/told"}
+    callback = {"callbackUri": "http://127.0.0.1:9/callback"}
     subscription = location_of(await ask(world, "POST", f"{LCM}/subscriptions", callback), 201)
     fresh = location_of(await ask(world, "POST", f"{PACKAGES}/vnf_packages", {}), 201)
     occurrences = f"{LCM}/vnf_lcm_op_occs"

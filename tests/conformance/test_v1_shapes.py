@@ -1,4 +1,4 @@
-"""What clients of SOL003 V2.6.1 expect of v1 answers where they differ from v2's (api.md chapters 3 and 10)."""
+"""v1 answers have the form that clients of SOL003 V2.6.1 expect where it differs from v2 (api.md chapters 3 and 10)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_an_occurrence_has_the_attributes_of_2_6_1(world: World, state: st
     assert needed <= set(old)
     assert isinstance(old["operationParams"], dict)
     listed = (await world.v1("GET", "/vnf_lcm_op_occs")).must(200).json
-    assert all(needed <= set(each) for each in listed), "what is required cannot be left out of lists"
+    assert all(needed <= set(each) for each in listed), "lists must have the required attributes"
     changes = old.get("resourceChanges", {})
     assert "affectedExtLinkPorts" not in changes
     for link in changes.get("affectedVirtualLinks", ()):

@@ -79,7 +79,7 @@ async def test_rollback_of_a_failed_instantiate_leaves_nothing(user: User, lab: 
     await user.terminate(cluster_id)
 
 
-async def test_what_a_given_up_instantiate_left_is_listed_and_goes_with_the_instance(
+async def test_remains_of_a_failed_instantiate_are_listed_and_removed_with_the_instance(
     user: User, lab: LabControl
 ) -> None:
     """API-050, first half: DELETE removes it in the background."""
@@ -210,7 +210,7 @@ async def test_a_machine_that_cannot_be_deleted_at_first_is_deleted_in_the_end(u
 
 
 @pytest.mark.parametrize("action", ["retry", "rollback", "fail", "unknown"])
-async def test_what_an_operation_does_not_allow_now_is_refused(user: User, action: str) -> None:
+async def test_a_task_that_the_state_does_not_allow_is_refused(user: User, action: str) -> None:
     """API-041."""
     instance_id = await user.create(await user.sample("vm"))
     operation = await user.start(instance_id, "instantiate", sample_body("vm", "instantiate"))

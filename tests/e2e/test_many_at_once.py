@@ -9,7 +9,7 @@ from lab_process import LabControl
 from user import GRACEFUL, User, sample_body
 
 
-async def test_of_two_operations_on_one_instance_one_is_accepted(user: User) -> None:
+async def test_one_of_two_operations_on_one_instance_is_accepted(user: User) -> None:
     """API-043."""
     instance_id = await user.create(await user.sample("vm"))
     body = sample_body("vm", "instantiate")

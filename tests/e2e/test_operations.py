@@ -148,9 +148,7 @@ async def test_a_machine_is_healed_at_its_address_by_either_id(user: User, lab: 
     await user.terminate(instance_id)
 
 
-async def test_a_heal_of_all_keeps_the_stack_in_v2_and_makes_it_anew_in_v1(
-    user: User, v1: User, lab: LabControl
-) -> None:
+async def test_a_heal_of_all_keeps_the_stack_in_v2_and_replaces_it_in_v1(user: User, v1: User, lab: LabControl) -> None:
     """API-058: with ``{}`` and without a body."""
     instance_id = await built(user)
     await user.do(instance_id, "scale", sample_body("vm", "scale_out"))

@@ -112,7 +112,7 @@ async def test_a_second_package_with_the_same_descriptor_is_refused_with_the_fir
     (await user.call("DELETE", f"{BASE}/{first['id']}")).must(204)
 
 
-async def test_what_is_no_zip_is_refused(user: User) -> None:
+async def test_content_that_is_not_a_zip_is_refused(user: User) -> None:
     """API-112, API-007."""
     package = (await user.call("POST", BASE, {})).must(201).json
     content = f"{BASE}/{package['id']}/package_content"

@@ -95,7 +95,7 @@ async def test_a_subscriber_that_is_down_for_a_moment_misses_nothing(user: User)
         await user.terminate(instance_id)
 
 
-async def test_a_subscriber_that_hangs_delays_nobody_else(user: User) -> None:
+async def test_a_subscriber_that_hangs_does_not_delay_others(user: User) -> None:
     """API-078, API-079."""
     vnfd_id = await user.sample("vm")
     async with Subscriber.listening() as hanging, Subscriber.listening() as quick:

@@ -10,7 +10,7 @@ LCM = "/vnflcm/v2/vnf_instances"
 
 @pytest.mark.parametrize("path", ["/vnflcm/api_versions", "/vnflcm/v1/api_versions", "/vnflcm/v2/api_versions"])
 @pytest.mark.parametrize("version", [None, "2.0.0", "1.3.0"])
-async def test_the_versions_are_told_to_everybody(user: User, path: str, version: str | None) -> None:
+async def test_the_versions_are_public(user: User, path: str, version: str | None) -> None:
     """API-001."""
     told = (await user.call("GET", path, headers={"Version": version} if version else None)).must(200).json
     assert told["uriPrefix"] == path.removesuffix("/api_versions")
@@ -51,7 +51,7 @@ async def test_v1_and_packages_want_none(user: User) -> None:
         ("DELETE", "/vnfpkgm/v1/vnf_packages/none/package_content"),
     ],
 )
-async def test_a_method_that_a_resource_has_not_is_told_with_those_it_has(user: User, method: str, path: str) -> None:
+async def test_an_undefined_method_is_refused_with_the_allowed_ones(user: User, method: str, path: str) -> None:
     """API-003, also for ids that do not exist."""
     answer = (await user.call(method, path, headers={"Version": "2.0.0"})).must(405)
     assert answer.headers["Allow"]
@@ -59,7 +59,7 @@ async def test_a_method_that_a_resource_has_not_is_told_with_those_it_has(user: 
 
 
 @pytest.mark.parametrize("path", ["/vnffm/v1/alarms", "/vnfpm/v2/pm_jobs", "/nothing", "/vnflcm/v2/vnf_snapshots"])
-async def test_what_is_not_there_is_not_found(user: User, path: str) -> None:
+async def test_unknown_paths_are_not_found(user: User, path: str) -> None:
     """API-003."""
     answer = (await user.call("GET", path, headers={"Version": "2.0.0"})).must(404)
     assert answer.json["status"] == 404

@@ -67,7 +67,7 @@ async def test_clients_find_a_vim_by_name_or_id(user: User, ending: str) -> None
         assert "colour" in _refused(await user.call("GET", path), 400)
 
 
-async def test_what_cannot_be_registered_is_told_in_the_clients_form(user: User) -> None:
+async def test_refused_registrations_have_the_error_form_of_the_client(user: User) -> None:
     """API-011, API-130, API-132."""
     wrong = _body(user)
     wrong["vim"]["auth_cred"] = {**wrong["vim"]["auth_cred"], "password": "not-the-password"}

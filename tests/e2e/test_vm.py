@@ -44,7 +44,9 @@ async def test_a_vm_is_instantiated_shown_terminated_and_deleted(user: User, lab
 
 
 @pytest.mark.parametrize("builder_is_v1", [True, False], ids=["v1 builds, v2 ends", "v2 builds, v1 ends"])
-async def test_what_one_api_version_builds_the_other_ends(user: User, v1: User, builder_is_v1: bool) -> None:
+async def test_an_instance_created_by_one_api_version_is_terminated_by_the_other(
+    user: User, v1: User, builder_is_v1: bool
+) -> None:
     """API-034, API-023."""
     builder, ender = (v1, user) if builder_is_v1 else (user, v1)
     instance_id = await builder.create(await builder.sample("vm"))

@@ -33,7 +33,7 @@ def test_a_good_package_opens_with_its_entry_and_digests(tmp_path: Path) -> None
     assert read_text(csar, "Scripts/install_k8s_cluster.sh") == "#!/bin/bash\n"
 
 
-def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
+def test_content_that_is_not_a_zip_is_refused(tmp_path: Path) -> None:
     assert "not a zip archive" in refusal(written(tmp_path, b"PK is not enough")).rule
 
 

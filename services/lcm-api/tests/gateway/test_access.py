@@ -69,7 +69,7 @@ async def refused(world: World, headers: Mapping[str, str], status: int = 401) -
 # --- mode none --------------------------------------------------------------------------------------------------------
 
 
-async def test_mode_none_admits_whoever_asks_with_whatever_headers(tmp_path: Path) -> None:
+async def test_mode_none_admits_every_caller_with_any_headers(tmp_path: Path) -> None:
     """API-141: `--os-auth-type none` sends X-Auth-Token: notused."""
     async with lcm_world(tmp_path) as world:
         for headers in (

@@ -55,7 +55,7 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
     ],
 )
 @pytest.mark.parametrize("method", METHODS)
-async def test_what_is_not_built_is_404(world: World, method: str, path: str) -> None:
+async def test_apis_that_are_not_built_are_404(world: World, method: str, path: str) -> None:
     """API-003, API-059: change_vnfpkg is there in v2 only."""
     (await world.call(method, path, headers={})).problem(404)
 
@@ -103,7 +103,7 @@ async def test_an_unknown_parameter_is_400_on_every_get(world: World) -> None:
         assert "attribute_not_exist" in answer.raw.decode()
 
 
-async def test_what_is_asked_of_a_resource_that_is_not_there_is_404(world: World) -> None:
+async def test_every_method_on_a_missing_resource_is_404(world: World) -> None:
     """API-009, API-011: with a stray Content-Type and no body too."""
     for (method, path), described in DESCRIBED.items():
         if "{" not in path or described.body is not None or method == "PUT" or path.endswith("/users"):

@@ -130,7 +130,7 @@ FOUND = {
 }
 
 
-async def test_what_a_filter_means(filled: World) -> None:
+async def test_each_filter_operator_selects_by_its_meaning(filled: World) -> None:
     """API-090, API-091: what is missing fits no operator, neq neither."""
     for expression, count in FOUND.items():
         for path in (LISTS["instances v2"], LISTS["instances v1"]):
@@ -156,7 +156,7 @@ async def test_expressions_on_one_array_meet_in_one_element(filled: World) -> No
         "(eq,id,x);", "(eq,id,'x)", "(eq,_links/self,x)", ";".join(["(eq,id,x)"] * 21), "(in,id" + ",x" * 101 + ")",
     ],
 )  # fmt: skip
-async def test_what_is_no_filter_is_refused_by_each_list(world: World, wrong: str) -> None:
+async def test_a_malformed_filter_is_refused_by_each_list(world: World, wrong: str) -> None:
     """API-092."""
     for path in LISTS.values():
         headers = {"Version": "2.0.0"} if "/v2/" in path else {}

@@ -46,7 +46,7 @@ def test_answers_have_no_nulls() -> None:
         assert not [node for node in nodes(schemas[name]) if node.get("type") == "null"]
 
 
-def test_what_differs_between_the_versions_is_documented_so() -> None:
+def test_differences_between_the_versions_are_documented() -> None:
     """API-023, API-025."""
     schemas = make_document(an_app(), version="1")["components"]["schemas"]
     assert schemas["VnfInstanceV1"]["properties"]["vimConnectionInfo"]["type"] == "array"

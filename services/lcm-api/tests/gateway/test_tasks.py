@@ -95,7 +95,7 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
         ),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_by_name(world: World, task: str, body: Any, place: str) -> None:
+async def test_a_meaningless_attribute_is_refused_by_name(world: World, task: str, body: Any, place: str) -> None:
     """API-010, API-056, API-058, API-059."""
     instance_id = await built(world)
     before = len(world.twins.commands)
@@ -169,7 +169,7 @@ CONFIGURING = {
         ("v1", {"c": {"linkPortId": "p"}}, ""),
     ],
 )
-async def test_what_configures_a_connection_point_says_what_is_connected(
+async def test_a_connection_point_needs_a_link_port_or_protocol_data(
     world: World, version: str, config: Any, place: str
 ) -> None:
     """API-010; SOL003 4.4.1.10a."""
@@ -270,7 +270,7 @@ async def test_a_task_needs_an_instance_that_is_instantiated_and_free(world: Wor
     await world.twins.release()
 
 
-async def test_of_many_tasks_at_once_one_is_accepted(world: World) -> None:
+async def test_one_of_many_tasks_at_once_is_accepted(world: World) -> None:
     """API-043."""
     instance_id = await built(world)
     world.twins.waiting |= {SCALE, "infra.openstack.heal_resources"}

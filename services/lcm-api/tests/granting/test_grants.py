@@ -214,7 +214,7 @@ async def test_the_request_says_what_the_operation_adds_and_removes(world: World
     assert {one["resource"]["resourceId"] for one in gone} == {"server-m1", "server-w1", "server-w2"}
 
 
-async def test_secrets_of_a_grant_are_sealed_and_shown_to_nobody(
+async def test_secrets_of_a_grant_are_sealed_and_never_shown(
     world: World, nfvo: StubNfvo, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """API-030 for what the NFVO gives: no answer, no document, no log line holds it."""
@@ -400,7 +400,7 @@ def basic(user: str, password: str) -> str:
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-async def test_we_show_the_nfvo_who_asks(worlds: WORLDS, nfvo: StubNfvo) -> None:
+async def test_requests_to_the_nfvo_are_authenticated(worlds: WORLDS, nfvo: StubNfvo) -> None:
     """API-078, towards the NFVO: Basic, and OAuth 2.0 client credentials by a token that is fetched once."""
     nfvo.wants = basic("vnfm", "pw")
     shown: dict[str, Any] = {"nfvo_auth": "basic", "nfvo_user": "vnfm", "nfvo_password": "pw"}

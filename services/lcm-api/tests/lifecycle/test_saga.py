@@ -182,7 +182,7 @@ def test_a_failed_compensation_stops_and_rollback_repeats_it() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in DRAFTS if name.startswith(NO_WAY_BACK)])
-def test_what_has_no_way_back_cannot_be_rolled_back(name: str) -> None:
+def test_an_operation_without_compensation_cannot_be_rolled_back(name: str) -> None:
     """API-051."""
     move = granted(DRAFTS[name])
     move = answered(move, failure(commands_of(move)[0]))

@@ -130,7 +130,7 @@ async def until_told(lines: AsyncIterator[bytes], number: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_nothing_is_told_once_the_credentials_have_expired(tmp_path: Path, mode: str) -> None:
+async def test_no_event_is_sent_after_the_credentials_have_expired(tmp_path: Path, mode: str) -> None:
     """API-140: what the identity server said of their end holds for streams that are open; the end is clean."""
     clock = SetClock()
     async with (

@@ -97,7 +97,7 @@ async def test_types_are_selected_by_patterns(world: World) -> None:
 @pytest.mark.parametrize(
     "query", ["smoke=1", "type=", "type=%23.%23", "type=" + ",".join(["a"] * 21), "instance=a&vnfInstanceId=b"]
 )
-async def test_what_is_no_filter_is_refused(world: World, query: str) -> None:
+async def test_a_malformed_filter_is_refused(world: World, query: str) -> None:
     """API-012."""
     (await world.call("GET", f"/kubevnfm/v1/events?{query}")).problem(400)
 

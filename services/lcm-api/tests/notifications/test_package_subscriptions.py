@@ -152,7 +152,7 @@ async def test_filters_that_mean_nothing_are_refused(
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_package_is_told_of_from_onboarded_to_deleted(world: World, subscriber: Subscriber) -> None:
+async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, subscriber: Subscriber) -> None:
     """API-122, API-123: in order, one id for all subscribers of one event, with the links of this API."""
     async with Subscriber.listening() as other:
         basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": "heard-only"}}
@@ -179,7 +179,7 @@ async def test_a_package_is_told_of_from_onboarded_to_deleted(world: World, subs
     assert {(told.user, told.password) for told in other.told} == {("listener", "heard-only")}
 
 
-async def test_a_package_that_was_never_onboarded_is_told_to_nobody(world: World, subscriber: Subscriber) -> None:
+async def test_a_package_that_was_never_onboarded_is_not_notified(world: World, subscriber: Subscriber) -> None:
     """API-122."""
     await subscribe(world, subscriber)
     empty = (await world.packages("POST", body={})).must(201).json
@@ -193,7 +193,7 @@ async def test_a_package_that_was_never_onboarded_is_told_to_nobody(world: World
     assert [told.body["vnfPkgId"] for told in subscriber.told] == [package["id"]]
 
 
-async def test_packages_and_life_cycles_are_told_to_those_who_asked(world: World, subscriber: Subscriber) -> None:
+async def test_packages_and_life_cycles_are_notified_to_their_subscribers(world: World, subscriber: Subscriber) -> None:
     """API-121, API-122: whoever wants any news of one API is told nothing of the other, and is not even looked at."""
     async with Subscriber.listening() as of_instances:
         await subscribe(world, subscriber)
@@ -314,7 +314,7 @@ def told_of_package(change: str, **facts: Any) -> Envelope[Message]:
     return Envelope(event, source="/kubevnfm/lcm-api", subject=event.vnf_pkg_id)
 
 
-async def test_an_event_that_comes_again_is_told_once(world: World, subscriber: Subscriber) -> None:
+async def test_a_repeated_event_is_notified_once(world: World, subscriber: Subscriber) -> None:
     """API-123."""
     await subscribe(world, subscriber)
     onboarded, deleted = told_of_package("ONBOARDED"), told_of_package("DELETED")
@@ -325,7 +325,7 @@ async def test_an_event_that_comes_again_is_told_once(world: World, subscriber: 
     assert [each["id"] for each in subscriber.of("package")] == [onboarded.id, deleted.id]
 
 
-async def test_a_check_that_is_asked_for_again_tells_nothing_new(world: World, subscriber: Subscriber) -> None:
+async def test_a_repeated_check_publishes_no_new_event(world: World, subscriber: Subscriber) -> None:
     """API-123: its process may have been killed after the package was stored as ONBOARDED, and before that was told."""
     await subscribe(world, subscriber)
     package = await world.sample()
@@ -397,7 +397,7 @@ async def test_a_subscriber_that_was_down_gets_everything_in_order(world: World)
     assert kinds(bodies) == [DISABLED, ENABLED, DISABLED, DELETED]
 
 
-async def test_what_is_refused_for_good_is_dropped_and_told(world: World, subscriber: Subscriber) -> None:
+async def test_a_notification_that_is_refused_is_dropped_and_reported(world: World, subscriber: Subscriber) -> None:
     """API-123, API-079: the event names the package, and the subscription stays."""
     heard = Heard()
     async with world.bus.watch_events(["lcm.notification.dropped"], heard.take):

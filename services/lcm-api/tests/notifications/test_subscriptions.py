@@ -202,7 +202,7 @@ def requiring_certificates(authority: Authority, *, optional: bool = False) -> A
     return ServerTls(server.certificate, server.key, authority.file, is_client_required=not optional).context()
 
 
-async def test_a_client_certificate_is_shown_to_who_asks_for_it(certified: World, authority: Authority) -> None:
+async def test_a_client_certificate_is_presented_on_request(certified: World, authority: Authority) -> None:
     """API-078."""
     async with Subscriber.listening(requiring_certificates(authority)) as subscriber:
         refused = await certified.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})
@@ -331,7 +331,7 @@ async def test_filters_that_contradict_themselves_are_refused(
     (await world.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri, "filter": wanted})).problem(400)
 
 
-async def test_both_versions_and_verbosities_are_told_the_same_news(world: World) -> None:
+async def test_both_versions_and_verbosities_get_the_same_notifications(world: World) -> None:
     """API-074, API-076, API-077, API-080."""
     async with Subscriber.listening() as full, Subscriber.listening() as short, Subscriber.listening() as old:
         await subscribe(world, full)
@@ -366,7 +366,7 @@ async def test_the_state_can_be_read_when_its_notification_arrives(world: World,
     subscriber.goes_on.set()
 
 
-async def test_errors_are_told_in_the_states_that_have_one(world: World, subscriber: Subscriber) -> None:
+async def test_notifications_have_an_error_in_the_states_that_have_one(world: World, subscriber: Subscriber) -> None:
     """API-077."""
     await subscribe(world, subscriber, filter={"notificationTypes": [OPERATION]})
     await world.an_operation_in("ROLLED_BACK")
@@ -432,7 +432,9 @@ async def test_a_repeat_keeps_its_id_and_waits_as_long_as_it_was_asked_to(world:
 
 
 @pytest.mark.parametrize("status", [302, 400, 404])
-async def test_what_is_refused_for_good_is_dropped_and_told(world: World, subscriber: Subscriber, status: int) -> None:
+async def test_a_notification_that_is_refused_is_dropped_and_reported(
+    world: World, subscriber: Subscriber, status: int
+) -> None:
     """API-079, api.md 3.9: 3xx and 4xx are not repeated, the subscription stays."""
     heard = Heard()
     async with world.bus.watch_events(["lcm.notification.dropped"], heard.take):
@@ -449,7 +451,7 @@ async def test_what_is_refused_for_good_is_dropped_and_told(world: World, subscr
     assert (await deliveries(world, subscription_id))["dropped"] == 1
 
 
-async def test_a_subscriber_that_hangs_delays_nobody_else(world: World) -> None:
+async def test_a_subscriber_that_hangs_does_not_delay_others(world: World) -> None:
     """API-079."""
     async with Subscriber.listening() as hanging, Subscriber.listening() as quick:
         stuck = await subscribe(world, hanging)
@@ -531,7 +533,7 @@ async def test_deleting_a_subscription_drops_what_is_pending(world: World, subsc
     assert subscriber.told == []
 
 
-async def test_news_that_a_crash_has_delayed_are_told_before_those_that_followed(
+async def test_notifications_that_a_crash_delayed_are_sent_before_later_ones(
     world: World, subscriber: Subscriber
 ) -> None:
     """API-074: the bus may bring events in another order than they became true."""

@@ -178,7 +178,7 @@ async def test_https_is_judged_by_the_configured_authorities(tmp_path: Path) -> 
             assert "certificate" in reason(await fetched(world, addressInformation=f"{url}/open"))
 
 
-async def test_what_cannot_be_fetched_is_told_and_a_new_upload_repairs_it(world: World, url: str) -> None:
+async def test_a_failed_fetch_is_reported_and_a_new_upload_repairs_it(world: World, url: str) -> None:
     """API-113, API-112: unreachable, missing, broken off, packed; the query is never told, it may hold a secret."""
     package_id = str((await world.packages("POST", body={})).must(201).json["id"])
     for address, said in (
