@@ -1,4 +1,4 @@
-"""Exits 0 when the service in this container says that it is ready: what Docker asks again and again."""
+"""Exits with 0 if the service in this container reports that it is ready. Docker runs it repeatedly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from http.client import HTTPConnection, HTTPSConnection
 
 
 def _setting(name: str) -> str | None:
-    """Return the service's own setting, whichever service it is."""
+    """Return the setting of the service in this container."""
     values = (
         value for key, value in os.environ.items() if key.startswith("KUBEVNFM_") and key.endswith(name) and value
     )
@@ -26,7 +26,7 @@ def _connection() -> HTTPConnection:
     if not has_tls:
         return HTTPConnection(host, port, timeout=4)
     context = ssl.create_default_context()
-    context.check_hostname = False  # it asks its own container, by loopback: there is nobody to mistake it for
+    context.check_hostname = False  # the server is in the same container, on loopback
     context.verify_mode = ssl.CERT_NONE
     if client and key:
         context.load_cert_chain(client, key)

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Writes .env for docker compose: random keys and passwords that only their owner can read. Never touches one that is
-# there, for what the database holds is sealed with its keys.
+# Writes .env for docker compose: random keys and passwords that only their owner can read. It never changes an existing
+# file, because the secrets in the database are encrypted with its keys.
 #   deploy/base/make-env.sh          for your own infrastructure
-#   deploy/base/make-env.sh --lab    the lab besides: a stand-in cloud in a container of its own
+#   deploy/base/make-env.sh --lab    with the lab: a stand-in cloud in its own container
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -16,46 +16,46 @@ case ${1:-} in
     ;;
 esac
 if [[ -e .env ]]; then
-    echo "make-env.sh: .env is there already; delete it (and the volumes: docker compose down -v) to begin anew" >&2
+    echo "make-env.sh: .env already exists; to start again, delete it (and the volumes: docker compose down -v)" >&2
     exit 1
 fi
 
 key() { head -c 32 /dev/urandom | base64 -w 0 | tr '+/' '-_'; }
-word() { head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; } # hexadecimal: it stands in URLs
+word() { head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; } # hexadecimal, because URLs contain it
 
 umask 077
 mongodb=$(word)
 rabbitmq=$(word)
 cat >.env.new <<END
-# Made by deploy/base/make-env.sh. Whoever has this file can read every secret that kubevnfm keeps.
+# Made by deploy/base/make-env.sh. With this file every secret that kubevnfm stores can be read.
 
-# Seals secrets in documents and messages: base64 keys of 32 bytes, divided by commas; the first one seals.
+# The keys for secrets in documents and messages: base64 keys of 32 bytes, separated by commas; the first one encrypts.
 KUBEVNFM_KEYS=$(key)
-# What the services show one another.
+# The token with which the services authenticate to one another.
 KUBEVNFM_INTERNAL_TOKEN=$(word)
-# The signing keys of credentials call-backs are derived from it.
+# The signing keys of callbacks with credentials are derived from it.
 KUBEVNFM_CALLBACK_KEYS=$(key)
 
 RABBITMQ_PASSWORD=$rabbitmq
-# Of the user "observer", with which other systems read events and nothing else.
+# The password of the user "observer", with which other systems read events and nothing else.
 RABBITMQ_OBSERVER_PASSWORD=$(word)
 KUBEVNFM_AMQP_URL=amqp://kubevnfm:$rabbitmq@rabbitmq:5672/
 
 MONGODB_PASSWORD=$mongodb
 KUBEVNFM_MONGO_URL=mongodb://kubevnfm:$mongodb@mongodb:27017/
 
-# The gateway on the host. Callers are not asked who they are: keep it on loopback, or see docs/security.md.
+# The gateway's address on the host. Callers are not authenticated: keep it on loopback, or see docs/security.md.
 KUBEVNFM_PUBLISH=127.0.0.1:9890
-# What links in answers and notifications begin with.
+# The first part of links in answers and notifications.
 KUBEVNFM_PUBLIC_URL=http://127.0.0.1:9890
 KUBEVNFM_LOG_LEVEL=INFO
 END
 if [[ -n $lab ]]; then
     cat >>.env.new <<'END'
 
-# Which files `docker compose` reads.
+# The files that `docker compose` reads.
 COMPOSE_FILE=docker-compose.yml:docker-compose.lab.yml
-# The lab on the host: its OpenStack and its control interface.
+# The address of the lab on the host: its OpenStack and its control interface.
 KUBEVNFM_LAB_PUBLISH=127.0.0.1:9899
 # How long kubeadm takes on each of its machines.
 KUBEVNFM_LAB_NODE_SECONDS=1
