@@ -25,7 +25,7 @@ def _arguments() -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NETWORK",
-        help="machines listen on their addresses in this network too, besides 127.0.0.0/8; this host must have them",
+        help="machines listen on their addresses in this network as well as in 127.0.0.0/8; this host must have them",
     )
     parser.add_argument("--ready-file", type=Path, help="write the line with the endpoints here too")
     parser.add_argument("--state-dir", type=Path, help="keep the machines' files here")
@@ -57,7 +57,7 @@ async def run(settings: LabSettings, ready_file: Path | None) -> None:
     async with Lab.start(settings) as lab:
         line = json.dumps(lab.endpoints())
         if ready_file is not None:
-            # Whole or not at all: whoever waits for the file reads it at once.
+            # Renamed when complete: a reader that waits for the file may read it as soon as it exists.
             unfinished = ready_file.with_name(f"{ready_file.name}.tmp")
             await asyncio.to_thread(unfinished.write_text, f"{line}\n")
             unfinished.rename(ready_file)

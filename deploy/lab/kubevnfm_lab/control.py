@@ -1,4 +1,4 @@
-"""The lab's own interface, for tests and for people: faults, inventory, calls, quotas, durations."""
+"""The lab's own HTTP interface, for tests and people: faults, inventory, calls, quotas, durations."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "times": (int,),
     "after": (int,),
 }
-"""The fields of a fault that a client may give, and what each may be."""
+"""The fields that a client may give in a fault, with the check of each and what it expects."""
 
 
 class Refused(Exception):
-    """Bad input: the field and what was expected."""
+    """Invalid input: the field and what was expected."""
 
     def __init__(self, field: str, reason: str, *, status: int = 400) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 class Control:
-    """The handlers under /lab/v1."""
+    """The handlers of the routes under /lab/v1."""
 
     def __init__(
         self, *, cloud: Cloud, machines: Machines, clusters: Clusters, faults: FaultBook, ledger: CallLedger
@@ -64,15 +64,15 @@ class Control:
             app.router.add_route(method, f"/lab/v1{path}", handler)
 
     async def health(self, request: web.Request) -> web.Response:
-        """Say that the lab is up."""
+        """Report that the lab runs."""
         return web.json_response({"status": "ok"})
 
     async def list_faults(self, request: web.Request) -> web.Response:
-        """Return the rules in force."""
+        """Return the faults in force."""
         return web.json_response([fault.public() for fault in self._faults.all()])
 
     async def add_fault(self, request: web.Request) -> web.Response:
-        """Add a rule and return it with its id."""
+        """Add a fault and return it with its id."""
         try:
             rule = await _object(request)
             _check_fault(rule)
@@ -81,19 +81,19 @@ class Control:
             return _refusal(refused)
 
     async def clear_faults(self, request: web.Request) -> web.Response:
-        """Take all rules out."""
+        """Remove all faults."""
         self._faults.clear()
         return web.Response(status=204)
 
     async def remove_fault(self, request: web.Request) -> web.Response:
-        """Take one rule out; what hangs in it goes on."""
+        """Remove one fault; calls that hang in it continue."""
         text = request.match_info["id"]
         if not text.isdigit() or not self._faults.remove(int(text)):
             return _refusal(Refused("id", f"there is no fault {text!r}", status=404))
         return web.Response(status=204)
 
     async def inventory(self, request: web.Request) -> web.Response:
-        """Return everything that users made and did not delete."""
+        """Return everything that users created and did not delete."""
         machines, clusters = list(self._machines.inventory()), list(self._clusters.inventory())
         return web.json_response({**self._cloud.inventory(), "machines": machines, "clusters": clusters})
 
@@ -102,12 +102,12 @@ class Control:
         return web.json_response(self._ledger.calls())
 
     async def clear_calls(self, request: web.Request) -> web.Response:
-        """Start counting anew."""
+        """Reset the counters."""
         self._ledger.clear()
         return web.Response(status=204)
 
     async def quotas(self, request: web.Request) -> web.Response:
-        """Return the limits; -1: none."""
+        """Return the limits; -1 means unlimited."""
         return web.json_response(self._cloud.quotas.limits)
 
     async def change_quotas(self, request: web.Request) -> web.Response:
@@ -135,7 +135,7 @@ class Control:
         return await self.durations(request)
 
     async def revoke_tokens(self, request: web.Request) -> web.Response:
-        """End all of Keystone's tokens, as when it loses its keys."""
+        """Invalidate all Keystone tokens, as the loss of Keystone's keys does."""
         return web.json_response({"revoked": self._cloud.identity.revoke_all()})
 
 

@@ -1,4 +1,4 @@
-"""Faults on demand and the count of calls: the lab's one way to be slow, to fail, to hang, to drop and to be watched."""
+"""Faults on demand and the count of calls: how tests make the lab slow, failing or hanging, and observe its calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected
 
 @dataclass
 class Fault:
-    """One rule: which calls it meets, what it does to them, and to how many."""
+    """One fault: which calls it applies to, its effect, and to how many calls."""
 
     part: str = "*"
     verb: str = "*"
@@ -26,33 +26,33 @@ class Fault:
     status: int = 500
     message: str = "a fault was asked for"
     times: int = -1
-    """How many calls it still meets; -1: all."""
+    """How many more calls it applies to; -1 means all."""
     after: int = 0
-    """How many matching calls it lets pass first."""
+    """How many matching calls pass before it takes effect."""
     fault_id: int = 0
     released: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
     EFFECTS: ClassVar[tuple[str, ...]] = ("slow", "fail", "hang", "drop")
 
     def meets(self, part: str, verb: str, node: str) -> bool:
-        """Tell whether the rule's three patterns (fnmatch) fit the call."""
+        """Return whether the fault's three patterns (fnmatch) match the call."""
         return fnmatchcase(part, self.part) and fnmatchcase(verb, self.verb) and fnmatchcase(node, self.node)
 
     def public(self) -> dict[str, Any]:
-        """Return the rule as the HTTP interface shows it."""
+        """Return the fault as the HTTP interface shows it."""
         hidden = {"released"}
         return {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name not in hidden}
 
 
 class FaultBook:
-    """The rules in force; ``kubevnfm_lab.ports.Faults``."""
+    """The faults in force; ``kubevnfm_lab.ports.Faults``."""
 
     def __init__(self) -> None:
         self._faults: dict[int, Fault] = {}
         self._ids = itertools.count(1)
 
     def add(self, **rule: Any) -> Fault:
-        """Add a rule and return it with its id; raise ValueError or TypeError naming what is wrong with it."""
+        """Add a fault and return it with its id; raise ValueError or TypeError that names the invalid field."""
         fault = Fault(**rule)
         if fault.effect not in Fault.EFFECTS:
             raise ValueError(f"effect: one of {', '.join(Fault.EFFECTS)} expected, got {fault.effect!r}")
@@ -61,7 +61,7 @@ class FaultBook:
         return fault
 
     def remove(self, fault_id: int) -> bool:
-        """Take a rule out; calls that hang in it go on. Return whether there was one."""
+        """Remove a fault; calls that hang in it continue. Return whether there was one."""
         fault = self._faults.pop(fault_id, None)
         if fault is None:
             return False
@@ -69,12 +69,12 @@ class FaultBook:
         return True
 
     def clear(self) -> None:
-        """Take all rules out."""
+        """Remove all faults."""
         for fault_id in list(self._faults):
             self.remove(fault_id)
 
     def all(self) -> Sequence[Fault]:
-        """Return the rules in the order they were added."""
+        """Return the faults in the order they were added."""
         return list(self._faults.values())
 
     async def check(self, part: str, verb: str, *, node: str = "") -> None:
@@ -117,5 +117,5 @@ class CallLedger:
         ]
 
     def clear(self) -> None:
-        """Start counting anew."""
+        """Reset the counters."""
         self._calls.clear()

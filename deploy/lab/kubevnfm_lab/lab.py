@@ -1,4 +1,4 @@
-"""The lab put together: one event loop, one HTTP server, and which class stands behind which of the inner ports."""
+"""The lab as a whole: one event loop, one HTTP server, and the classes behind the inner ports."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from kubevnfm_lab.openstack.cloud import Cloud
 from kubevnfm_lab.openstack.settings import CloudSettings
 
 _LARGEST_REQUEST = 64 << 20
-"""A stack brings its templates and files in one body."""
+"""A stack's request contains its templates and files in one body."""
 
 
 @dataclass(frozen=True)
 class LabSettings:
-    """Everything that can be decided about a lab before it starts."""
+    """Everything that can be set about a lab before it starts."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """Of the HTTP server of all OpenStack services and of the control interface; 0: a free one."""
+    """Port of the HTTP server with all OpenStack services and the control interface; 0: a free one."""
     cloud: CloudSettings = field(default_factory=CloudSettings)
     machines: MachineSettings = field(default_factory=MachineSettings)
     controller_delay_s: float = 0.0
-    """How long what takes its time in a real cluster takes: a pod's start, a node's getting ready."""
+    """The delay of what takes time in a real cluster: a pod's start, a node's becoming ready."""
     state_dir: Path | None = None
-    """Where the machines' files are; None: a temporary folder that goes with the lab."""
+    """Folder of the machines' files; None: a temporary folder, removed with the lab."""
 
 
 class Lab:
-    """A running lab. Made by `Lab.start`."""
+    """A running lab. Created by `Lab.start`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Lab:
     @classmethod
     @asynccontextmanager
     async def start(cls, settings: LabSettings | None = None) -> AsyncIterator[Lab]:
-        """Yield a lab that answers; leaving the block ends everything in it."""
+        """Yield a running lab; leaving the block stops everything in it."""
         settings = settings or LabSettings()
         faults, ledger = FaultBook(), CallLedger()
         async with AsyncExitStack() as stack:
@@ -72,7 +72,7 @@ class Lab:
             )
             cloud = Cloud(settings.cloud, machines=machines, faults=faults, ledger=ledger)
             stack.push_async_callback(cloud.close)
-            # What hangs in a fault goes on, else the server waits for it when it ends.
+            # Calls that hang in a fault continue; otherwise the server would wait for them when it stops.
             stack.callback(faults.clear)
             app = web.Application(client_max_size=_LARGEST_REQUEST)
             cloud.serve_on(app)
@@ -91,7 +91,7 @@ class Lab:
 
     @property
     def auth_url(self) -> str:
-        """Keystone's address, as clients take it."""
+        """Keystone's address, as clients expect it."""
         return f"{self.base_url}/identity/v3"
 
     @property
@@ -105,7 +105,7 @@ class Lab:
         return self.machines.ssh_port
 
     def endpoints(self) -> dict[str, object]:
-        """Return what a user of the lab needs to know, as ``python -m kubevnfm_lab`` prints it."""
+        """Return the endpoints and credentials, as ``python -m kubevnfm_lab`` prints them."""
         first = self.settings.cloud.credentials[0]
         networks = self.cloud.neutron.networks.values()
         subnets = self.cloud.neutron.subnets

@@ -1,7 +1,7 @@
-"""What the three parts of the lab know of one another: cloud, machines, clusters, and the faults told to all of them.
+"""The interfaces between the parts of the lab: cloud, machines, clusters, and the faults that all of them check.
 
-The cloud (`openstack`) boots machines; the machines' kubeadm stand-in makes clusters; all three ask the one `Faults`
-before they act and count what they did in the one `Ledger`. `lab.py` alone puts the real classes behind these ports.
+The cloud (`openstack`) boots machines; the machines' kubeadm stand-in makes clusters; all three check the one `Faults`
+before they act and count their calls in the one `Ledger`. `lab.py` alone puts the real classes behind these ports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Nic:
 
 @dataclass(frozen=True)
 class MachineSpec:
-    """What Nova knows of a server when it boots."""
+    """Nova's request for a machine."""
 
     machine_id: str
     """The Nova server id."""
@@ -41,15 +41,15 @@ class Machines(Protocol):
     """The bodies of the servers: SSH servers with a shell, a root folder and stand-in programs."""
 
     async def boot(self, spec: MachineSpec) -> None:
-        """Start the machine; return once its sshd listens (or the boot delay told by a fault has passed)."""
+        """Start the machine; return once its sshd listens (or after the delay of a fault)."""
         ...
 
     async def destroy(self, machine_id: str) -> None:
-        """End the machine, its sessions, processes and files; nothing happens when there is none."""
+        """Destroy the machine, its sessions, processes and files; does nothing if there is none."""
         ...
 
     async def stop(self, machine_id: str) -> None:
-        """Power it off: sshd gone, files kept."""
+        """Power it off: sshd stops, files stay."""
         ...
 
     async def start(self, machine_id: str) -> None:
@@ -57,15 +57,15 @@ class Machines(Protocol):
         ...
 
     async def add_floating(self, floating: str, fixed: str) -> None:
-        """Let a floating address lead to a fixed one, and no longer to another; raise OSError when it is taken."""
+        """Let a floating address lead to a fixed one, and no longer to another; raise OSError if it is taken."""
         ...
 
     async def remove_floating(self, floating: str) -> None:
-        """Let a floating address lead nowhere; nothing happens when it does so already."""
+        """Let a floating address lead nowhere; does nothing if it does so already."""
         ...
 
     def inventory(self) -> Sequence[Mapping[str, Any]]:
-        """One JSON-able mapping a machine: id, name, addresses, ssh port, how often each stand-in program ran."""
+        """Return one JSON-able mapping per machine: id, name, addresses, ssh port, runs of each stand-in program."""
         ...
 
 
@@ -82,7 +82,7 @@ class Cluster(Protocol):
 
     @property
     def admin_token(self) -> str:
-        """A bearer token of group system:masters (what admin.conf's client certificate gives on a real cluster)."""
+        """A bearer token of group system:masters, equivalent to admin.conf's client certificate on a real cluster."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class Cluster(Protocol):
         ...
 
     async def add_node(self, name: str, *, address: str, control_plane: bool) -> None:
-        """Make (or adopt) the Node object and let it become Ready, as a joining kubelet does."""
+        """Create (or adopt) the Node object and make it Ready, as a joining kubelet does."""
         ...
 
     def create_bootstrap_token(self, *, ttl_s: float) -> str:
@@ -113,24 +113,24 @@ class Clusters(Protocol):
     async def create(
         self, *, address: str, port: int = 6443, version: str, pod_cidr: str, service_cidr: str, san: Sequence[str] = ()
     ) -> Cluster:
-        """Start an API server on ``address:port``; raise OSError when something listens there."""
+        """Start an API server on ``address:port``; raise OSError if something listens there."""
         ...
 
-    def at(self, address: str, port: int) -> Cluster | None:
-        """Return the cluster whose endpoint this is."""
+    def find(self, address: str, port: int) -> Cluster | None:
+        """Return the cluster with this endpoint."""
         ...
 
     async def close_at(self, address: str) -> None:
-        """End the cluster whose control plane lives on ``address``; nothing happens when there is none."""
+        """Stop the cluster whose control plane is on ``address``; does nothing if there is none."""
         ...
 
     def inventory(self) -> Sequence[Mapping[str, Any]]:
-        """One JSON-able mapping a cluster: endpoint, nodes, joins by node name, objects by "kind/namespace/name"."""
+        """Return a JSON-able mapping per cluster: endpoint, nodes, joins by node, objects by "kind/namespace/name"."""
         ...
 
 
 class FaultInjected(Exception):
-    """A fault says that this call fails; the part turns it into its own protocol's failure."""
+    """A fault makes this call fail; the part translates it into its own protocol's error."""
 
     def __init__(self, *, status: int, message: str) -> None:
         super().__init__(message)
@@ -138,14 +138,14 @@ class FaultInjected(Exception):
 
 
 class ConnectionDropped(Exception):
-    """A fault says that the connection is closed without an answer."""
+    """A fault closes the connection without an answer."""
 
 
 class Faults(Protocol):
-    """Asked before every call; slows, fails, hangs or drops it as told by ``POST /lab/v1/faults``."""
+    """Checked before every call; slows, fails, hangs or drops it as ``POST /lab/v1/faults`` asked."""
 
     async def check(self, part: str, verb: str, *, node: str = "") -> None:
-        """Return when the call may go on.
+        """Return if the call may proceed.
 
         ``part``: keystone, heat, nova, neutron, glance, cinder, ssh, sftp, program, kubernetes. ``verb``: what is
         asked: ``stack_create``, ``port_show``, ``connect``, ``exec``, a program's name with its first argument
@@ -156,6 +156,6 @@ class Faults(Protocol):
 
 
 class Ledger(Protocol):
-    """Counts what was asked of the lab, for tests that prove that nothing was done twice."""
+    """Counts the lab's calls, for tests that prove that nothing was done twice."""
 
     def count(self, part: str, verb: str, *, node: str = "") -> None: ...

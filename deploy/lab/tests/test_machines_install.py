@@ -101,7 +101,7 @@ async def test_the_install_script_makes_a_cluster_and_changes_nothing_the_second
     }
     init = await lab.task(master, "init", **on_master)
     token = (await lab.task(master, "token", TOKEN_TTL_S="600", **common))["token"]
-    cluster = lab.clusters.at(str(master.nics[0].address), 6443)
+    cluster = lab.clusters.find(str(master.nics[0].address), 6443)
     assert cluster is not None
     assert init["ca_cert"] == cluster.ca_pem.strip()
     join = {

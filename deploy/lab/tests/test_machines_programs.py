@@ -31,7 +31,7 @@ class NoClusters:
     async def create(self, **_: Any) -> Cluster:
         raise NotImplementedError
 
-    def at(self, address: str, port: int) -> Cluster | None:
+    def find(self, address: str, port: int) -> Cluster | None:
         return None
 
     async def close_at(self, address: str) -> None:

@@ -57,7 +57,7 @@ async def test_a_cluster_of_one_master_and_workers_comes_up(lab: MgmtLab) -> Non
     names = ["master10", "worker20", "worker21", "worker22"]
     assert done.node_names == dict(zip([node.vnfc_id for node in nodes], names, strict=True))
 
-    cluster = lab.clusters.at(nodes[0].nic_address, 6443)
+    cluster = lab.clusters.find(nodes[0].nic_address, 6443)
     assert cluster is not None
     assert cluster.ca_pem.strip() == done.cluster.ssl_ca_cert.strip()
     listed = await lab.ask_api(done.cluster, "/api/v1/nodes")

@@ -1,7 +1,7 @@
 """The lab's Kubernetes: clusters that live in this process and speak the real API over TLS.
 
-`clusters.py` is what the rest of the lab sees; `server.py` takes requests, `verbs.py` and `registry.py` know the rules,
-`ownership.py` server-side apply, `store.py` keeps and tells of everything, `controllers/` make specs come true.
+`clusters.py` is the interface to the rest of the lab; `server.py` takes requests, `verbs.py` and `registry.py` hold the
+rules, `ownership.py` does server-side apply, `store.py` keeps objects and their history, `controllers/` reconcile.
 """
 
 from kubevnfm_lab.kubernetes.cluster import LabCluster

@@ -1,4 +1,4 @@
-"""What the API server adds or refuses after an object's own rules hold: addresses, accounts, finalizers."""
+"""Admission: completes or refuses an object after the rules of its kind passed (addresses, accounts, finalizers)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Final
 
 from kubevnfm_lab.kubernetes.errors import forbidden, invalid, wrong
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at
+from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.store import Store
 
@@ -19,14 +19,14 @@ _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-n
 
 
 class Admission:
-    """The admission of one cluster, which knows its service network and its CA."""
+    """The admission of one cluster; it knows the service network and the CA."""
 
     def __init__(self, store: Store, *, service_cidr: str, ca_pem: str) -> None:
         self._store, self._ca_pem = store, ca_pem
         self._services = IPv4Network(service_cidr)
 
     def admit(self, resource: Resource, obj: Obj) -> None:
-        """Complete the object, or raise ApiError 403 or 422."""
+        """Complete the object; raise ApiError 403 or 422."""
         if resource.name == "services":
             self._admit_service(obj)
         elif resource.name == "pods":
@@ -64,11 +64,11 @@ class Admission:
             spec.pop("clusterIPs", None)
             return
         if not spec.get("clusterIP") and current is not None:
-            spec["clusterIP"] = at(current, "spec", "clusterIP")
-        used = {at(service, "spec", "clusterIP") for service in others}
+            spec["clusterIP"] = value_at(current, "spec", "clusterIP")
+        used = {value_at(service, "spec", "clusterIP") for service in others}
         address = spec.get("clusterIP")
         if not address:
-            # The first address is the API server's own, the tenth the cluster DNS's.
+            # The first address belongs to the API server, the tenth to the cluster's DNS.
             hosts = (str(host) for index, host in enumerate(self._services.hosts()) if index not in {0, 9})
             spec["clusterIP"] = next(host for host in hosts if host not in used)
         elif address != "None" and address in used:
@@ -82,16 +82,16 @@ class Admission:
 
     def _assign_node_ports(self, spec: Obj, others: list[Obj], current: Obj | None) -> None:
         def ports(service: Obj | None) -> list[Obj]:
-            return at(service, "spec", "ports") or []
+            return value_at(service, "spec", "ports") or []
 
         mine = {(port["port"], port.get("protocol")): port.get("nodePort") for port in ports(current)}
         used = {port.get("nodePort") for service in others for port in ports(service)}
         used |= {port.get("nodePort") for port in spec.get("ports") or []}
         for port in spec.get("ports") or []:
             if not port.get("nodePort"):
-                kept = mine.get((port["port"], port.get("protocol")))
+                current = mine.get((port["port"], port.get("protocol")))
                 free = (number for number in range(_FIRST_NODE_PORT, _LAST_NODE_PORT) if number not in used)
-                port["nodePort"] = kept or next(free)
+                port["nodePort"] = current or next(free)
                 used.add(port["nodePort"])
 
     def _admit_pod(self, obj: Obj) -> None:
@@ -113,7 +113,7 @@ class Admission:
         if obj["spec"].get("storageClassName") is None:
             key = "storageclass.kubernetes.io/is-default-class"
             for storage_class in self._store.list("storageclasses.storage.k8s.io"):
-                if at(storage_class, "metadata", "annotations", key) == "true":
+                if value_at(storage_class, "metadata", "annotations", key) == "true":
                     obj["spec"]["storageClassName"] = storage_class["metadata"]["name"]
 
 

@@ -1,4 +1,4 @@
-"""One cluster: its store, its API server and its controllers, put together."""
+"""One cluster: its store, its API server and its controllers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LabCluster:
         self._tls: ssl.SSLContext | None = None
 
     async def start(self) -> None:
-        """Listen and hold what a new cluster holds; raise OSError when the address is taken."""
+        """Start serving, and create what a new cluster contains; raise OSError if the address is taken."""
         service_address = str(next(IPv4Network(self.service_cidr).hosts()))
         domain = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
         self._sans = (self.address, "127.0.0.1", "localhost", service_address, *domain, *self._sans)
@@ -98,17 +98,17 @@ class LabCluster:
         )
 
     async def resume(self) -> None:
-        """Serve the API, with the certificate of the last time; raise OSError when the address is taken."""
+        """Serve the API again, with the same certificate as before; raise OSError if the address is taken."""
         if self._tls is None:
             self._tls = self._authority.server_context(self._sans)
         await self._server.start(self.address, self.port, self._tls)
 
     async def suspend(self) -> None:
-        """Stop serving the API; everything is kept."""
+        """Stop serving the API; all objects are kept."""
         await self._server.close()
 
     async def close(self) -> None:
-        """End the API server and the controllers."""
+        """Stop the API server and the controllers."""
         await self.plane.close()
         await self._server.close()
 
@@ -134,7 +134,7 @@ class LabCluster:
 
     @property
     def open_watches(self) -> int:
-        """How many watches clients hold at the moment."""
+        """The number of watches that clients hold open."""
         return self._server.open_watches
 
     def ca_cert_hash(self) -> str:
@@ -195,7 +195,7 @@ class LabCluster:
         return bootstrap_secret_holds(self._bootstrap_secret(token), token)
 
     def delete_bootstrap_token(self, token: str) -> None:
-        """See `ports.Cluster`; nothing happens when there is none."""
+        """See `ports.Cluster`; does nothing if there is none."""
         secret = self._bootstrap_secret(token)
         if secret is not None:
             self.plane.delete("secrets", secret)
@@ -204,7 +204,7 @@ class LabCluster:
         return self.store.get("secrets", Key("kube-system", f"bootstrap-token-{token.partition('.')[0]}"))
 
     def inventory(self) -> Mapping[str, Any]:
-        """Return what the lab tells of this cluster; objects are those that came in over the API."""
+        """Return the cluster's part of the lab's inventory; its objects are those that came in over the API."""
         objects: dict[str, Any] = {}
         for resource in self.store.resources_with_objects():
             for obj in self.store.list(resource):

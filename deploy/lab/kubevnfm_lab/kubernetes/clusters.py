@@ -14,15 +14,15 @@ class LabClusters:
     """``kubevnfm_lab.ports.Clusters``."""
 
     def __init__(self, *, faults: Faults, ledger: Ledger, controller_delay_s: float = 0.0) -> None:
-        """``controller_delay_s``: how long what takes its time in a real cluster takes (a pod's start, a node's)."""
+        """``controller_delay_s``: the delay of a pod's start, a node's becoming ready and the like."""
         self._faults, self._ledger, self._delay_s = faults, ledger, controller_delay_s
         self._clusters: dict[tuple[str, int], LabCluster] = {}
 
     async def start(self) -> None:
-        """Do nothing yet: clusters start when they are created."""
+        """Do nothing: each cluster starts when it is created."""
 
     async def close(self) -> None:
-        """End all clusters."""
+        """Stop all clusters."""
         clusters, self._clusters = tuple(self._clusters.values()), {}
         await asyncio.gather(*(cluster.close() for cluster in clusters))
 
@@ -49,7 +49,7 @@ class LabClusters:
         self._clusters[address, port] = cluster
         return cluster
 
-    def at(self, address: str, port: int) -> LabCluster | None:
+    def find(self, address: str, port: int) -> LabCluster | None:
         """See `ports.Clusters`."""
         return self._clusters.get((address, port))
 
@@ -59,12 +59,12 @@ class LabClusters:
             await self._clusters.pop(place).close()
 
     async def suspend_at(self, address: str) -> None:
-        """Stop serving on the address, as a powered-off control plane does; all objects are kept."""
+        """Stop serving on the address, as a control plane that is powered off; all objects are kept."""
         for cluster in self._on(address):
             await cluster.suspend()
 
     async def resume_at(self, address: str) -> None:
-        """Serve on the address again; raise OSError when something else listens there by now."""
+        """Serve on the address again; raise OSError if it was taken meanwhile."""
         for cluster in self._on(address):
             await cluster.resume()
 

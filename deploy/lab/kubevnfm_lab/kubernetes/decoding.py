@@ -1,7 +1,7 @@
-"""The types of the fields of built-in kinds: what Kubernetes' own decoder cannot read is refused before any rule is asked.
+"""The types of the fields of built-in kinds: a value that Kubernetes' decoder cannot read is refused before validation.
 
-By field name, with the parent where a name has two meanings; this covers what the lab's own code relies on, and what
-people get wrong (numbers as labels, texts as replicas). Fields that are not listed may be anything.
+By field name, with the parent where a name has two meanings. It covers the fields that the lab's code relies on and the
+usual mistakes (numbers as labels, texts as replicas). Fields that are not listed may have any type.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ _BY_PARENT: Final[Mapping[tuple[str, str], str]] = {
     ("taints", "key"): _TEXT,
 }
 _OPEN: Final = frozenset({"openAPIV3Schema", "managedFields", "resources", "requests", "limits", "capacity"})
-"""Fields with content of any names; what is in there is no field of Kubernetes."""
+"""Fields whose content is free; their keys are not Kubernetes fields."""
 
 
 def check_types(resource: Resource, obj: Obj) -> None:
-    """Raise ApiError 400 naming the first field that the decoder cannot read; of custom kinds only metadata is read."""
+    """Raise ApiError 400 that names the first unreadable field; of custom kinds only the metadata is read."""
     whole: Obj = obj if resource.custom is None else {"metadata": obj["metadata"]}
     if resource.name in {"configmaps", "secrets"}:
         for name in ("data", "stringData"):

@@ -1,6 +1,6 @@
-"""What the API server fills in when a client leaves it out; only what clients are known to read.
+"""The API server's defaults, as far as clients are known to read them.
 
-Every function changes the object it is given, which belongs to the request that is being served.
+Every function changes the object that it is given, which belongs to the current request.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kubevnfm_lab.kubernetes.objects import Obj, at
+from kubevnfm_lab.kubernetes.objects import Obj, value_at
 
 
 def _fill(target: Obj, **values: object) -> None:
@@ -19,7 +19,7 @@ def _fill(target: Obj, **values: object) -> None:
 
 
 def pod_spec_defaults(spec: Obj) -> None:
-    """Fill in a pod spec, in a Pod or in a template."""
+    """Fill in a pod spec, of a Pod or of a template."""
     _fill(
         spec,
         restartPolicy="Always",
@@ -57,14 +57,14 @@ def _container_defaults(container: Obj) -> None:
 
 
 def _template(spec: Obj) -> None:
-    if isinstance(at(spec, "template", "spec"), dict):
+    if isinstance(value_at(spec, "template", "spec"), dict):
         pod_spec_defaults(spec["template"]["spec"])
 
 
 def _pod(obj: Obj) -> None:
     spec = obj["spec"]
     pod_spec_defaults(spec)
-    # Admission, not defaulting, but with the same effect for who reads it.
+    # This is admission rather than defaulting, but a reader sees no difference.
     _fill(spec, serviceAccountName="default", enableServiceLinks=True, preemptionPolicy="PreemptLowerPriority")
     _fill(spec, serviceAccount=spec["serviceAccountName"], priority=0)
 
@@ -136,7 +136,7 @@ def _job(obj: Obj) -> None:
 def _cron_job(obj: Obj) -> None:
     spec = obj["spec"]
     _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
-    if isinstance(at(spec, "jobTemplate", "spec"), dict):
+    if isinstance(value_at(spec, "jobTemplate", "spec"), dict):
         _template(spec["jobTemplate"]["spec"])
 
 
@@ -156,7 +156,7 @@ def _service(obj: Obj) -> None:
 
 
 def _endpoint_slice(obj: Obj) -> None:
-    """``conditions`` is a struct in Go, which writes it as ``{}`` when it is empty; so are ports' names and protocols."""
+    """``conditions`` is a struct in Go, which writes it as ``{}`` when empty; so are port names and protocols."""
     for endpoint in obj.get("endpoints") or []:
         if isinstance(endpoint, dict):
             _fill(endpoint, conditions={})
@@ -222,7 +222,7 @@ def _webhooks(obj: Obj) -> None:
         if isinstance(webhook, dict):
             _fill(webhook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10)
             _fill(webhook, namespaceSelector={}, objectSelector={})
-            if isinstance(at(webhook, "clientConfig", "service"), dict):
+            if isinstance(value_at(webhook, "clientConfig", "service"), dict):
                 _fill(webhook["clientConfig"]["service"], port=443)
 
 
@@ -265,12 +265,12 @@ _HAVE_SPEC: Final = frozenset(
         "namespaces",
         "networkpolicies.networking.k8s.io",
         "poddisruptionbudgets.policy",
-    }  # kinds for which an empty spec is as good as one left out
+    }  # kinds for which an empty spec is the same as none
 )
 
 
 def fill_in(resource: str, obj: Obj) -> None:
-    """Fill in what the client left out; a spec of the wrong type is left for validation to tell."""
+    """Fill in what the client left out; a spec of the wrong type is left to validation."""
     if resource in _HAVE_SPEC and obj.get("spec") is None:
         obj["spec"] = {}
     default = _DEFAULTS.get(resource)
@@ -289,7 +289,7 @@ _SPECLESS: Final = frozenset(
 
 
 def first_status(resource: str, obj: Obj) -> Obj:
-    """Return ``{"status": ...}`` as the object has it when it is made; empty for most kinds."""
+    """Return ``{"status": ...}`` as a new object has it; empty for most kinds."""
     match resource:
         case "pods":
             return {"status": {"phase": "Pending", "qosClass": _quality_of_service(obj["spec"])}}

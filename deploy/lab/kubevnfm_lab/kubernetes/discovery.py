@@ -1,4 +1,4 @@
-"""The discovery documents: the old ones per group version, and the aggregated one that has all in one answer.
+"""The discovery documents: one per group version, and the aggregated one that has all in one answer.
 
 Source: Kubernetes API concepts, "Discovery API"; aggregated discovery is ``apidiscovery.k8s.io`` v2 (v2beta1 before 1.30).
 """
@@ -12,7 +12,7 @@ from kubevnfm_lab.kubernetes.resources import Resource, ResourceTable
 
 
 def _subresource_kind(resource: Resource, subresource: str) -> tuple[str, str, str, tuple[str, ...]]:
-    """Return (group, version, kind, verbs) of what a subresource takes and gives."""
+    """Return (group, version, kind, verbs) of a subresource."""
     here = (resource.group, resource.version, resource.kind)
     return {
         "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),

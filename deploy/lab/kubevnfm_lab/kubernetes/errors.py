@@ -1,4 +1,4 @@
-"""The ways in which the API server refuses: one class, a constructor per reason, worded as Kubernetes words them.
+"""The API server's refusals: one class, with a constructor per reason, worded as Kubernetes words them.
 
 Source: apimachinery's ``api/errors`` and the answers of real servers; clients match on ``reason``, people on ``message``.
 """
@@ -75,12 +75,12 @@ def _details(group: str, plural: str, name: str, **more: Any) -> Obj:
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request cannot be understood."""
+    """400: the request is malformed."""
     return ApiError(400, message)
 
 
 def unauthorized() -> ApiError:
-    """401: no credential, or none that is known."""
+    """401: the credential is missing or unknown."""
     return ApiError(401, "Unauthorized")
 
 
@@ -90,12 +90,12 @@ def not_found(group: str, plural: str, name: str) -> ApiError:
 
 
 def not_served() -> ApiError:
-    """404: the path names no group, version or resource that is served."""
+    """404: no group, version or resource is served at the path."""
     return ApiError(404, "the server could not find the requested resource", details={})
 
 
 def already_exists(group: str, plural: str, name: str) -> ApiError:
-    """409: create of a name that is taken."""
+    """409: the name of a new object is taken."""
     return ApiError(
         409,
         f'{qualified(group, plural)} "{name}" already exists',
@@ -105,7 +105,7 @@ def already_exists(group: str, plural: str, name: str) -> ApiError:
 
 
 def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
-    """409: the object is not what the caller thinks it is."""
+    """409: the object is not in the state that the caller expects."""
     message = f'Operation cannot be fulfilled on {qualified(group, plural)} "{name}": {why}'
     return ApiError(409, message, details=_details(group, plural, name))
 
@@ -133,7 +133,7 @@ def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> ApiError:
 
 
 def forbidden(group: str, plural: str, name: str, why: str, *, causes: Sequence[Obj] = ()) -> ApiError:
-    """403: known caller, not allowed."""
+    """403: the caller is known, but not permitted."""
     subject = f'{qualified(group, plural)} "{name}"' if name else qualified(group, plural)
     more = {"causes": list(causes)} if causes else {}
     return ApiError(403, f"{subject} is forbidden: {why}", details=_details(group, plural, name, **more))
@@ -151,7 +151,7 @@ def method_not_allowed(group: str, plural: str) -> ApiError:
 
 
 def unsupported_media_type(given: str, accepted: Sequence[str]) -> ApiError:
-    """415: a body of a kind that is not understood."""
+    """415: the content type of the body is not supported."""
     listed = ", ".join(accepted)
     return ApiError(
         415, f"the body of the request was in an unknown format - accepted media types include: {listed} (got {given})"
@@ -159,14 +159,14 @@ def unsupported_media_type(given: str, accepted: Sequence[str]) -> ApiError:
 
 
 def too_many_requests(message: str, *, retry_after_s: int = 10, causes: Sequence[Obj] = ()) -> ApiError:
-    """429: try again later; how an eviction is refused for a disruption budget."""
+    """429: try again later; an eviction is refused so for a disruption budget."""
     return ApiError(
         429, message, details={"causes": list(causes)} if causes else None, retry_after_s=retry_after_s if causes else 0
     )
 
 
 class FieldProblem(Exception):
-    """One thing wrong with one field; several make a 422 Invalid."""
+    """One problem of one field; several make a 422 Invalid."""
 
     def __init__(self, reason: str, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -178,12 +178,12 @@ class FieldProblem(Exception):
 
 
 def required(field: str, more: str = "") -> FieldProblem:
-    """Return a problem: the field has to be there."""
+    """Return a problem: the field is required."""
     return FieldProblem("FieldValueRequired", field, f"Required value: {more}" if more else "Required value")
 
 
 def wrong(field: str, value: Any, why: str) -> FieldProblem:
-    """Return a problem: the value is not a valid one."""
+    """Return a problem: the value is invalid."""
     return FieldProblem("FieldValueInvalid", field, f"Invalid value: {printed(value)}: {why}")
 
 
@@ -193,7 +193,7 @@ def wrong_type(field: str, value: Any, why: str) -> FieldProblem:
 
 
 def unsupported(field: str, value: Any, supported: Sequence[Any]) -> FieldProblem:
-    """Return a problem: the value is none of those listed."""
+    """Return a problem: the value is not one of those listed."""
     listed = ", ".join(printed(item) for item in supported)
     return FieldProblem(
         "FieldValueNotSupported", field, f"Unsupported value: {printed(value)}: supported values: {listed}"
@@ -201,12 +201,12 @@ def unsupported(field: str, value: Any, supported: Sequence[Any]) -> FieldProble
 
 
 def field_forbidden(field: str, why: str) -> FieldProblem:
-    """Return a problem: the field may not be set, or not be changed."""
+    """Return a problem: the field must not be set or changed."""
     return FieldProblem("FieldValueForbidden", field, f"Forbidden: {why}")
 
 
 def duplicate(field: str, value: Any) -> FieldProblem:
-    """Return a problem: the value stands twice where it may stand once."""
+    """Return a problem: the value is a duplicate."""
     return FieldProblem("FieldValueDuplicate", field, f"Duplicate value: {printed(value)}")
 
 
@@ -216,7 +216,7 @@ def printed(value: Any) -> str:
 
 
 def invalid(group: str, kind: str, name: str, problems: Sequence[FieldProblem]) -> ApiError:
-    """422: the object is understood but breaks rules; one cause a problem."""
+    """422: the object is readable but breaks rules; one cause per problem."""
     texts = list(dict.fromkeys(str(problem) for problem in problems))
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     return ApiError(
@@ -227,6 +227,6 @@ def invalid(group: str, kind: str, name: str, problems: Sequence[FieldProblem]) 
 
 
 def of_fault(status: int, message: str) -> ApiError:
-    """Return a fault's refusal, with the reason that belongs to its code."""
+    """Return the refusal that a fault asks for, with the reason of its status code."""
     known = status in REASONS or status in {s.value for s in HTTPStatus}
     return ApiError(status if known else 500, message, retry_after_s=1 if status in {429, 503} else 0)

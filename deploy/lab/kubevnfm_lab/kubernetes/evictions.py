@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubevnfm_lab.kubernetes.errors import ApiError, too_many_requests
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, condition_is_true, is_terminating, labels_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, condition_is_true, is_terminating, labels_of, value_at
 from kubevnfm_lab.kubernetes.registry import Deletion, Registry
 from kubevnfm_lab.kubernetes.selectors import matches_selector
 from kubevnfm_lab.kubernetes.verbs import Target
@@ -26,9 +26,9 @@ class Evictions:
         budgets = [
             budget
             for budget in self._registry.store.list(_BUDGETS, target.namespace)
-            if matches_selector(at(budget, "spec", "selector"), labels_of(pod))
+            if matches_selector(value_at(budget, "spec", "selector"), labels_of(pod))
         ]
-        finished = at(pod, "status", "phase") in {"Succeeded", "Failed", "Pending"}
+        finished = value_at(pod, "status", "phase") in {"Succeeded", "Failed", "Pending"}
         if len(budgets) > 1 and not finished:
             raise ApiError(
                 500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -39,7 +39,7 @@ class Evictions:
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     def _spend(self, budget: Obj, *, dry_run: bool) -> None:
-        """Take one of the allowed disruptions; raise ApiError 429 when none is left."""
+        """Use up one of the permitted disruptions; raise ApiError 429 if none is left."""
         status = budget.get("status") or {}
         name = budget["metadata"]["name"]
         if not status.get("disruptionsAllowed"):

@@ -1,4 +1,4 @@
-"""Sets of field paths: what a manager owns, what a write changed, and their ``fieldsV1`` form.
+"""Sets of field paths: the fields that a manager owns or a write changed, and their ``fieldsV1`` form.
 
 A path is a tuple of elements as ``fieldsV1`` writes them: ``f:spec``, ``k:{"name":"web"}``, ``v:"x"``. Members are leaves
 (scalars, atomic lists and maps, empty maps) and the items of associative lists.
@@ -32,7 +32,7 @@ _UNOWNED: Final = frozenset(
 def leaves(obj: Any, shape: Shape) -> dict[Path, Any]:
     """Return the value of every member path; an item of an associative list has a marker for its value.
 
-    Identity and what the server alone writes (name, uid, resourceVersion and the like) belong to nobody and are left out.
+    Identity and fields that only the server writes (name, uid, resourceVersion and others) have no owner and are left out.
     """
     found: dict[Path, Any] = {}
     _walk(obj, shape, (), found)
@@ -100,7 +100,7 @@ def from_fields_v1(tree: Mapping[str, Any]) -> FieldSet:
 
 
 def printed_path(path: Path) -> str:
-    """Return the path as people read it: ``.spec.containers[name="web"].image``."""
+    """Return the path in readable form: ``.spec.containers[name="web"].image``."""
     parts = []
     for element in path:
         kind, _, text = element.partition(":")

@@ -1,7 +1,7 @@
-"""What every Kubernetes object has in common, as plain JSON: metadata, owners, conditions, time.
+"""The parts that all Kubernetes objects share, as plain JSON: metadata, owners, conditions, time.
 
-Objects in the store are never changed in place: who writes copies first (`copy_of`), so that readers and the watch
-history may keep what they were given.
+Objects in the store are never changed in place: a writer copies first (`copy_of`), so that readers and the watch
+history can keep their references.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Obj: TypeAlias = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """Where an object lives inside its resource; the namespace is empty for cluster-scoped ones."""
+    """The key of an object within its resource; the namespace is empty for cluster-scoped ones."""
 
     namespace: str
     name: str
@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 
 def key_of(obj: Obj) -> Key:
-    """Return the object's place."""
+    """Return the object's key."""
     metadata = obj["metadata"]
     return Key(metadata.get("namespace", ""), metadata["name"])
 
@@ -42,7 +42,7 @@ def copy_of(value: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """Return a copy of a JSON value in which no map has a field that is null."""
+    """Return a copy of a JSON value without the map fields that are null."""
     if isinstance(value, dict):
         return {name: without_nulls(item) for name, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -66,11 +66,11 @@ def new_uid() -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Return the value as JSON with sorted keys and no blanks, equal for equal values."""
+    """Return the value as JSON with sorted keys and no blanks, the same for equal values."""
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
 
-def at(obj: Any, *path: str) -> Any:
+def value_at(obj: Any, *path: str) -> Any:
     """Return the value under ``path``, None where the path ends early."""
     for name in path:
         if not isinstance(obj, dict):
@@ -90,7 +90,7 @@ def annotations_of(obj: Obj) -> Mapping[str, str]:
 
 
 def is_terminating(obj: Obj) -> bool:
-    """Tell whether deletion has been asked for."""
+    """Return whether deletion was requested."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
@@ -100,12 +100,12 @@ def owner_references(obj: Obj) -> list[Obj]:
 
 
 def controller_of(obj: Obj) -> Obj | None:
-    """Return the owner reference that is the controller, if there is one."""
+    """Return the owner reference that is the controller, None if there is none."""
     return next((owner for owner in owner_references(obj) if owner.get("controller")), None)
 
 
 def controller_reference(owner: Obj) -> Obj:
-    """Return the owner reference that a controller writes into what it makes for ``owner``."""
+    """Return the owner reference that a controller writes into the objects that it creates for ``owner``."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -118,11 +118,11 @@ def controller_reference(owner: Obj) -> Obj:
 
 def condition(obj: Obj, kind: str) -> Obj | None:
     """Return the status condition of that type."""
-    return next((c for c in at(obj, "status", "conditions") or [] if c.get("type") == kind), None)
+    return next((c for c in value_at(obj, "status", "conditions") or [] if c.get("type") == kind), None)
 
 
 def condition_is_true(obj: Obj, kind: str) -> bool:
-    """Tell whether the status condition of that type is True."""
+    """Return whether the status condition of that type is True."""
     found = condition(obj, kind)
     return found is not None and found.get("status") == "True"
 
@@ -130,9 +130,9 @@ def condition_is_true(obj: Obj, kind: str) -> bool:
 def with_condition(
     conditions: list[Obj], kind: str, *, status: bool, reason: str, message: str = "", times: tuple[str, ...] = ()
 ) -> list[Obj]:
-    """Return the conditions with this one set; its transition time moves only with its status.
+    """Return the conditions with this one set; its transition time changes only with its status.
 
-    ``times`` names further time fields that move whenever the condition changes at all (``lastUpdateTime``).
+    ``times`` names further time fields that change whenever the condition does (``lastUpdateTime``).
     """
     fresh: Obj = {"type": kind, "status": "True" if status else "False", "reason": reason, "message": message}
     result = [c for c in conditions if c.get("type") != kind]

@@ -1,4 +1,4 @@
-"""As much of ``/openapi/v3`` as kubectl needs: which kinds there are, and that the server itself checks fields."""
+"""The part of ``/openapi/v3`` that kubectl needs: which kinds exist, and that the server validates fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who owns which field: ``metadata.managedFields``, and server-side apply, which is decided by them.
+"""Ownership of fields: ``metadata.managedFields``, and server-side apply, which depends on them.
 
-Source: Kubernetes documentation, "Server-Side Apply"; KEP-555. An applier owns what it last sent: what it no longer sends
-and nobody else owns goes away; a value that somebody else owns and that it would change is a conflict, unless forced.
+Source: Kubernetes documentation, "Server-Side Apply"; KEP-555. An applier owns what it sent last. A field that it no
+longer sends is removed unless another manager owns it; changing another manager's value is a conflict, unless forced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Owner:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What makes two entries one: manager, operation and subresource."""
+        """The identity of an entry: manager, operation and subresource."""
         return (self.manager, self.operation, self.subresource)
 
     @property
@@ -88,7 +88,7 @@ def _write_owners(obj: Obj, owners: Sequence[Owner]) -> None:
 
 
 def record_update(old: Obj | None, new: Obj, resource: Resource, *, manager: str, subresource: str = "") -> None:
-    """Write into ``new`` that ``manager`` owns what it changed by an update, patch or create."""
+    """Record in ``new`` that ``manager`` owns the fields that it changed by an update, patch or create."""
     shape = shape_of(resource)
     before, after = leaves(old, shape) if old is not None else {}, leaves(new, shape)
     changed, gone = changed_paths(before, after), frozenset(before.keys() - after.keys())
@@ -121,7 +121,7 @@ def apply(
 
     owned_by_others = frozenset().union(*(owner.fields for owner in others))
     abandoned = last - wanted - owned_by_others
-    _remove_paths(result, shape, abandoned, kept=owned_by_others | wanted)
+    _remove_paths(result, shape, abandoned, protected=owned_by_others | wanted)
 
     before = leaves(live, shape) if live is not None else {}
     after = leaves(result, shape)
@@ -131,26 +131,26 @@ def apply(
         raise apply_conflict([(owner.printed, printed_path(path)) for owner, path in clashes])
     mine = next((owner for owner in owners if owner.identity == me.identity), None)
     if mine is not None and last == wanted and not changed and not gone:
-        # An apply without effect keeps even its time, so that nothing is written and no watcher wakes up.
+        # An apply without effect keeps even its time, so that nothing is written and no watcher is notified.
         me = mine
     lost = changed & wanted
-    kept = [me if owner is mine else replace(owner, fields=owner.fields - lost - gone) for owner in owners]
-    _write_owners(result, kept if mine is not None else [*kept, me])
+    remaining = [me if owner is mine else replace(owner, fields=owner.fields - lost - gone) for owner in owners]
+    _write_owners(result, remaining if mine is not None else [*remaining, me])
     return result
 
 
-def _remove_paths(obj: Obj, shape: Shape, paths: FieldSet, *, kept: FieldSet) -> None:
-    """Take the paths out of ``obj`` in place, and maps and lists that this leaves empty.
+def _remove_paths(obj: Obj, shape: Shape, paths: FieldSet, *, protected: FieldSet) -> None:
+    """Remove the paths from ``obj`` in place, and the maps and lists that become empty.
 
-    An item of a list stays while somebody owns it or anything inside; deepest paths go first.
+    A list item stays while any manager owns it or a part of it; the deepest paths are removed first.
     """
-    prefixes = {path[:depth] for path in kept for depth in range(1, len(path) + 1)}
+    prefixes = {path[:depth] for path in protected for depth in range(1, len(path) + 1)}
     for path in sorted(paths, key=len, reverse=True):
         if path not in prefixes:
             _remove_path(obj, shape, path, prefixes)
 
 
-def _remove_path(node: Any, shape: Shape, path: Path, kept: set[Path], done: Path = ()) -> None:
+def _remove_path(node: Any, shape: Shape, path: Path, protected: set[Path], done: Path = ()) -> None:
     head, rest = path[0], path[1:]
     here = (*done, head)
     if head.startswith("f:"):
@@ -158,8 +158,8 @@ def _remove_path(node: Any, shape: Shape, path: Path, kept: set[Path], done: Pat
         if not isinstance(node, dict) or name not in node:
             return
         if rest:
-            _remove_path(node[name], shape.child(name), rest, kept, here)
-        if (not rest or node[name] in ({}, [])) and here not in kept:
+            _remove_path(node[name], shape.child(name), rest, protected, here)
+        if (not rest or node[name] in ({}, [])) and here not in protected:
             del node[name]
         return
     if not isinstance(node, list):
@@ -168,9 +168,9 @@ def _remove_path(node: Any, shape: Shape, path: Path, kept: set[Path], done: Pat
     if item is None:
         return
     if rest:
-        # The key fields of an item are what it is known by: they go with the item, never before it.
+        # The key fields identify an item: they are removed with it, never before.
         if rest[0] not in _key_fields(head):
-            _remove_path(item, shape.item(), rest, kept, here)
+            _remove_path(item, shape.item(), rest, protected, here)
     else:
         node.remove(item)
 

@@ -1,4 +1,4 @@
-"""The three patch formats beside server-side apply: JSON Patch, JSON Merge Patch, strategic merge.
+"""The three patch formats other than server-side apply: JSON Patch, JSON Merge Patch, strategic merge.
 
 Source: RFC 6902, RFC 7386; strategic merge: Kubernetes' "Update API objects in place using kubectl patch".
 """
@@ -70,7 +70,7 @@ def _merge_list(target: Any, patch: Sequence[Any], shape: Shape) -> Any:
     for item in patch:
         if not isinstance(item, dict) or key not in item:
             raise bad_request(f"map: {item} does not contain declared merge key: {key}")
-        # One key is enough to find an item here (strategic merge knows only one), but more may tell two apart.
+        # Strategic merge knows one key per list; the lab uses all keys, as server-side apply does, if there are more.
         same = [index for index, old in enumerate(result) if all(old.get(k) == item[k] for k in kind.keys if k in item)]
         if item.get(_DIRECTIVE) == "delete":
             result = [old for index, old in enumerate(result) if index not in same]
@@ -82,7 +82,7 @@ def _merge_list(target: Any, patch: Sequence[Any], shape: Shape) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Return ``target`` after a JSON Patch; raise ApiError 400 or 422 naming the operation that cannot be done."""
+    """Return ``target`` after a JSON Patch; raise ApiError 400 or 422 that names the failed operation."""
     if not isinstance(operations, list):
         raise bad_request("a JSON patch is a list of operations")
     result = copy_of(target)

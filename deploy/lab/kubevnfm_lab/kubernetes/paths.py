@@ -1,4 +1,4 @@
-"""A request's path and method, taken apart: which resource, which object, which verb."""
+"""A request's method and path, parsed: which resource, which object, which verb."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 @dataclass(frozen=True)
 class RequestInfo:
-    """What a request asks for."""
+    """The parsed request."""
 
     verb: str
     group: str = ""
     version: str = ""
     resource: str = ""
-    """Empty when the path is that of no resource."""
+    """Empty if the path is not that of a resource."""
     namespace: str = ""
     name: str = ""
     subresource: str = ""
@@ -31,12 +31,12 @@ class RequestInfo:
 
     @property
     def spoken(self) -> str:
-        """The request as faults and ledger name it: ``patch deployments``, ``get /version``."""
+        """The request's name for faults and ledger: ``patch deployments``, ``get /version``."""
         return f"{self.verb} {self.qualified_resource or self.path}"
 
 
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:
-    """Return what the method and the (still quoted) path ask for."""
+    """Return the parsed form of a method and a path that is still quoted."""
     parts = [unquote(part) for part in path.split("/") if part]
     if parts[:1] == ["api"] and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -46,7 +46,7 @@ def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInf
         return RequestInfo(method.lower(), path="/" + "/".join(parts))
     namespace = ""
     if rest[0] == "namespaces" and not group and (len(rest) < 3 or rest[2] in {"status", "finalize"}):
-        # A namespace as an object lives in itself, for authorization.
+        # For authorization a namespace, as an object, is inside itself.
         namespace = ""
     elif rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]

@@ -1,6 +1,6 @@
 """A cluster's certificate authority, its serving certificate and its client certificates.
 
-Elliptic curve keys throughout: making one takes a fraction of a millisecond, so a cluster starts at once.
+All keys are elliptic curve keys: generating one takes a fraction of a millisecond, so a cluster starts at once.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Authority:
         return "sha256:" + hashlib.sha256(public).hexdigest()
 
     def issue_client(self, user: str, *, groups: Sequence[str]) -> tuple[str, str]:
-        """Return (certificate PEM, key PEM) by which ``user`` of ``groups`` is known for a year."""
+        """Return (certificate PEM, key PEM) that identifies ``user`` of ``groups`` for a year."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             self._builder(_name(user, groups), key.public_key(), valid=timedelta(days=365))
@@ -94,7 +94,7 @@ class Authority:
         return certificate.public_bytes(serialization.Encoding.PEM).decode(), key_pem(key)
 
     def server_context(self, sans: Iterable[str]) -> ssl.SSLContext:
-        """Return the TLS side of an API server: its own certificate, client certificates of this authority welcome."""
+        """Return the TLS context of an API server, which accepts client certificates of this authority."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             self._builder(_name("kube-apiserver"), key.public_key(), valid=timedelta(days=365))
@@ -105,7 +105,7 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # The ssl module loads a chain from files only; they live for this call, readable by us alone.
+        # The ssl module loads a chain from files only; they exist for this call, readable by this user only.
         with tempfile.TemporaryDirectory(prefix="lab-apiserver-") as folder:
             chain = Path(folder) / "chain.pem"
             chain.write_text(certificate.public_bytes(serialization.Encoding.PEM).decode() + key_pem(key))

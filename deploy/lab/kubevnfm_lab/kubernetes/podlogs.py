@@ -1,11 +1,11 @@
-"""What a pod's containers are said to have written."""
+"""The simulated logs of a pod's containers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kubevnfm_lab.kubernetes.errors import bad_request
-from kubevnfm_lab.kubernetes.objects import Obj, at, pod_containers
+from kubevnfm_lab.kubernetes.objects import Obj, pod_containers, value_at
 
 
 def pod_log(pod: Obj, query: Mapping[str, str]) -> str:
@@ -21,7 +21,7 @@ def pod_log(pod: Obj, query: Mapping[str, str]) -> str:
         raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{listed}]")
     if wanted not in containers:
         raise bad_request(f"container {wanted} is not valid for pod {name}")
-    for status in at(pod, "status", "containerStatuses") or []:
+    for status in value_at(pod, "status", "containerStatuses") or []:
         if status["name"] == wanted and "running" in status["state"]:
             return f"{status['state']['running']['startedAt']} {wanted} started from {status['image']}\n"
         if status["name"] == wanted and "terminated" in status["state"]:

@@ -1,4 +1,4 @@
-"""Who may do what: roles, bindings, and the roles that every cluster has from its start."""
+"""Authorization: roles, bindings, and the roles that every cluster has from the start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubevnfm_lab.kubernetes.errors import ApiError
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at
+from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
 from kubevnfm_lab.kubernetes.store import Store
 from kubevnfm_lab.kubernetes.tokens import AUTHENTICATED, MASTERS, Identity
 
@@ -16,7 +16,7 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 
 @dataclass(frozen=True)
 class Attempt:
-    """What somebody wants to do."""
+    """One attempted action of a caller."""
 
     verb: str
     group: str = ""
@@ -25,23 +25,23 @@ class Attempt:
     namespace: str = ""
     name: str = ""
     path: str = ""
-    """For what is no resource: ``/version``."""
+    """For requests that concern no resource: ``/version``."""
 
 
 class Rbac:
-    """The authorizer: group system:masters may do everything, others what rules grant them."""
+    """The authorizer: group system:masters may do everything, other callers what rules grant them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def allows(self, identity: Identity, attempt: Attempt) -> bool:
-        """Tell whether the caller may do it."""
+        """Return whether the caller is permitted."""
         if MASTERS in identity.groups:
             return True
         return any(_grants(rule, attempt) for rule in self.rules_for(identity, attempt.namespace))
 
     def check(self, identity: Identity, attempt: Attempt) -> None:
-        """Raise ApiError 403, worded as Kubernetes words it, when the caller may not."""
+        """Raise ApiError 403, worded as Kubernetes words it, if the caller is not permitted."""
         if self.allows(identity, attempt):
             return
         if attempt.path:
@@ -63,7 +63,7 @@ class Rbac:
         raise ApiError(403, message, details=details)
 
     def rules_for(self, identity: Identity, namespace: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the rules that hold for the caller, everywhere or in the namespace."""
+        """Yield the rules that apply to the caller, cluster-wide or in the namespace."""
         for binding in self._store.list(f"clusterrolebindings.{_GROUP}"):
             if _binds(binding, identity):
                 yield from self._rules(binding, "")
@@ -114,7 +114,7 @@ def _covers(granted: Sequence[str] | None, wanted: str) -> bool:
 
 
 def can(review: Mapping[str, Any]) -> Attempt:
-    """Return the attempt that the spec of an access review asks about."""
+    """Return the attempt that the spec of an access review describes."""
     path = review.get("nonResourceAttributes")
     if path:
         return Attempt(verb=path.get("verb", ""), path=path.get("path", ""))
@@ -177,7 +177,7 @@ def rules_review(rbac: Rbac, identity: Identity, namespace: str) -> Obj:
     """Return the status of a SelfSubjectRulesReview."""
     rules = [dict(rule) for rule in rbac.rules_for(identity, namespace)]
     return {
-        "resourceRules": [rule for rule in rules if at(rule, "resources")],
-        "nonResourceRules": [rule for rule in rules if at(rule, "nonResourceURLs")],
+        "resourceRules": [rule for rule in rules if value_at(rule, "resources")],
+        "nonResourceRules": [rule for rule in rules if value_at(rule, "nonResourceURLs")],
         "incomplete": False,
     }

@@ -1,6 +1,6 @@
-"""Create, update and delete with the rules that hold for every kind: names, namespaces, versions, generations, deletion.
+"""Create, update and delete, with the rules of every kind: names, namespaces, versions, generations, deletion.
 
-Clients (through `verbs`) and controllers both write through here; nobody else writes to the store.
+Clients (through `verbs`) and controllers both write through here; there is no other writer to the store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubevnfm_lab.kubernetes.errors import (
     not_found,
     wrong,
 )
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, copy_of, is_terminating, key_of, new_uid, now
+from kubevnfm_lab.kubernetes.objects import Key, Obj, copy_of, is_terminating, key_of, new_uid, now, value_at
 from kubevnfm_lab.kubernetes.ownership import record_update
 from kubevnfm_lab.kubernetes.resources import Resource, ResourceTable
 from kubevnfm_lab.kubernetes.store import Store
@@ -46,10 +46,10 @@ ORPHAN: Final = "orphan"
 
 @dataclass(frozen=True)
 class Deletion:
-    """How something is to be deleted; ``metav1.DeleteOptions``."""
+    """The options of a deletion; ``metav1.DeleteOptions``."""
 
     policy: str = ""
-    """Foreground, Background, Orphan; empty: the kind's own default."""
+    """Foreground, Background, Orphan; empty means the kind's default."""
     grace_s: int | None = None
     uid: str = ""
     resource_version: str = ""
@@ -57,7 +57,7 @@ class Deletion:
 
 
 class Registry:
-    """Everything that may be written, and the rules for it."""
+    """All writes to the store, and their rules."""
 
     def __init__(self, store: Store, table: ResourceTable, admission: Admission) -> None:
         self.store, self.table, self._admission = store, table, admission
@@ -74,7 +74,7 @@ class Registry:
     def create(
         self, resource: Resource, obj: Obj, *, manager: str = "", by_user: bool = False, dry_run: bool = False
     ) -> Obj:
-        """Store a new object, which the caller gives away; return it as stored.
+        """Store a new object, which must not be used by the caller any more; return it as stored.
 
         ``manager`` becomes the owner of all fields, unless managedFields are there already (server-side apply).
         Raises: ApiError 403 (namespace ends, admission), 404 (no namespace), 409, 422.
@@ -110,7 +110,7 @@ class Registry:
     def replace(
         self, resource: Resource, new: Obj, *, subresource: str = "", manager: str = "", dry_run: bool = False
     ) -> Obj:
-        """Store a new content of an object, which the caller gives away; return it as stored.
+        """Store new content of an object, which must not be used by the caller any more; return it as stored.
 
         The status is left alone, or with ``subresource="status"`` everything else is. Nothing is written when nothing
         changes; the last finalizer of a terminating object ends it.
@@ -151,9 +151,9 @@ class Registry:
         return in_version(self._settle(resource, for_storage(new, resource)), resource)
 
     def change(self, resource_name: str, key: Key, change: Callable[[Obj], None]) -> Obj | None:
-        """Let a controller change a copy of a stored object and store it, if it differs; None when it is gone.
+        """Let a controller change a copy of a stored object, and store it if it differs; None if the object is gone.
 
-        No validation, no managedFields; the generation moves when anything but metadata and status does.
+        No validation, no managedFields; the generation increases if anything but metadata and status changes.
         """
         old, resource = self.store.get(resource_name, key), self.table.by_name(resource_name)
         if old is None or resource is None:
@@ -167,7 +167,7 @@ class Registry:
         return self._settle(resource, new)
 
     def set_status(self, resource_name: str, key: Key, status: Obj) -> Obj | None:
-        """Let a controller set the status of a stored object; None when it is gone."""
+        """Set the status of a stored object for a controller; None if the object is gone."""
 
         def write(obj: Obj) -> None:
             obj["status"] = status
@@ -175,7 +175,7 @@ class Registry:
         return self.change(resource_name, key, write)
 
     def delete(self, resource: Resource, key: Key, how: Deletion | None = None) -> tuple[Obj, bool]:
-        """Delete an object, or begin to; return it as it is now and whether it is gone.
+        """Delete an object, or start its deletion; return it as it is now and whether it is gone.
 
         Raises: ApiError 404, 409 when a precondition does not hold.
         """
@@ -189,7 +189,11 @@ class Registry:
             return obj, self.store.get(resource.name, key) is None
         finalizers = self._finalizers_for(resource, obj, how)
         grace = self._grace_s(resource, obj, how)
-        waits = bool(finalizers) or grace > 0 or (resource.name == "namespaces" and bool(at(obj, "spec", "finalizers")))
+        waits = (
+            bool(finalizers)
+            or grace > 0
+            or (resource.name == "namespaces" and bool(value_at(obj, "spec", "finalizers")))
+        )
         if not waits:
             return self._gone(resource, obj, dry_run=how.dry_run)
         marked: Obj = copy_of(obj)
@@ -210,11 +214,11 @@ class Registry:
         return obj, True
 
     def _settle(self, resource: Resource, obj: Obj) -> Obj:
-        """Store a changed object, or end it when it terminates and nothing holds it any more."""
+        """Store a changed object, or remove it if it is terminating and has no finalizer left."""
         metadata = obj["metadata"]
         held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
         if resource.name == "namespaces":
-            held = held or at(obj, "spec", "finalizers")
+            held = held or value_at(obj, "spec", "finalizers")
         if is_terminating(obj) and not held:
             self.store.remove(resource.store_name, key_of(obj))
             return obj
@@ -260,13 +264,13 @@ class Registry:
                 raise conflict(resource.group, resource.plural, metadata["name"], why)
 
     def _checked(self, resource: Resource, obj: Obj, old: Obj | None, *, whole: bool = True) -> Obj:
-        """Return the object pruned and with its defaults; raise 400 or 422 for what is wrong with it."""
+        """Return the object pruned and with its defaults; raise 400 or 422."""
         try:
             check_types(resource, obj)
             defaults.fill_in(resource.name, obj)
             obj, problems = self._problems(resource, obj, old, whole=whole)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # Maps where lists belong and the like: Kubernetes' typed decoder stops at these before any rule is asked.
+            # Kubernetes' typed decoder refuses a map in the place of a list and the like before validation.
             raise bad_request(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
             ) from error
@@ -291,7 +295,7 @@ class Registry:
 
     def _finalizers_for(self, resource: Resource, obj: Obj, how: Deletion) -> Sequence[str]:
         finalizers = [f for f in obj["metadata"].get("finalizers") or [] if f not in {FOREGROUND, ORPHAN}]
-        # Jobs keep their pods unless told otherwise; so it has been since batch/v1 was new.
+        # Jobs keep their pods by default; batch/v1 has always done so.
         policy = how.policy or ("Orphan" if resource.name == "jobs.batch" else "Background")
         if policy == "Foreground":
             return [*finalizers, FOREGROUND]
@@ -300,26 +304,28 @@ class Registry:
         return finalizers
 
     def _grace_s(self, resource: Resource, obj: Obj, how: Deletion) -> int:
-        if resource.name != "pods" or not at(obj, "spec", "nodeName"):
+        if resource.name != "pods" or not value_at(obj, "spec", "nodeName"):
             return 0
-        if at(obj, "status", "phase") in {"Succeeded", "Failed"}:
+        if value_at(obj, "status", "phase") in {"Succeeded", "Failed"}:
             return 0
-        return int(how.grace_s if how.grace_s is not None else at(obj, "spec", "terminationGracePeriodSeconds") or 0)
+        return int(
+            how.grace_s if how.grace_s is not None else value_at(obj, "spec", "terminationGracePeriodSeconds") or 0
+        )
 
     def _after_create(self, resource: Resource, obj: Obj) -> None:
-        # A real cluster's controllers make these a moment later; here nobody has to wait for them.
+        # A real cluster's controllers create these a moment later; the lab's clients need not wait for them.
         if resource.name == "namespaces":
             self._admission.furnish_namespace(self, obj["metadata"]["name"])
 
 
 def _content(resource: Resource, obj: Obj) -> Obj:
-    """Return what a generation counts: all but metadata and, where it is written apart, the status."""
+    """Return the part of an object that its generation counts: all but metadata and a separately written status."""
     apart = {"metadata", "status"} if resource.has_status else {"metadata"}
     return {name: value for name, value in obj.items() if name not in apart}
 
 
 def require_name(resource: Resource, obj: Obj, key: Key) -> None:
-    """Raise 400 or 422 when the object in a request's body is not the one in its path."""
+    """Raise 400 or 422 if the object in a request's body is not the one in its path."""
     metadata = obj["metadata"]
     if metadata.setdefault("name", key.name) != key.name:
         problem = wrong("metadata.name", metadata["name"], "field is immutable")

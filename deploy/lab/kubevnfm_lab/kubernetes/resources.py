@@ -1,4 +1,4 @@
-"""Which resources a cluster serves: the built-in ones as a table, and those that custom resource definitions add."""
+"""The resources that a cluster serves: a table of built-in ones, and those that custom resource definitions add."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REVIEW: Final = ("create",)
 
 @dataclass(frozen=True)
 class CustomKind:
-    """What only a custom resource has: its schema and the paths of its subresources."""
+    """The properties of a custom resource only: its schema and the paths of its subresources."""
 
     schema: Mapping[str, Any] = field(default_factory=dict)
     """The version's ``openAPIV3Schema``."""
@@ -39,13 +39,13 @@ class Resource:
     list_kind: str = ""
     custom: CustomKind | None = None
     storage_version: str = ""
-    """The version that objects are kept in, where it is another one."""
+    """The version that objects are stored in, if it is another one."""
     storage_group: str | None = None
-    """The group under which they are kept, where it is another one (events are kept once for both their groups)."""
+    """The group that objects are stored under, if it is another one (events are stored once for both their groups)."""
 
     @property
     def store_name(self) -> str:
-        """What the store knows the resource by."""
+        """The name of the resource in the store."""
         return qualified(self.group if self.storage_group is None else self.storage_group, self.plural)
 
     @property
@@ -67,7 +67,7 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written through its own subresource only."""
+        """Whether status is written only through its own subresource."""
         return "status" in self.subresources
 
 
@@ -100,19 +100,19 @@ def _core() -> Iterable[Resource]:
 
 
 def _grouped() -> Iterable[Resource]:
-    def of(group: str, version: str, kind: str, plural: str, *short: str, **more: Any) -> Resource:
+    def grouped(group: str, version: str, kind: str, plural: str, *short: str, **more: Any) -> Resource:
         return Resource(group, version, kind, plural, short_names=short, **more)
 
     cluster: Mapping[str, Any] = {"namespaced": False}
-    yield of("apps", "v1", "ControllerRevision", "controllerrevisions")
-    yield of("apps", "v1", "DaemonSet", "daemonsets", "ds", subresources=_S, categories=_ALL)
-    yield of("apps", "v1", "Deployment", "deployments", "deploy", subresources=_SC, categories=_ALL)
-    yield of("apps", "v1", "ReplicaSet", "replicasets", "rs", subresources=_SC, categories=_ALL)
-    yield of("apps", "v1", "StatefulSet", "statefulsets", "sts", subresources=_SC, categories=_ALL)
-    yield of("batch", "v1", "CronJob", "cronjobs", "cj", subresources=_S, categories=_ALL)
-    yield of("batch", "v1", "Job", "jobs", subresources=_S, categories=_ALL)
+    yield grouped("apps", "v1", "ControllerRevision", "controllerrevisions")
+    yield grouped("apps", "v1", "DaemonSet", "daemonsets", "ds", subresources=_S, categories=_ALL)
+    yield grouped("apps", "v1", "Deployment", "deployments", "deploy", subresources=_SC, categories=_ALL)
+    yield grouped("apps", "v1", "ReplicaSet", "replicasets", "rs", subresources=_SC, categories=_ALL)
+    yield grouped("apps", "v1", "StatefulSet", "statefulsets", "sts", subresources=_SC, categories=_ALL)
+    yield grouped("batch", "v1", "CronJob", "cronjobs", "cj", subresources=_S, categories=_ALL)
+    yield grouped("batch", "v1", "Job", "jobs", subresources=_S, categories=_ALL)
     for version in ("v2", "v1"):
-        yield of(
+        yield grouped(
             "autoscaling",
             version,
             "HorizontalPodAutoscaler",
@@ -122,34 +122,34 @@ def _grouped() -> Iterable[Resource]:
             categories=_ALL,
             storage_version="v2",
         )
-    yield of("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", subresources=_S)
+    yield grouped("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", subresources=_S)
     net = "networking.k8s.io"
-    yield of(net, "v1", "Ingress", "ingresses", "ing", subresources=_S)
-    yield of(net, "v1", "IngressClass", "ingressclasses", **cluster)
-    yield of(net, "v1", "NetworkPolicy", "networkpolicies", "netpol")
+    yield grouped(net, "v1", "Ingress", "ingresses", "ing", subresources=_S)
+    yield grouped(net, "v1", "IngressClass", "ingressclasses", **cluster)
+    yield grouped(net, "v1", "NetworkPolicy", "networkpolicies", "netpol")
     rbac = "rbac.authorization.k8s.io"
-    yield of(rbac, "v1", "ClusterRole", "clusterroles", **cluster)
-    yield of(rbac, "v1", "ClusterRoleBinding", "clusterrolebindings", **cluster)
-    yield of(rbac, "v1", "Role", "roles")
-    yield of(rbac, "v1", "RoleBinding", "rolebindings")
+    yield grouped(rbac, "v1", "ClusterRole", "clusterroles", **cluster)
+    yield grouped(rbac, "v1", "ClusterRoleBinding", "clusterrolebindings", **cluster)
+    yield grouped(rbac, "v1", "Role", "roles")
+    yield grouped(rbac, "v1", "RoleBinding", "rolebindings")
     storage = "storage.k8s.io"
-    yield of(storage, "v1", "CSIDriver", "csidrivers", **cluster)
-    yield of(storage, "v1", "CSINode", "csinodes", **cluster)
-    yield of(storage, "v1", "CSIStorageCapacity", "csistoragecapacities")
-    yield of(storage, "v1", "StorageClass", "storageclasses", "sc", **cluster)
-    yield of(storage, "v1", "VolumeAttachment", "volumeattachments", subresources=_S, **cluster)
-    yield of("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", **cluster)
-    yield of("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **cluster)
-    yield of("coordination.k8s.io", "v1", "Lease", "leases")
-    yield of("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
-    yield of("events.k8s.io", "v1", "Event", "events", "ev", storage_group="", storage_version="v1")
+    yield grouped(storage, "v1", "CSIDriver", "csidrivers", **cluster)
+    yield grouped(storage, "v1", "CSINode", "csinodes", **cluster)
+    yield grouped(storage, "v1", "CSIStorageCapacity", "csistoragecapacities")
+    yield grouped(storage, "v1", "StorageClass", "storageclasses", "sc", **cluster)
+    yield grouped(storage, "v1", "VolumeAttachment", "volumeattachments", subresources=_S, **cluster)
+    yield grouped("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", **cluster)
+    yield grouped("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **cluster)
+    yield grouped("coordination.k8s.io", "v1", "Lease", "leases")
+    yield grouped("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+    yield grouped("events.k8s.io", "v1", "Event", "events", "ev", storage_group="", storage_version="v1")
     hooks = "admissionregistration.k8s.io"
-    yield of(hooks, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", **cluster)
-    yield of(hooks, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", **cluster)
-    yield of(hooks, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", subresources=_S, **cluster)
-    yield of(hooks, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", **cluster)
-    yield of("apiregistration.k8s.io", "v1", "APIService", "apiservices", subresources=_S, **cluster)
-    yield of(
+    yield grouped(hooks, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", **cluster)
+    yield grouped(hooks, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", **cluster)
+    yield grouped(hooks, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", subresources=_S, **cluster)
+    yield grouped(hooks, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", **cluster)
+    yield grouped("apiregistration.k8s.io", "v1", "APIService", "apiservices", subresources=_S, **cluster)
+    yield grouped(
         "apiextensions.k8s.io",
         "v1",
         "CustomResourceDefinition",
@@ -160,23 +160,23 @@ def _grouped() -> Iterable[Resource]:
         **cluster,
     )
     csr = ("status", "approval")
-    yield of("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", "csr",
+    yield grouped("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", "csr",
              subresources=csr, **cluster)  # fmt: skip
     review: Mapping[str, Any] = {"namespaced": False, "verbs": REVIEW}
-    yield of("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", **review)
-    yield of("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", **review)
+    yield grouped("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", **review)
+    yield grouped("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", **review)
     authz = "authorization.k8s.io"
-    yield of(authz, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=REVIEW)
-    yield of(authz, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", **review)
-    yield of(authz, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", **review)
-    yield of(authz, "v1", "SubjectAccessReview", "subjectaccessreviews", **review)
+    yield grouped(authz, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=REVIEW)
+    yield grouped(authz, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", **review)
+    yield grouped(authz, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", **review)
+    yield grouped(authz, "v1", "SubjectAccessReview", "subjectaccessreviews", **review)
 
 
 BUILT_IN: Final[Sequence[Resource]] = (*_core(), *_grouped())
 
 
 class ResourceTable:
-    """The resources served right now, by path and by kind."""
+    """The resources served now, by path and by kind."""
 
     def __init__(self) -> None:
         self._served: dict[tuple[str, str, str], Resource] = {}
@@ -185,7 +185,7 @@ class ResourceTable:
             self.add(resource)
 
     def add(self, resource: Resource) -> None:
-        """Serve the resource, in place of what was served under the same path."""
+        """Serve the resource, replacing any under the same path."""
         self._served[resource.group, resource.version, resource.plural] = resource
         if resource.api_version == resource.storage_api_version:
             self._stored[resource.store_name] = resource
@@ -228,7 +228,7 @@ class ResourceTable:
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
-    """Return what orders versions as Kubernetes prefers them: stable over beta over alpha, then higher numbers."""
+    """Return the sort key of Kubernetes' version priority: stable, beta, alpha, then higher numbers."""
     major, stability, minor = 0, -1, 0
     rest = version.removeprefix("v")
     for level, word in ((1, "beta"), (0, "alpha")):

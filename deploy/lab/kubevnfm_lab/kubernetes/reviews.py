@@ -1,9 +1,9 @@
-"""Objects that are only asked and never stored: access reviews, token reviews, token requests."""
+"""Objects that are answered and never stored: access reviews, token reviews, token requests."""
 
 from __future__ import annotations
 
 from kubevnfm_lab.kubernetes.errors import not_found
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at
+from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
 from kubevnfm_lab.kubernetes.rbac import Rbac, can, rules_review
 from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.store import Store
@@ -17,7 +17,7 @@ class Reviews:
         self._store, self._tokens, self._rbac = store, tokens, rbac
 
     def answers(self, resource: Resource) -> bool:
-        """Tell whether the resource is a review."""
+        """Return whether the resource is a review."""
         return resource.group in {"authentication.k8s.io", "authorization.k8s.io"}
 
     def answer(self, obj: Obj, identity: Identity) -> Obj:
@@ -49,7 +49,7 @@ class Reviews:
         return {"authenticated": True, "user": _user_info(found), "audiences": spec.get("audiences") or [ISSUER]}
 
     def request_token(self, account: Key, obj: Obj) -> Obj:
-        """Return a TokenRequest with a new token of the service account; raise ApiError 404 when there is none."""
+        """Return a TokenRequest with a new token of the service account; raise ApiError 404 if there is none."""
         found = self._store.get("serviceaccounts", account)
         if found is None:
             raise not_found("", "serviceaccounts", account.name)
@@ -63,7 +63,7 @@ class Reviews:
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
             "metadata": {"name": account.name, "namespace": account.namespace},
-            "spec": {"audiences": at(spec, "audiences") or [ISSUER], "expirationSeconds": seconds},
+            "spec": {"audiences": value_at(spec, "audiences") or [ISSUER], "expirationSeconds": seconds},
             "status": {"token": token, "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ")},
         }
 

@@ -38,7 +38,7 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def pruned(value: Any, schema: Mapping[str, Any], *, path: str = "", top: bool = True) -> tuple[Any, Sequence[str]]:
-    """Return the value without fields that the schema does not know, and the paths of those."""
+    """Return the value without the fields that the schema lacks, and the paths of those."""
     unknown: list[str] = []
     return _prune(value, schema, path, unknown, top=top), unknown
 
@@ -79,7 +79,7 @@ def _of_items(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def problems(value: Any, schema: Mapping[str, Any], *, path: str = "") -> Iterator[FieldProblem]:
-    """Yield everything that is wrong with the value, worded as the API server words it."""
+    """Yield every problem of the value, worded as the API server words it."""
     if value is None and schema.get("nullable"):
         return
     wanted = schema.get("type")

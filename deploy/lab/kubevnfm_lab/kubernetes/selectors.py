@@ -1,4 +1,4 @@
-"""Label and field selectors, as texts of a request and as objects of a workload."""
+"""Label and field selectors, in a request's text form and in a workload's object form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from kubevnfm_lab.kubernetes.errors import bad_request
-from kubevnfm_lab.kubernetes.objects import Obj, at, labels_of
+from kubevnfm_lab.kubernetes.objects import Obj, labels_of, value_at
 
 Predicate: TypeAlias = Callable[[Obj], bool]
 
@@ -37,7 +37,7 @@ def _requirement(text: str) -> Callable[[Mapping[str, str]], bool]:
 
 
 def label_selector(text: str) -> Predicate:
-    """Return what ``labelSelector=...`` selects; raise 400 when it cannot be parsed."""
+    """Return the predicate of ``labelSelector=...``; raise 400 if it cannot be parsed."""
     requirements = [_requirement(part.strip()) for part in _BETWEEN.split(text) if part.strip()]
     return lambda obj: all(holds(labels_of(obj)) for holds in requirements)
 
@@ -60,11 +60,11 @@ FIELDS: Final[Mapping[str, Sequence[str]]] = {
         "reportingComponent", "source", "type",
     ),
 }  # fmt: skip
-"""Fields that each resource lets clients select by, beside metadata.name and metadata.namespace."""
+"""The fields that clients can select by, per resource, in addition to metadata.name and metadata.namespace."""
 
 
 def field_selector(text: str, resource: str) -> Predicate:
-    """Return what ``fieldSelector=...`` selects; raise 400 for a field that the resource does not support."""
+    """Return the predicate of ``fieldSelector=...``; raise 400 for a field that the resource does not support."""
     known = {"metadata.name", "metadata.namespace", *FIELDS.get(resource, ())}
     tests: list[tuple[tuple[str, ...], str, bool]] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
@@ -85,15 +85,15 @@ def _split_field(part: str) -> tuple[str, str, str]:
 
 def _field(obj: Obj, path: tuple[str, ...]) -> str:
     if path == ("source",):
-        return str(at(obj, "source", "component") or "")
-    value = at(obj, *path)
+        return str(value_at(obj, "source", "component") or "")
+    value = value_at(obj, *path)
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
 
 
 def matches_selector(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a ``metav1.LabelSelector`` selects the labels; None selects nothing, an empty one everything."""
+    """Return whether a ``metav1.LabelSelector`` selects the labels; None selects nothing, an empty one everything."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -112,8 +112,8 @@ def _expression_holds(expression: Mapping[str, Any], labels: Mapping[str, str]) 
 
 
 def selector_text(selector: Mapping[str, Any] | None) -> str:
-    """Return a LabelSelector as the text that ``labelSelector=`` takes; Scale objects carry it."""
-    parts = [f"{key}={value}" for key, value in sorted((at(dict(selector or {}), "matchLabels") or {}).items())]
+    """Return a LabelSelector in the text form of ``labelSelector=``; Scale objects contain it."""
+    parts = [f"{key}={value}" for key, value in sorted((value_at(dict(selector or {}), "matchLabels") or {}).items())]
     for expression in (selector or {}).get("matchExpressions") or []:
         key, values = expression["key"], ",".join(expression.get("values") or [])
         form = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}

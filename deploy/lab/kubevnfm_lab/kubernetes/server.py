@@ -1,4 +1,4 @@
-"""The API server's HTTP side: TLS, faults, authentication, authorization, and which function answers what."""
+"""The API server's HTTP side: TLS, faults, authentication, authorization, and the dispatch of requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp import web
 from kubevnfm_lab.kubernetes import discovery, openapi
 from kubevnfm_lab.kubernetes.errors import ApiError, method_not_allowed, not_served, of_fault
 from kubevnfm_lab.kubernetes.evictions import Evictions
-from kubevnfm_lab.kubernetes.objects import Obj, at
+from kubevnfm_lab.kubernetes.objects import Obj, value_at
 from kubevnfm_lab.kubernetes.paths import RequestInfo, request_info
 from kubevnfm_lab.kubernetes.podlogs import pod_log
 from kubevnfm_lab.kubernetes.rbac import Attempt, Rbac
@@ -25,7 +25,7 @@ from kubevnfm_lab.kubernetes.watches import Watch
 from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 _PUBLIC: Final = ("/version", "/healthz", "/livez", "/readyz")
-"""Open to everybody, as on a cluster made by kubeadm (ClusterRole system:public-info-viewer)."""
+"""Open to every caller, as on a cluster made by kubeadm (ClusterRole system:public-info-viewer)."""
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _LARGEST_BODY: Final = 8 * 2**20
 _SHUTDOWN_S: Final = 0.2
@@ -55,11 +55,11 @@ class ApiServer:
         self._address = ""
 
     async def start(self, address: str, port: int, context: ssl.SSLContext) -> None:
-        """Listen, if it does not yet; raise OSError when the address is taken."""
+        """Listen, unless it does already; raise OSError if the address is taken."""
         if self._runner is not None:
             return
         self._address = f"{address}:{port}"
-        # A client that hangs up ends its watch at once; writes have no wait inside and cannot be torn apart.
+        # Cancelling a handler ends the watch of a client that hung up; writes have no await inside and stay whole.
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
@@ -80,7 +80,7 @@ class ApiServer:
 
     @property
     def open_watches(self) -> int:
-        """How many watches clients hold at the moment."""
+        """The number of watches that clients hold open."""
         return len(self._watches)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -99,11 +99,11 @@ class ApiServer:
         except ConnectionDropped as dropped:
             if request.transport is not None:
                 request.transport.abort()
-            # aiohttp takes this for a client that went away, which is what it looks like from here.
+            # aiohttp treats this as a client that disconnected, which closes the connection without an answer.
             raise ConnectionResetError(str(dropped)) from dropped
 
     def _authenticate(self, request: web.BaseRequest, info: RequestInfo) -> Identity | None:
-        """Return the caller, None where nobody needs to be known; raise ApiError 401."""
+        """Return the caller, None where no authentication is needed; raise ApiError 401."""
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         identity = self._tokens.authenticate(request.headers.get("Authorization", ""), certificate)
@@ -188,7 +188,7 @@ class ApiServer:
             case ("token", "create"):
                 return self._reviews.request_token(target.key, body if isinstance(body, dict) else {}), 201
             case ("eviction", "create"):
-                return self._evictions.evict(target, read_deletion({}, at(body, "deleteOptions"))), 201
+                return self._evictions.evict(target, read_deletion({}, value_at(body, "deleteOptions"))), 201
             case ("log", "get"):
                 return pod_log(self._verbs.get(target), request.query), 200
             case ("status" | "finalize" | "approval", "get"):

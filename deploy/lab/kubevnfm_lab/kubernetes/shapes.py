@@ -1,4 +1,4 @@
-"""How the parts of an object merge: which lists are associative and by which keys, which maps are taken as a whole.
+"""How the parts of an object merge: which lists are associative and by which keys, which maps are atomic.
 
 Built-in kinds follow the markers of Kubernetes' own types (``+listType``, ``+listMapKey``, ``+structType=atomic``), here
 by field name and parent, which is unambiguous for the kinds that the lab serves. Custom kinds follow their schema
@@ -22,14 +22,14 @@ class ListType:
     keys: tuple[str, ...] = ()
     is_set: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Values of keys that an item may leave out (``protocol: TCP``)."""
+    """Default values of keys that an item may leave out (``protocol: TCP``)."""
 
     @property
     def is_atomic(self) -> bool:
         return not self.keys and not self.is_set
 
     def element(self, item: Any) -> str | None:
-        """Return the item's path element in ``fieldsV1`` form; None when it lacks a key."""
+        """Return the item's path element in ``fieldsV1`` form; None if it lacks a key."""
         if self.is_set:
             return f"v:{compact_json(item)}"
         if not isinstance(item, dict):
@@ -62,7 +62,7 @@ class Shape(Protocol):
 
     @property
     def is_atomic_map(self) -> bool:
-        """Whether this map is taken as a whole."""
+        """Whether this map merges as a whole."""
         ...
 
 
@@ -104,10 +104,10 @@ _ATOMIC_MAPS: Final = frozenset(
 
 @dataclass(frozen=True)
 class BuiltInShape:
-    """The shape of a part of a built-in kind, known by its field name and what it stands in."""
+    """The shape of a part of a built-in kind, identified by its field name and its parent."""
 
     kind: str
-    """The object's kind in small letters."""
+    """The object's kind in lower case."""
     parent: str = ""
     name: str = ""
 
@@ -116,7 +116,7 @@ class BuiltInShape:
         return BuiltInShape(self.kind, parent=self.name, name=name)
 
     def item(self) -> BuiltInShape:
-        """See `Shape`; an item stands for its list."""
+        """See `Shape`; an item has the shape of its list."""
         return self
 
     @property
@@ -126,7 +126,7 @@ class BuiltInShape:
 
     @property
     def is_atomic_map(self) -> bool:
-        # metadata.labels may be called anything inside, so only real fields of these names count.
+        # Keys below metadata.labels are free, so only real fields of these names count.
         if self.parent in {"labels", "annotations", "data"}:
             return False
         return self.name in _ATOMIC_MAPS or (self.name == "selector" and self.parent == "spec")
@@ -134,7 +134,7 @@ class BuiltInShape:
 
 @dataclass(frozen=True)
 class SchemaShape:
-    """The shape of a part of a custom resource, read from its schema; what the schema leaves open is granular."""
+    """The shape of a part of a custom resource, read from its schema; without a schema it is granular."""
 
     schema: Mapping[str, Any]
 
@@ -170,7 +170,7 @@ class SchemaShape:
 
 @dataclass(frozen=True)
 class CustomObjectShape:
-    """A custom resource as a whole: its metadata is like everybody's, the rest follows the schema."""
+    """A whole custom resource: its metadata is that of any object, the rest follows the schema."""
 
     schema: SchemaShape
 
@@ -206,9 +206,9 @@ def find_item(items: list[Any], element: str, kind: ListType) -> Any | None:
 
 
 def merged(live: Any, config: Any, shape: Shape) -> Any:
-    """Return ``live`` with all that ``config`` says put over it; neither is changed.
+    """Return ``live`` with ``config`` merged over it; neither is changed.
 
-    Items of associative lists stay where they are in ``live``; new ones follow in the order of ``config``.
+    Items of associative lists keep their place in ``live``; new ones follow in the order of ``config``.
     """
     if isinstance(config, dict) and isinstance(live, dict) and not shape.is_atomic_map:
         result: Obj = dict(live)

@@ -1,7 +1,7 @@
-"""The objects of a cluster, their versions and the history of changes: what etcd and the watch cache are together.
+"""The objects of a cluster, their versions and the history of changes: etcd and the watch cache in one.
 
-Everything happens on the event loop and without a wait inside, so a read and the write that follows it cannot be torn
-apart. Subscribers are called at once, in order, with each change.
+All methods run on the event loop without an await inside, so a read and the write after it are atomic. Subscribers are
+called at once, in order, with each change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from kubevnfm_lab.kubernetes.objects import Key, Obj, key_of, owner_references
 
 HISTORY: Final = 1000
-"""Changes kept per resource for watches that start in the past; older ones are answered with 410."""
+"""Changes kept per resource for watches that start in the past; older revisions get a 410."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Change:
     """``deployments.apps``."""
     revision: int
     obj: Obj
-    """The object after the change; for DELETED as it was last, with the revision of its deletion."""
+    """The object after the change; after DELETED its last state, with the revision of its deletion."""
     old: Obj | None = None
 
     @property
@@ -54,7 +54,7 @@ class _Shelf:
     objects: dict[Key, Obj] = field(default_factory=dict)
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
     forgotten: int = 0
-    """Revision of the newest change that the history has lost."""
+    """Revision of the newest change that is no longer in the history."""
 
 
 class Store:
@@ -67,7 +67,7 @@ class Store:
         self._subscribers: list[Callable[[Change], None]] = []
 
     def subscribe(self, subscriber: Callable[[Change], None]) -> Callable[[], None]:
-        """Call ``subscriber`` with every change from now on; return what ends that."""
+        """Call ``subscriber`` with every later change; return a function that unsubscribes."""
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
@@ -94,11 +94,11 @@ class Store:
         old = shelf.objects.get(key)
         shelf.objects[key] = obj
         self._index(resource, key, old, obj)
-        self._tell(shelf, Change("MODIFIED" if old is not None else "ADDED", resource, self.revision, obj, old))
+        self._publish(shelf, Change("MODIFIED" if old is not None else "ADDED", resource, self.revision, obj, old))
         return obj
 
     def remove(self, resource: str, key: Key) -> Obj | None:
-        """Take the object out; return it as it was last."""
+        """Remove the object; return its last state."""
         shelf = self._shelves[resource]
         old = shelf.objects.pop(key, None)
         if old is None:
@@ -106,16 +106,16 @@ class Store:
         self.revision += 1
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.revision)}}
         self._index(resource, key, old, None)
-        self._tell(shelf, Change("DELETED", resource, self.revision, last, old))
+        self._publish(shelf, Change("DELETED", resource, self.revision, last, old))
         return last
 
     def dependents(self, uid: str) -> Sequence[tuple[str, Obj]]:
-        """Return (resource, object) of everything that names ``uid`` as an owner."""
+        """Return (resource, object) of every object that names ``uid`` as an owner."""
         found = ((resource, self.get(resource, key)) for resource, key in sorted(self._dependents.get(uid, ())))
         return [(resource, obj) for resource, obj in found if obj is not None]
 
     def changes_since(self, resource: str, revision: int) -> Sequence[Change] | None:
-        """Return the changes after ``revision``, or None when the history no longer reaches that far back."""
+        """Return the changes after ``revision``, or None if the history does not reach back that far."""
         shelf = self._shelves[resource]
         if revision < shelf.forgotten:
             return None
@@ -131,7 +131,7 @@ class Store:
         for uid in after - before:
             self._dependents[uid].add((resource, key))
 
-    def _tell(self, shelf: _Shelf, change: Change) -> None:
+    def _publish(self, shelf: _Shelf, change: Change) -> None:
         if len(shelf.history) == HISTORY:
             shelf.forgotten = shelf.history[0].revision
         shelf.history.append(change)

@@ -1,4 +1,4 @@
-"""Objects as the table that kubectl prints: for most kinds name and age, for some what people look at first."""
+"""Objects in the table form that kubectl prints: name and age for most kinds, more columns for common ones."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubevnfm_lab.kubernetes.objects import Obj, at, condition
+from kubevnfm_lab.kubernetes.objects import Obj, condition, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 
 
 def wants_table(accept: str) -> bool:
-    """Tell whether the client would rather have a table."""
+    """Return whether the client prefers a table."""
     return "as=Table" in accept.partition(",")[0]
 
 
@@ -20,27 +20,27 @@ def _name(obj: Obj) -> str:
 
 
 def _count(obj: Obj, *path: str) -> str:
-    return str(at(obj, *path) or 0)
+    return str(value_at(obj, *path) or 0)
 
 
 def _pod_ready(obj: Obj) -> str:
-    statuses = at(obj, "status", "containerStatuses") or []
+    statuses = value_at(obj, "status", "containerStatuses") or []
     return f"{sum(bool(s.get('ready')) for s in statuses)}/{len(obj['spec']['containers'])}"
 
 
 def _pod_status(obj: Obj) -> str:
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
-    for status in at(obj, "status", "containerStatuses") or []:
-        if reason := at(status, "state", "waiting", "reason"):
+    for status in value_at(obj, "status", "containerStatuses") or []:
+        if reason := value_at(status, "state", "waiting", "reason"):
             return str(reason)
-    return str(at(obj, "status", "phase") or "Unknown")
+    return str(value_at(obj, "status", "phase") or "Unknown")
 
 
 def _node_status(obj: Obj) -> str:
     ready = condition(obj, "Ready")
     text = "Ready" if ready is not None and ready["status"] == "True" else "NotReady"
-    return f"{text},SchedulingDisabled" if at(obj, "spec", "unschedulable") else text
+    return f"{text},SchedulingDisabled" if value_at(obj, "spec", "unschedulable") else text
 
 
 def _roles(obj: Obj) -> str:
@@ -50,24 +50,24 @@ def _roles(obj: Obj) -> str:
 
 
 def _ports(obj: Obj) -> str:
-    return ",".join(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in at(obj, "spec", "ports") or [])
+    return ",".join(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in value_at(obj, "spec", "ports") or [])
 
 
 _COLUMNS: Final[Mapping[str, Sequence[tuple[str, Callable[[Obj], str]]]]] = {
     "pods": (
         ("Ready", _pod_ready),
         ("Status", _pod_status),
-        ("Node", lambda o: str(at(o, "spec", "nodeName") or "<none>")),
+        ("Node", lambda o: str(value_at(o, "spec", "nodeName") or "<none>")),
     ),
     "nodes": (
         ("Status", _node_status),
         ("Roles", _roles),
-        ("Version", lambda o: str(at(o, "status", "nodeInfo", "kubeletVersion"))),
+        ("Version", lambda o: str(value_at(o, "status", "nodeInfo", "kubeletVersion"))),
     ),
-    "namespaces": (("Status", lambda o: str(at(o, "status", "phase"))),),
+    "namespaces": (("Status", lambda o: str(value_at(o, "status", "phase"))),),
     "services": (
-        ("Type", lambda o: str(at(o, "spec", "type"))),
-        ("Cluster-IP", lambda o: str(at(o, "spec", "clusterIP"))),
+        ("Type", lambda o: str(value_at(o, "spec", "type"))),
+        ("Cluster-IP", lambda o: str(value_at(o, "spec", "clusterIP"))),
         ("Port(s)", _ports),
     ),
     "deployments.apps": (
@@ -79,8 +79,8 @@ _COLUMNS: Final[Mapping[str, Sequence[tuple[str, Callable[[Obj], str]]]]] = {
         ("Ready", lambda o: f"{_count(o, 'status', 'readyReplicas')}/{_count(o, 'spec', 'replicas')}"),
     ),
     "persistentvolumeclaims": (
-        ("Status", lambda o: str(at(o, "status", "phase"))),
-        ("Volume", lambda o: str(at(o, "spec", "volumeName") or "")),
+        ("Status", lambda o: str(value_at(o, "status", "phase"))),
+        ("Volume", lambda o: str(value_at(o, "spec", "volumeName") or "")),
     ),
     "events": (
         ("Type", lambda o: str(o.get("type"))),

@@ -1,7 +1,7 @@
-"""Who is calling: bearer tokens and client certificates, and the making of service account and bootstrap tokens.
+"""Authentication: bearer tokens and client certificates, and issuing service account and bootstrap tokens.
 
-Service account tokens look like the real ones (a signed JWT with the usual claims), for clients that look inside; the
-server itself knows each token it gave out.
+Service account tokens look like real ones (a signed JWT with the usual claims), for clients that decode them; the
+server itself keeps a record of each token that it issued.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from kubevnfm_lab.kubernetes.errors import unauthorized
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at
+from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
 from kubevnfm_lab.kubernetes.store import Store
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
@@ -37,13 +37,13 @@ class Identity:
 
 @dataclass(frozen=True)
 class _Grant:
-    """What a service account token stands for."""
+    """The subject of a service account token."""
 
     account: Key
     account_uid: str
     expires: datetime | None = None
     secret: Key | None = None
-    """The Secret that holds the token; the token ends with it."""
+    """The Secret that holds the token; deleting it invalidates the token."""
 
 
 class Tokens:
@@ -56,7 +56,7 @@ class Tokens:
         self._users: dict[str, Identity] = {}
 
     def create_for_user(self, user: str, *, groups: Sequence[str]) -> str:
-        """Return a token that stands for a user for as long as the cluster lives."""
+        """Return a token of a user that is valid as long as the cluster runs."""
         token = secrets.token_urlsafe(32)
         self._users[token] = Identity(user, (*groups, AUTHENTICATED))
         return token
@@ -69,7 +69,7 @@ class Tokens:
         audiences: Sequence[str] = (),
         secret: Obj | None = None,
     ) -> tuple[str, datetime | None]:
-        """Return (token, expiry) for a service account, for a time or for the life of a Secret."""
+        """Return (token, expiry) for a service account, valid for a time or for the life of a Secret."""
         metadata, moment = account["metadata"], datetime.now(UTC)
         expires = moment + timedelta(seconds=expires_in_s) if expires_in_s is not None else None
         subject = f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}"
@@ -106,7 +106,7 @@ class Tokens:
         return f"{head}.{body}.{part(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
     def identify(self, token: str) -> Identity | None:
-        """Return whom a token stands for, None when it is unknown, over or its account is gone."""
+        """Return the caller that a token identifies, None if it is unknown, expired or its account is gone."""
         if token in self._users:
             return self._users[token]
         grant = self._grants.get(token)
@@ -124,7 +124,7 @@ class Tokens:
         return Identity(f"system:serviceaccount:{namespace}:{name}", groups, grant.account_uid)
 
     def authenticate(self, authorization: str, certificate: Mapping[str, Any] | None) -> Identity | None:
-        """Return the caller of a request, None when it shows no credential; raise ApiError 401 for a wrong one."""
+        """Return the caller of a request, None if it has no credential; raise ApiError 401 for a wrong one."""
         if authorization:
             scheme, _, token = authorization.partition(" ")
             identity = self.identify(token.strip()) if scheme.lower() == "bearer" else None
@@ -140,7 +140,7 @@ class Tokens:
 
 
 def bootstrap_secret(token: str, *, ttl_s: float) -> Obj:
-    """Return the Secret by which kube-system keeps a bootstrap token."""
+    """Return the Secret that stores a bootstrap token in kube-system."""
     token_id, _, token_secret = token.partition(".")
     expires = datetime.now(UTC) + timedelta(seconds=ttl_s)
     texts = {
@@ -161,8 +161,8 @@ def bootstrap_secret(token: str, *, ttl_s: float) -> Obj:
 
 
 def bootstrap_secret_holds(secret: Obj | None, token: str) -> bool:
-    """Tell whether the Secret is one of this token and not over."""
-    texts = {name: base64.b64decode(text).decode() for name, text in (at(secret, "data") or {}).items()}
+    """Return whether the Secret belongs to this token and has not expired."""
+    texts = {name: base64.b64decode(text).decode() for name, text in (value_at(secret, "data") or {}).items()}
     if f"{texts.get('token-id')}.{texts.get('token-secret')}" != token:
         return False
     return datetime.fromisoformat(texts["expiration"]) > datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The rules that built-in kinds are checked against: what people get wrong in manifests, worded as Kubernetes words it."""
+"""The validation of built-in kinds: the usual mistakes in manifests, worded as Kubernetes words them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubevnfm_lab.kubernetes.errors import (
     unsupported,
     wrong,
 )
-from kubevnfm_lab.kubernetes.objects import Obj, at, compact_json
+from kubevnfm_lab.kubernetes.objects import Obj, compact_json, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.selectors import matches_selector
 
@@ -47,7 +47,7 @@ _VALUE_TEXT: Final = (
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _LONG_NAMES: Final = frozenset(
-    {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}  # names of paths: colons and capitals are fine
+    {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}  # names of paths may have colons and capitals
 )
 
 
@@ -69,7 +69,7 @@ def _name_problems(resource: Resource, name: str) -> Iterator[FieldProblem]:
 
 
 def metadata_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
-    """Yield what is wrong with name, labels and annotations."""
+    """Yield the problems of name, labels and annotations."""
     metadata = obj["metadata"]
     name = metadata.get("name")
     if not name:
@@ -99,7 +99,7 @@ def _label_problems(labels: Any, field: str) -> Iterator[FieldProblem]:
 
 
 def _pod_spec_problems(spec: Any, field: str, *, claims: Iterable[str] = ()) -> Iterator[FieldProblem]:
-    """Yield what is wrong with a pod's spec; ``claims``: volumes that its owner adds to it later."""
+    """Yield the problems of a pod's spec; ``claims``: volumes that its owner adds to it later."""
     if not isinstance(spec, dict) or not spec.get("containers"):
         yield required(f"{field}.containers")
         return
@@ -155,7 +155,7 @@ _QUANTITY: Final = re.compile(r"^([0-9.]+)([a-zA-Z]*)$")
 
 
 def quantity(value: Any) -> float:
-    """Return a resource quantity (``500m``, ``2Gi``) as a number; 0 for what is none."""
+    """Return a resource quantity (``500m``, ``2Gi``) as a number; 0 if it is not one."""
     found = _QUANTITY.match(str(value))
     return float(found[1]) * _UNITS.get(found[2], 0.0) if found else 0.0
 
@@ -169,14 +169,14 @@ def _workload(obj: Obj, *, claims: Iterable[str] = ()) -> Iterator[FieldProblem]
     template, selector = spec.get("template"), spec.get("selector")
     if (spec.get("replicas") or 0) < 0:
         yield wrong("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
-    labels = at(template, "metadata", "labels") or {}
+    labels = value_at(template, "metadata", "labels") or {}
     if selector is None:
         yield required("spec.selector")
     if selector is not None and not matches_selector(selector, labels):
         yield wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     yield from _label_problems(labels, "spec.template.metadata.labels")
-    yield from _pod_spec_problems(at(template, "spec"), "spec.template.spec", claims=claims)
-    policy = at(template, "spec", "restartPolicy")
+    yield from _pod_spec_problems(value_at(template, "spec"), "spec.template.spec", claims=claims)
+    policy = value_at(template, "spec", "restartPolicy")
     if policy in {"OnFailure", "Never"}:
         yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
 
@@ -186,7 +186,7 @@ _PERCENTAGE: Final = re.compile(r"^[0-9]+%$")
 
 def _deployment(obj: Obj) -> Iterator[FieldProblem]:
     yield from _workload(obj)
-    strategy = at(obj, "spec", "strategy") or {}
+    strategy = value_at(obj, "spec", "strategy") or {}
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in {None, "Recreate", "RollingUpdate"}:
         yield unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate"))
@@ -208,16 +208,16 @@ def _share_problems(value: Any, field: str) -> Iterator[FieldProblem]:
 
 def _daemon_set(obj: Obj) -> Iterator[FieldProblem]:
     yield from _workload(obj)
-    for field, value in (at(obj, "spec", "updateStrategy", "rollingUpdate") or {}).items():
+    for field, value in (value_at(obj, "spec", "updateStrategy", "rollingUpdate") or {}).items():
         yield from _share_problems(value, f"spec.updateStrategy.rollingUpdate.{field}")
 
 
 def _stateful_set(obj: Obj) -> Iterator[FieldProblem]:
-    claims = at(obj, "spec", "volumeClaimTemplates") or []
+    claims = value_at(obj, "spec", "volumeClaimTemplates") or []
     # The controller turns each claim template into a volume of the pod, so a mount may name one.
-    yield from _workload(obj, claims=[name for claim in claims if (name := at(claim, "metadata", "name"))])
+    yield from _workload(obj, claims=[name for claim in claims if (name := value_at(claim, "metadata", "name"))])
     for index, claim in enumerate(claims):
-        if not at(claim, "metadata", "name"):
+        if not value_at(claim, "metadata", "name"):
             yield required(f"spec.volumeClaimTemplates[{index}].metadata.name")
 
 
@@ -231,18 +231,18 @@ def _budget(obj: Obj) -> Iterator[FieldProblem]:
 
 
 def _job(obj: Obj) -> Iterator[FieldProblem]:
-    template = at(obj, "spec", "template")
-    yield from _pod_spec_problems(at(template, "spec"), "spec.template.spec")
-    policy = at(template, "spec", "restartPolicy")
+    template = value_at(obj, "spec", "template")
+    yield from _pod_spec_problems(value_at(template, "spec"), "spec.template.spec")
+    policy = value_at(template, "spec", "restartPolicy")
     if policy not in {"OnFailure", "Never"}:
         yield unsupported("spec.template.spec.restartPolicy", policy, ("OnFailure", "Never"))
 
 
 def _cron_job(obj: Obj) -> Iterator[FieldProblem]:
-    if not at(obj, "spec", "schedule"):
+    if not value_at(obj, "spec", "schedule"):
         yield required("spec.schedule")
     yield from _pod_spec_problems(
-        at(obj, "spec", "jobTemplate", "spec", "template", "spec"), "spec.jobTemplate.spec.template.spec"
+        value_at(obj, "spec", "jobTemplate", "spec", "template", "spec"), "spec.jobTemplate.spec.template.spec"
     )
 
 
@@ -276,27 +276,27 @@ def _secret(obj: Obj) -> Iterator[FieldProblem]:
         try:
             base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError) as error:
-            # The decoder meets this before validation does, hence a 400.
+            # The decoder refuses this before validation does, hence a 400.
             raise bad_request(
                 f'Secret in version "v1" cannot be handled as a Secret: illegal base64 data in field data.{name}: {error}'
             ) from error
     if obj.get("type") == "kubernetes.io/service-account-token":
         key = "kubernetes.io/service-account.name"
-        if not at(obj, "metadata", "annotations", key):
+        if not value_at(obj, "metadata", "annotations", key):
             yield required(f"metadata.annotations[{key}]")
 
 
 def _claim(obj: Obj) -> Iterator[FieldProblem]:
-    if not at(obj, "spec", "accessModes"):
+    if not value_at(obj, "spec", "accessModes"):
         yield required("spec.accessModes", "at least 1 access mode is required")
-    if not at(obj, "spec", "resources", "requests", "storage"):
+    if not value_at(obj, "spec", "resources", "requests", "storage"):
         yield required("spec.resources[storage]")
 
 
 def _volume(obj: Obj) -> Iterator[FieldProblem]:
-    if not at(obj, "spec", "accessModes"):
+    if not value_at(obj, "spec", "accessModes"):
         yield required("spec.accessModes")
-    if not at(obj, "spec", "capacity"):
+    if not value_at(obj, "spec", "capacity"):
         yield required("spec.capacity")
 
 
@@ -312,9 +312,9 @@ def _role(obj: Obj) -> Iterator[FieldProblem]:
 
 
 def _role_binding(obj: Obj) -> Iterator[FieldProblem]:
-    if not at(obj, "roleRef", "name"):
+    if not value_at(obj, "roleRef", "name"):
         yield required("roleRef.name")
-    kind = at(obj, "roleRef", "kind")
+    kind = value_at(obj, "roleRef", "kind")
     if kind not in {"Role", "ClusterRole"}:
         yield unsupported("roleRef.kind", kind, ("ClusterRole", "Role"))
     for index, subject in enumerate(obj.get("subjects") or []):
@@ -331,7 +331,7 @@ def _autoscaler(obj: Obj) -> Iterator[FieldProblem]:
     elif spec["maxReplicas"] < spec.get("minReplicas", 1):
         yield wrong("spec.maxReplicas", spec["maxReplicas"], "must be greater than or equal to `minReplicas`")
     for name in ("kind", "name"):
-        if not at(spec, "scaleTargetRef", name):
+        if not value_at(spec, "scaleTargetRef", name):
             yield required(f"spec.scaleTargetRef.{name}")
 
 
@@ -350,7 +350,7 @@ def _ingress(obj: Obj) -> Iterator[FieldProblem]:
     if not spec.get("rules") and not spec.get("defaultBackend"):
         yield wrong("spec", spec, "either `defaultBackend` or `rules` must be specified")
     for index, rule in enumerate(spec.get("rules") or []):
-        for position, path in enumerate(at(rule, "http", "paths") or []):
+        for position, path in enumerate(value_at(rule, "http", "paths") or []):
             if not path.get("pathType"):
                 yield required(f"spec.rules[{index}].http.paths[{position}].pathType", "pathType must be specified")
 
@@ -377,7 +377,7 @@ def _definition(obj: Obj) -> Iterator[FieldProblem]:
     for index, version in enumerate(versions):
         if not version.get("name"):
             yield required(f"spec.versions[{index}].name")
-        if at(version, "schema", "openAPIV3Schema") is None:
+        if value_at(version, "schema", "openAPIV3Schema") is None:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
 
 
@@ -407,7 +407,7 @@ _RULES: Final[Mapping[str, Callable[[Obj], Iterator[FieldProblem]]]] = {
 
 
 def kind_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
-    """Yield what is wrong with the object by the rules of its kind."""
+    """Yield the problems of the object by the rules of its kind."""
     rule = _RULES.get(resource.name)
     if rule is not None:
         yield from rule(obj)
@@ -436,9 +436,9 @@ _POD_MAY_CHANGE: Final = frozenset(
 
 
 def change_problems(resource: Resource, old: Obj, new: Obj) -> Iterator[FieldProblem]:
-    """Yield what may not be changed but is."""
+    """Yield the changes that are not permitted."""
     for field in _IMMUTABLE.get(resource.name, ()):
-        before, after = at(old, *field.split(".")), at(new, *field.split("."))
+        before, after = value_at(old, *field.split(".")), value_at(new, *field.split("."))
         if before != after:
             yield wrong(field, after, "field is immutable")
     before, after = old.get("spec") or {}, new.get("spec") or {}
@@ -461,7 +461,7 @@ def change_problems(resource: Resource, old: Obj, new: Obj) -> Iterator[FieldPro
             "spec",
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
         )
-    # A change to the type ExternalName gives the address back; everything else has to keep it.
+    # Changing the type to ExternalName releases the address; any other change has to keep it.
     keeps_address = "ExternalName" not in {before.get("type"), after.get("type")}
     if resource.name == "services" and keeps_address and before.get("clusterIP") and "clusterIP" in changed:
         yield wrong("spec.clusterIPs[0]", [after.get("clusterIP")], "may not change once set")

@@ -1,6 +1,6 @@
-"""What clients may ask of any resource: get, list, create, update, patch, delete, and deletecollection.
+"""The verbs of any resource: get, list, create, update, patch, delete, and deletecollection.
 
-Bodies are parsed, options read and answers shaped here; the rules are the registry's.
+Bodies are parsed, options read and answers built here; the rules are in the registry.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
-# libyaml's loader where PyYAML has it: manifests of CRDs run to hundreds of kilobytes.
+# libyaml's loader if PyYAML has it: manifests of CRDs have hundreds of kilobytes.
 _YAML: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a request is about: a resource, perhaps one object of it, perhaps a subresource of that."""
+    """The subject of a request: a resource, perhaps one object, perhaps a subresource of that."""
 
     resource: Resource
     namespace: str = ""
@@ -66,11 +66,11 @@ class WriteOptions:
     dry_run: bool = False
     force: bool = False
     strict: bool = False
-    """``fieldValidation=Strict``: fields that the schema does not know are an error."""
+    """``fieldValidation=Strict``: fields that the schema lacks are an error."""
 
     @classmethod
     def read(cls, query: Mapping[str, str], user_agent: str) -> WriteOptions:
-        """Return the options of a request; raise 400 for values that there are not."""
+        """Return the options of a request; raise 400 for unsupported values."""
         dry_run = query.get("dryRun", "")
         if dry_run not in {"", "All"}:
             raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
@@ -83,7 +83,7 @@ class WriteOptions:
 
 
 def parse_body(body: bytes, content_type: str) -> Any:
-    """Return the JSON or YAML value of a body; raise 400 when it is neither, 415 for protobuf."""
+    """Return the value of a JSON or YAML body; raise 400 if it is neither, 415 for protobuf."""
     kind = content_type.partition(";")[0].strip().lower()
     if "protobuf" in kind:
         raise unsupported_media_type(kind, ("application/json", "application/yaml"))
@@ -112,7 +112,7 @@ def read_object(value: Any, target: Target, *, api_version: str = "", kind: str 
             f"version ({wanted_version}, Kind={wanted_kind})"
         )
     if target.resource.custom is None:
-        # Kubernetes' typed decoder knows no null: generated manifests carry ``creationTimestamp: null`` everywhere.
+        # Kubernetes' typed decoder drops null: generated manifests contain ``creationTimestamp: null`` everywhere.
         obj = without_nulls(obj)
     obj["metadata"] = obj.get("metadata") or {}
     if not isinstance(obj["metadata"], dict):
@@ -123,7 +123,7 @@ def read_object(value: Any, target: Target, *, api_version: str = "", kind: str 
 
 
 def selection(query: Mapping[str, str], resource: Resource) -> Predicate | None:
-    """Return what the request's selectors let through; None when there are none."""
+    """Return the predicate of the request's selectors; None if it has none."""
     tests: list[Predicate] = []
     if query.get("labelSelector"):
         tests.append(label_selector(query["labelSelector"]))
@@ -133,7 +133,7 @@ def selection(query: Mapping[str, str], resource: Resource) -> Predicate | None:
 
 
 class Verbs:
-    """The verbs, for every resource alike."""
+    """The verbs, the same for every resource."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -143,7 +143,7 @@ class Verbs:
         return self._registry.get(target.resource, target.key)
 
     def list(self, target: Target, query: Mapping[str, str]) -> Obj:
-        """Return the list that the query asks for, page by page where it has a limit."""
+        """Return the list that the query asks for, in pages if it has a limit."""
         resource, store = target.resource, self._registry.store
         found = self._selected(target, query)
         metadata: Obj = {"resourceVersion": str(store.revision)}
@@ -168,7 +168,7 @@ class Verbs:
         return found if selects is None else [obj for obj in found if selects(obj)]
 
     def create(self, target: Target, value: Any, options: WriteOptions) -> Obj:
-        """Create what the body says."""
+        """Create the object in the body."""
         obj = read_object(value, target)
         self._check_fields(target.resource, obj, options)
         if obj["metadata"].get("resourceVersion"):
@@ -178,7 +178,7 @@ class Verbs:
         )
 
     def update(self, target: Target, value: Any, options: WriteOptions) -> Obj:
-        """Put the body in the place of the object."""
+        """Replace the object by the body."""
         resource = target.resource
         obj = read_object(value, target)
         require_name(resource, obj, target.key)
@@ -198,7 +198,7 @@ class Verbs:
         )
 
     def patch(self, target: Target, value: Any, content_type: str, options: WriteOptions) -> tuple[Obj, bool]:
-        """Patch the object by the body's format; return it and whether an apply has made it.
+        """Patch the object in the body's format; return it and whether an apply created it.
 
         Raises: ApiError 404, 409, 415 (a format that there is not, or strategic merge of a custom resource), 422.
         """
@@ -217,7 +217,7 @@ class Verbs:
             patched = strategic_merge(live, value, shape_of(resource))
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise bad_request("the patch leaves no object")
-        # As with whole objects: what a patch sets to null in a built-in kind is left out.
+        # As with whole objects, a null in a built-in kind means an absent field.
         obj: Obj = without_nulls(patched) if resource.custom is None else copy_of(patched)
         require_name(resource, obj, target.key)
         self._check_fields(resource, obj, options)
@@ -268,7 +268,7 @@ class Verbs:
             )
 
     def delete(self, target: Target, how: Deletion) -> Obj:
-        """Delete the object; return it when it lingers (finalizers, grace), else a Success status."""
+        """Delete the object; return it if it remains for now (finalizers, grace), otherwise a Success status."""
         obj, gone = self._registry.delete(target.resource, target.key, how)
         if not gone or target.resource.name == "pods":
             return obj
@@ -278,7 +278,7 @@ class Verbs:
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
     def delete_collection(self, target: Target, query: Mapping[str, str], how: Deletion) -> Obj:
-        """Delete all that the selectors let through; return their list as it was."""
+        """Delete all objects that the selectors match; return their list as it was."""
         found = self.list(target, query)
         for obj in found["items"]:
             self._registry.delete(target.resource, key_of(obj), how)
@@ -286,7 +286,7 @@ class Verbs:
 
 
 def read_deletion(query: Mapping[str, str], value: Any) -> Deletion:
-    """Return how to delete, from a DeleteOptions body and the query, which counts where the body is silent."""
+    """Return the options of a deletion, from the DeleteOptions body or else from the query."""
     body: Mapping[str, Any] = value if isinstance(value, dict) else {}
     policy = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
     if policy not in {"", "Foreground", "Background", "Orphan"}:

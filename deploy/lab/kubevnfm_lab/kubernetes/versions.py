@@ -1,11 +1,11 @@
-"""One object in several versions: it is stored in one, and read and written in any that is served.
+"""One object in several versions: stored in one, read and written in any that is served.
 
-Custom resources change nothing but their apiVersion (conversion strategy None). Two built-in kinds really differ.
+Custom resources change only their apiVersion (conversion strategy None). Two built-in kinds really differ.
 """
 
 from __future__ import annotations
 
-from kubevnfm_lab.kubernetes.objects import Obj, at, copy_of
+from kubevnfm_lab.kubernetes.objects import Obj, copy_of, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 
 _EVENT_FIELDS = {
@@ -17,11 +17,11 @@ _EVENT_FIELDS = {
     "deprecatedCount": "count",
     "reportingController": "reportingComponent",
 }
-"""Field of ``events.k8s.io/v1`` by its name in ``v1``, the other way round."""
+"""Field of ``events.k8s.io/v1``, by field of ``v1``."""
 
 
 def in_version(obj: Obj, resource: Resource) -> Obj:
-    """Return a stored object as the resource's version shows it; the stored one is not changed."""
+    """Return a stored object in the resource's version; the stored one is not changed."""
     if obj["apiVersion"] == resource.api_version:
         return obj
     shown = {**obj, "apiVersion": resource.api_version}
@@ -34,7 +34,7 @@ def in_version(obj: Obj, resource: Resource) -> Obj:
 
 
 def for_storage(obj: Obj, resource: Resource) -> Obj:
-    """Return an object of the resource's version as it is stored."""
+    """Return an object of the resource's version in its stored form."""
     if resource.storage_api_version == resource.api_version:
         return obj
     stored = {**obj, "apiVersion": resource.storage_api_version}
@@ -48,8 +48,8 @@ def for_storage(obj: Obj, resource: Resource) -> Obj:
 def _autoscaler_v1(obj: Obj) -> Obj:
     shown: Obj = copy_of(obj)
     for metric in shown["spec"].pop("metrics", None) or []:
-        utilization = at(metric, "resource", "target", "averageUtilization")
-        if at(metric, "resource", "name") == "cpu" and utilization is not None:
+        utilization = value_at(metric, "resource", "target", "averageUtilization")
+        if value_at(metric, "resource", "name") == "cpu" and utilization is not None:
             shown["spec"]["targetCPUUtilizationPercentage"] = utilization
     status = shown.get("status") or {}
     status.pop("conditions", None)

@@ -19,7 +19,7 @@ _BOOKMARK_EVERY_S: Final = 60.0
 
 
 class Watch:
-    """One client's watch. It listens from its construction on, so no change falls between list and wait."""
+    """One client's watch. It subscribes in its constructor, so no change is lost between list and wait."""
 
     def __init__(self, store: Store, target: Target, query: Mapping[str, str]) -> None:
         """Raise ApiError 400 for parameters that cannot be read."""
@@ -45,11 +45,11 @@ class Watch:
         return not self._target.namespace or change.key.namespace == self._target.namespace
 
     def end(self) -> None:
-        """Let the stream end; its client sees a watch that ran out."""
+        """End the stream; for the client it is a watch that timed out."""
         self._changes.put_nowait(None)
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Yield the lines, until the time is over or `end` is called."""
+        """Yield the lines, until the timeout or until `end` is called."""
         try:
             for line in self._first_lines():
                 yield line
@@ -63,16 +63,16 @@ class Watch:
                     continue
                 if change is None:
                     return
-                told = self._line(change)
-                if told is not None:
-                    yield told
+                changed = self._line(change)
+                if changed is not None:
+                    yield changed
         except ApiError as error:
             yield watch_line("ERROR", error.status())
         finally:
             self._unsubscribe()
 
     def _first_lines(self) -> list[bytes]:
-        """Return what comes first: all objects as they are, or the changes since the version asked for."""
+        """Return the first lines: all objects as they are, or the changes since the requested version."""
         if self._since in {"", "0"} or self._initial_events:
             objects = self._store.list(self._resource.store_name, self._target.namespace)
             lines = [
@@ -87,8 +87,8 @@ class Watch:
         changes = self._store.changes_since(self._resource.store_name, revision)
         if changes is None:
             raise expired(f"too old resource version: {revision} ({self._store.revision})")
-        told = (self._line(change) for change in changes if self._is_here(change))
-        return [line for line in told if line is not None]
+        made = (self._line(change) for change in changes if self._is_here(change))
+        return [line for line in made if line is not None]
 
     def _line(self, change: Change) -> bytes | None:
         kind, obj = change.kind, change.obj

@@ -1,4 +1,4 @@
-"""What `kubeadm init` leaves in a new cluster: its configuration, cluster-info, CoreDNS and kube-proxy."""
+"""The objects that `kubeadm init` creates in a new cluster: its configuration, cluster-info, CoreDNS and kube-proxy."""
 
 from __future__ import annotations
 

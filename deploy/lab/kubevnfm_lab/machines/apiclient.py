@@ -24,7 +24,7 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 class ApiUnreachable(Exception):
-    """No API server answers; the text is what kubectl says."""
+    """No API server answers; the text is the one that kubectl prints."""
 
 
 class ApiRefusal(Exception):
@@ -58,7 +58,7 @@ class Resource:
 
     @property
     def full_name(self) -> str:
-        """``deployments.apps``, as kubectl calls it in messages."""
+        """``deployments.apps``, as kubectl writes it in messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -67,7 +67,7 @@ class Resource:
         return f"{self.singular}.{self.group}" if self.group else self.singular
 
     def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
-        """Return the URL path of an object or of all."""
+        """Return the URL path of one object, or of all."""
         base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         parts = [
@@ -80,7 +80,7 @@ class Resource:
 
 
 class Api:
-    """One user's view of one API server."""
+    """One user's access to one API server."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -112,7 +112,7 @@ class Api:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Any:
-        """Return the decoded answer (text when it is no JSON); raise ApiRefusal, ApiUnreachable."""
+        """Return the decoded answer (text if it is not JSON); raise ApiRefusal, ApiUnreachable."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data is not None else {})
         try:
@@ -130,7 +130,7 @@ class Api:
         return answer
 
     async def watch(self, path: str, params: Mapping[str, str]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """Yield (event type, object): first what is there, then what changes; ends when the server ends it."""
+        """Yield (event type, object): the existing objects, then changes, until the server ends the watch."""
         try:
             async with self._open().get(self.access.server + path, params={**params, "watch": "1"}) as response:
                 if response.status >= 400:
@@ -146,7 +146,7 @@ class Api:
             raise ApiUnreachable(self._unreachable(error)) from error
 
     async def resources(self, *, again: bool = False) -> Sequence[Resource]:
-        """Return all resource types; asked once, or again when one is missing."""
+        """Return all resource types; requested once, and again if one is missing."""
         if self._resources is None or again:
             found: list[Resource] = []
             for path in ("/api", "/apis"):
@@ -171,7 +171,7 @@ class Api:
         raise UnknownResource(name)
 
     async def apply(self, obj: Mapping[str, Any], *, namespace: str, manager: str = "kubectl") -> dict[str, Any]:
-        """Apply one object on the server's side, taking over fields of others."""
+        """Apply one object on the server's side, and take over fields of other managers."""
         resource = await self.resource_of(obj)
         metadata = obj.get("metadata") or {}
         path = resource.path(str(metadata.get("namespace") or namespace), str(metadata.get("name") or ""))
@@ -192,7 +192,7 @@ class Api:
 
 
 class Apis:
-    """The clients in use, one per access: connections and discovery are kept between runs of kubectl."""
+    """The open clients, one per access: connections and discovery are reused by later runs of kubectl."""
 
     def __init__(self) -> None:
         self._by_access: dict[Access, Api] = {}
@@ -207,14 +207,14 @@ class Apis:
             await self._by_access.pop(access).close()
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all clients."""
         for api in self._by_access.values():
             await api.close()
         self._by_access.clear()
 
 
 def manifests(text: str) -> list[dict[str, Any]]:
-    """Return the objects of YAML or JSON documents, lists taken apart; raise yaml.YAMLError."""
+    """Return the objects in YAML or JSON documents, with lists expanded; raise yaml.YAMLError."""
     objects: list[dict[str, Any]] = []
     for document in yaml.safe_load_all(text):
         if isinstance(document, dict):
@@ -260,7 +260,7 @@ def _tls(access: Access) -> ssl.SSLContext | bool:
     else:
         context = ssl.create_default_context(cadata=access.ca_pem or None)
     if access.client_certificate_pem:
-        # The ssl module reads a chain from files only; they are there for this call alone.
+        # The ssl module reads a chain from files only; they exist for this call alone.
         with contextlib.suppress(ssl.SSLError), tempfile.TemporaryDirectory(prefix="lab-kubectl-") as folder:
             chain = Path(folder) / "chain.pem"
             chain.touch(0o600)

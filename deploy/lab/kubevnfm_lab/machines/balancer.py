@@ -1,4 +1,4 @@
-"""haproxy and keepalived as they work on the masters: who holds a virtual address, and what is passed on from it."""
+"""haproxy and keepalived on the masters: which machine holds a virtual address, and where its connections go."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Balancer:
-    """Keeps the sockets of all masters' haproxies open where they would be, and moves virtual addresses."""
+    """Keeps the sockets of all masters' haproxies open, and moves virtual addresses."""
 
     def __init__(self, machines: Callable[[], Iterable[Machine]], control_planes: ControlPlanes) -> None:
         self._machines, self._control_planes = machines, control_planes
@@ -27,14 +27,14 @@ class Balancer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def changed(self) -> None:
-        """Look again at who serves what, soon: called whenever a service or a machine starts or stops."""
+        """Schedule an update; called whenever a service or a machine starts or stops."""
         if not self._tasks or all(task.done() for task in self._tasks):
             task = asyncio.get_running_loop().create_task(self.settle())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     def holders(self) -> Mapping[str, Machine]:
-        """Return the machine that holds each virtual address: the highest priority among those that run."""
+        """Return the machine that holds each virtual address: of those that run, the one with the highest priority."""
         best: dict[str, tuple[int, Machine]] = {}
         for machine in self._machines():
             file = machine.root / "etc/keepalived/keepalived.conf"
@@ -47,11 +47,11 @@ class Balancer:
         return {address: machine for address, (_, machine) in best.items()}
 
     def resolve(self, host: str, port: int) -> Sequence[Target]:
-        """Return the targets behind an address and port of a balancer; nothing when none listens there."""
+        """Return the targets behind an address and port of a balancer; empty if none listens there."""
         return self._targets.get((host, port), [])
 
     async def settle(self) -> None:
-        """Open and close sockets until they are what the services' configurations say."""
+        """Open and close sockets until they match the services' configurations."""
         async with self._lock:
             wanted = self._wanted()
             for place in [place for place in self._relays if place not in wanted]:
@@ -74,7 +74,7 @@ class Balancer:
             if not machine.powered:
                 continue
             virtual = [address for address, holder in holders.items() if holder is machine]
-            if virtual and self._control_planes.of(machine):
+            if virtual and self._control_planes.served_by(machine):
                 own = [(address, API_PORT) for address in machine.listening_addresses]
                 wanted.update({(address, API_PORT): own for address in virtual})
             file = machine.root / "etc/haproxy/haproxy.cfg"
@@ -83,7 +83,7 @@ class Balancer:
             try:
                 frontends = parse_haproxy(file.read_text())
             except BadConfiguration:
-                continue  # a running haproxy keeps what it read before; nothing is known of it after a restart
+                continue  # A running haproxy keeps the configuration that it read before; one that restarted has none.
             for frontend in frontends:
                 for host, port in frontend.binds:
                     hosts = [*machine.listening_addresses, *virtual] if host in ("*", "0.0.0.0", "::") else [host]

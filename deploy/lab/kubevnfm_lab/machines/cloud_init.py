@@ -1,4 +1,4 @@
-"""What cloud-init makes of a server's user data: accounts, keys, the host name and files.
+"""The effect of a server's user data by cloud-init: accounts, keys, the host name and files.
 
 Only the modules that base HOTs use: ``hostname``/``fqdn``, ``password``, ``chpasswd``, ``ssh_pwauth``, ``users``,
 ``ssh_authorized_keys``, ``write_files`` and ``disable_root``. Others are ignored, as cloud-init ignores unknown keys.
@@ -31,7 +31,7 @@ class Account:
 
     @property
     def home(self) -> str:
-        """Where the user's files are, as seen on the machine."""
+        """The user's home, as a path on the machine."""
         return "/root" if self.name == "root" else f"/home/{self.name}"
 
 
@@ -46,14 +46,14 @@ class WrittenFile:
 
 @dataclass
 class CloudConfig:
-    """All that the user data asked for."""
+    """The user data's requests."""
 
     accounts: dict[str, Account]
     hostname: str
     password_login: bool = True
     files: list[WrittenFile] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What cloud-init would report as ``errors`` in its status; the machine boots all the same."""
+    """The ``errors`` in cloud-init's status; the machine boots nevertheless."""
 
 
 def cloud_config(
@@ -65,7 +65,7 @@ def cloud_config(
     default_user: str,
     sudo_needs_password: bool,
 ) -> CloudConfig:
-    """Apply user data (a ``#cloud-config`` document, or a MIME message holding some) to what the image brings."""
+    """Apply user data (a ``#cloud-config`` document, or a MIME message with some) to the image's defaults."""
     config = CloudConfig(
         accounts={
             user: Account(user, password, sudo_needs_password=sudo_needs_password and user != "root")
@@ -127,7 +127,7 @@ def _list(value: object) -> Sequence[Any]:
 
 def _add_user(config: CloudConfig, entry: object) -> None:
     if not isinstance(entry, dict) or not entry.get("name"):
-        return  # "default" keeps the default user, which is there anyway
+        return  # "default" keeps the default user, which exists already
     name = str(entry["name"])
     account = config.accounts.setdefault(name, Account(name, may_sudo=False))
     account.public_keys.extend(str(key) for key in _list(entry.get("ssh_authorized_keys")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Container:
-    """One container that ``docker run`` or ``docker create`` made."""
+    """One container that ``docker run`` or ``docker create`` created."""
 
     name: str
     image: str
@@ -24,7 +24,7 @@ class Container:
 
 @dataclass
 class Images:
-    """What a container runtime holds; Docker's and containerd's are one here."""
+    """The content of a container runtime; Docker's and containerd's are one here."""
 
     tags: dict[str, str] = field(default_factory=dict)
     """Image id by ``repository:tag``."""
@@ -51,6 +51,6 @@ class Images:
 
 
 def with_tag(reference: str) -> str:
-    """Return an image reference with ``:latest`` where it has neither tag nor digest."""
+    """Return an image reference with ``:latest`` if it has neither tag nor digest."""
     last = reference.rsplit("/", 1)[-1]
     return reference if ":" in last or "@" in last else f"{reference}:latest"

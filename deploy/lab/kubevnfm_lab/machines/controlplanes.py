@@ -1,8 +1,8 @@
 """Which machines run which cluster's control plane, and how its API server is reached through them.
 
-A cluster whose endpoint is an address of its first master has its API server there. One behind a virtual address has
-it on an address of the lab's own, and every master passes on what comes to its port 6443: so the first master can go
-while the others serve on. etcd's majority rule holds: with fewer than half of its members alive nothing answers.
+A cluster whose endpoint is an address of its first master has its API server there. If the endpoint is a virtual address,
+the API server has an address of the lab's own, and every master relays its port 6443 to it: so the first master can stop
+while the others serve on. etcd's majority rule holds: with fewer than half of its members alive, nothing answers.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ API_PORT = 6443
 CERTIFICATE_KEY_LIFE_S = 2 * 3600
 """kubeadm deletes the Secret kubeadm-certs after two hours (kubeadm init phase upload-certs)."""
 OWN_NETWORK = "127.254"
-"""Where API servers behind virtual addresses live; no lab network hands out addresses there."""
+"""Network of the API servers behind virtual addresses; no lab network assigns addresses there."""
 
 log = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class SuspendingClusters(Protocol):
-    """Clusters whose API server can be switched off and on with all its objects, as a powered-off master's is."""
+    """Clusters whose API server can be stopped and started with all its objects, like that of a powered-off master."""
 
     async def suspend_at(self, address: str) -> None:
-        """Stop serving on the address; keep everything."""
+        """Stop serving on the address; keep all objects."""
         ...
 
     async def resume_at(self, address: str) -> None:
@@ -63,7 +63,7 @@ class ControlPlane:
     endpoint: str
     """``host:port`` as all nodes and users reach it (controlPlaneEndpoint)."""
     settings: dict[str, str]
-    """What kubeadm-config holds: podSubnet, serviceSubnet, kubernetesVersion."""
+    """The content of kubeadm-config: podSubnet, serviceSubnet, kubernetesVersion."""
     members: dict[str, Member] = field(default_factory=dict)
     """By machine id."""
     certificate_keys: dict[str, float] = field(default_factory=dict)
@@ -75,21 +75,21 @@ class ControlPlane:
 
     @property
     def has_quorum(self) -> bool:
-        """Tell whether more than half of the etcd members are alive."""
+        """Return whether more than half of the etcd members are alive."""
         return sum(member.alive for member in self.members.values()) > len(self.members) / 2
 
     def add_certificate_key(self, key: str | None = None) -> str:
-        """Upload the certificates under a key (a new one unless given)."""
+        """Upload the certificates under a key, which is new unless given."""
         key = key or secrets.token_hex(32)
         self.certificate_keys[key] = time.monotonic() + CERTIFICATE_KEY_LIFE_S
         return key
 
     def accepts_certificate_key(self, key: str) -> bool:
-        """Tell whether certificates can be fetched with this key now."""
+        """Return whether certificates can be fetched with this key now."""
         return self.certificate_keys.get(key, 0.0) > time.monotonic()
 
     def create_token(self, ttl_s: float) -> str:
-        """Make a bootstrap token; 0 s means for ever."""
+        """Create a bootstrap token; 0 s means that it never expires."""
         token = self.cluster.create_bootstrap_token(ttl_s=ttl_s or 10 * 365 * 86400)
         self.tokens[token] = time.time() + ttl_s if ttl_s else 0.0
         return token
@@ -103,14 +103,14 @@ class ControlPlanes:
         self._all: list[ControlPlane] = []
         self._numbers = itertools.count(1)
         self.on_change: Callable[[], None] = lambda: None
-        """Told when a machine starts or stops to serve an API (the balancer listens)."""
+        """Called when a machine starts or stops to serve an API; the balancer uses it."""
 
-    def of(self, machine: Machine) -> ControlPlane | None:
+    def served_by(self, machine: Machine) -> ControlPlane | None:
         """Return the control plane that the machine serves."""
         return next((plane for plane in self._all if machine.spec.machine_id in plane.members), None)
 
     def serving(self, address: str) -> ControlPlane | None:
-        """Return the control plane that answers on port 6443 of a machine's address now."""
+        """Return the control plane that currently answers on port 6443 of a machine's address."""
         for plane in self._all:
             for member in plane.members.values():
                 if member.alive and address in member.machine.addresses:
@@ -118,7 +118,7 @@ class ControlPlanes:
         return None
 
     def targets(self, plane: ControlPlane) -> Sequence[Target]:
-        """Return where the API server listens; nothing without a majority of etcd members."""
+        """Return where the API server listens; empty without a majority of etcd members."""
         return [(plane.address, API_PORT)] if plane.has_quorum else []
 
     async def create(
@@ -131,7 +131,7 @@ class ControlPlanes:
         settings: dict[str, str],
         san: Sequence[str],
     ) -> ControlPlane:
-        """Start the API server for a first master; raise OSError when its port is taken."""
+        """Start the API server for a first master; raise OSError if its port is taken."""
         host = endpoint.rpartition(":")[0]
         names = list(dict.fromkeys([*machine.addresses, host, "127.0.0.1", "localhost", node_name, *san]))
         wanted = host if host in machine.addresses else address if not host or host == node_name else ""
@@ -143,7 +143,7 @@ class ControlPlanes:
         return plane
 
     async def _start(self, serving: str, settings: dict[str, str], san: list[str]) -> tuple[Cluster, str]:
-        async def at(address: str) -> Cluster:
+        async def start_at(address: str) -> Cluster:
             return await self._clusters.create(
                 address=address,
                 port=API_PORT,
@@ -154,16 +154,16 @@ class ControlPlanes:
             )
 
         if serving:
-            return await at(serving), serving
+            return await start_at(serving), serving
         while True:
             number = next(self._numbers)
             own = f"{OWN_NETWORK}.{number // 250 % 250}.{number % 250 + 1}"
             try:
-                return await at(own), own
+                return await start_at(own), own
             except OSError:
                 if number > 1000:
                     raise
-                # Another lab on this host serves a cluster there; the next address is as good.
+                # Another lab on this host uses the address; the next one is as good.
 
     async def join(self, plane: ControlPlane, machine: Machine, node_name: str) -> None:
         """Make a machine a member: API server on each of its addresses, and etcd."""
@@ -184,8 +184,8 @@ class ControlPlanes:
         self.on_change()
 
     async def leave(self, machine: Machine) -> None:
-        """Take a machine out in good order, as kubeadm reset does: its etcd member goes too."""
-        plane = self.of(machine)
+        """Remove a machine as kubeadm reset does: its etcd member goes too."""
+        plane = self.served_by(machine)
         if plane is None:
             return
         self._stop_serving(plane, machine)
@@ -194,7 +194,7 @@ class ControlPlanes:
             await self._end(plane)
 
     def remove_member(self, plane: ControlPlane, member_id: str) -> bool:
-        """Remove an etcd member by its id, hexadecimal; return False when there is none."""
+        """Remove an etcd member by its hexadecimal id; return False if there is none."""
         for machine_id, member in plane.members.items():
             if member.member_id.lstrip("0") == member_id.lower().lstrip("0"):
                 del plane.members[machine_id]
@@ -202,8 +202,8 @@ class ControlPlanes:
         return False
 
     async def machine_gone(self, machine: Machine) -> None:
-        """Note that a machine was destroyed: its etcd member stays in the list, dead, until someone removes it."""
-        plane = self.of(machine)
+        """Record that a machine was destroyed: its etcd member stays listed, dead, until an operator removes it."""
+        plane = self.served_by(machine)
         if plane is None:
             return
         self._stop_serving(plane, machine)
@@ -213,8 +213,8 @@ class ControlPlanes:
             await self._end(plane)
 
     async def machine_off(self, machine: Machine) -> None:
-        """Note that a machine was powered off."""
-        plane = self.of(machine)
+        """Record that a machine was powered off."""
+        plane = self.served_by(machine)
         if plane is None:
             return
         if plane.address in machine.addresses and not isinstance(self._clusters, SuspendingClusters):
@@ -227,8 +227,8 @@ class ControlPlanes:
             await self._clusters.suspend_at(plane.address)
 
     async def machine_on(self, machine: Machine) -> None:
-        """Note that a machine is back: kubelet starts its static pods again."""
-        plane = self.of(machine)
+        """Record that a machine is powered on: the kubelet starts its static pods again."""
+        plane = self.served_by(machine)
         if plane is None:
             return
         plane.members[machine.spec.machine_id].alive = True
@@ -242,7 +242,7 @@ class ControlPlanes:
         self.on_change()
 
     def _stop_without_majority(self, plane: ControlPlane) -> None:
-        """Cut all clients off when etcd lost its majority: an API server without etcd answers nobody."""
+        """Cut off all clients if etcd lost its majority: an API server without etcd does not answer."""
         if not plane.has_quorum:
             for relay in itertools.chain.from_iterable(plane.relays.values()):
                 relay.cut()

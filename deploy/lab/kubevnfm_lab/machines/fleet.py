@@ -1,4 +1,4 @@
-"""All machines of the lab: what the cloud boots and destroys; ``kubevnfm_lab.ports.Machines``."""
+"""All machines of the lab, which the cloud boots and destroys; ``kubevnfm_lab.ports.Machines``."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ HOST_PROGRAMS = words(
     "tar tee test time timeout touch tr true truncate tsort tty uname unexpand uniq unlink unxz unzip uptime wc which "
     "xargs xxd xz yes zcat zgrep"
 )
-"""What shells take from the host: programs that only read and write files. Whatever could change the host itself
-(package tools, mounts, services, container tools) is a stand-in or is not there."""
+"""Programs that shells take from the host: they only read and write files. Whatever could change the host itself
+(package tools, mounts, services, container tools) is a stand-in or missing."""
 
 ON_THEIR_OWN = {
     "sudo": "sudo.sh",
@@ -57,14 +57,14 @@ ON_THEIR_OWN = {
 }
 
 BALANCER_PORT = 16443
-"""Where the masters' haproxy listens in the sample packages; floating addresses pass it on."""
+"""The port of the masters' haproxy in the sample packages; floating addresses relay it."""
 
 LOWEST_PORT, HIGHEST_PORT = 20_000, 29_999
-"""Below Linux' ephemeral ports (32768 and up), where an outgoing connection could sit on the port already."""
+"""Below Linux' ephemeral ports (32768 and up), where an outgoing connection could occupy the port."""
 
 
 class SshMachines:
-    """The machines of one lab. Made by `SshMachines.running`."""
+    """The machines of one lab. Created by `SshMachines.running`."""
 
     def __init__(
         self, state_dir: Path, *, clusters: Clusters, faults: Faults, ledger: Ledger, settings: MachineSettings
@@ -126,9 +126,9 @@ class SshMachines:
         return next((m for m in self._machines.values() if m.powered and address in m.addresses), None)
 
     async def boot(self, spec: MachineSpec) -> None:
-        """See ports.Machines; raise ValueError for a second machine of the same id, OSError when an address is taken."""
+        """See ports.Machines; raise ValueError for a second machine of the same id, OSError if an address is taken."""
         if spec.machine_id in self._machines:
-            raise ValueError(f"machine_id: {spec.machine_id} is running already")
+            raise ValueError(f"machine_id: {spec.machine_id} a machine with this id is already running")
         assert self._stand_ins is not None
         settings = self.settings
         config = cloud_config(
@@ -171,7 +171,7 @@ class SshMachines:
             task.add_done_callback(self._removals.discard)
 
     async def stop(self, machine_id: str) -> None:
-        """See ports.Machines; raise KeyError when there is no such machine."""
+        """See ports.Machines; raise KeyError if there is no such machine."""
         machine = self._machines[machine_id]
         if machine.powered:
             self._close_sshd(machine)
@@ -181,7 +181,7 @@ class SshMachines:
             await self.control_planes.machine_off(machine)
 
     async def start(self, machine_id: str) -> None:
-        """See ports.Machines; raise KeyError when there is no such machine."""
+        """See ports.Machines; raise KeyError if there is no such machine."""
         machine = self._machines[machine_id]
         if not machine.powered:
             await self._power_on(machine)
@@ -190,7 +190,7 @@ class SshMachines:
             self.nodes.settle(machine)
 
     async def add_floating(self, floating: str, fixed: str) -> None:
-        """Let a floating address stand for a fixed one, also a virtual one: sshd, API servers and their balancer."""
+        """Relay a floating address to a fixed or virtual one: sshd, API servers and their balancer."""
         await self.remove_floating(floating)
         relays = self._floating[floating] = []
         self._fixed_by_floating[floating] = fixed
@@ -200,18 +200,20 @@ class SshMachines:
             relays.append(relay)
 
     async def remove_floating(self, floating: str) -> None:
-        """Take a floating address away; nothing happens when there is none."""
+        """Remove a floating address; does nothing if there is none."""
         self._fixed_by_floating.pop(floating, None)
         for relay in self._floating.pop(floating, []):
             relay.close()
 
     def floating_target(self, address: str, port: int) -> Sequence[Target]:
-        """Return where connections to a floating address go; nothing when it is none."""
+        """Return where connections to a floating address go; empty if it is not one."""
         fixed = self._fixed_by_floating.get(address)
         return [(fixed, port)] if fixed else []
 
     def console_log(self, machine_id: str) -> str:
-        """Return what the machine's serial console shows, with its host key; raise KeyError when there is none."""
+        """Return what the machine's serial console shows, with its host key; raise KeyError if there is no such
+        machine.
+        """
         return self._machines[machine_id].console()
 
     def inventory(self) -> Sequence[Mapping[str, Any]]:
@@ -231,7 +233,7 @@ class SshMachines:
         try:
             await self.faults.check("ssh", "boot", node=machine.name)
         except ConnectionDropped:
-            return  # it hangs in its boot loader: there for Nova, but nobody ever logs in
+            return  # the boot loader hangs: Nova shows the server, but no login succeeds
         if self._machines.get(machine.spec.machine_id) is not machine:
             return  # destroyed while it booted
         assert self._stand_ins is not None
@@ -248,7 +250,7 @@ class SshMachines:
         machine.power_on()
 
     async def _open_registries(self, machine: Machine) -> None:
-        """Start the registry containers again that Docker restarts after a boot."""
+        """Start the registry containers that Docker restarts after a boot."""
         for name, opened in machine.registries.items():
             container = machine.images.containers[name]
             container.running = container.restart != "no"
@@ -333,7 +335,7 @@ def _host_program(name: str) -> str | None:
 
 
 def _free_port() -> int:
-    """Return a port that nothing uses on any address of this host."""
+    """Return a port that is free on every address of this host."""
     for port in random.sample(range(LOWEST_PORT, HIGHEST_PORT), 200):
         with socket.socket() as probe:
             try:

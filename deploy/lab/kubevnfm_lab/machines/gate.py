@@ -1,7 +1,7 @@
-"""Where stand-in programs reach the lab: one TCP socket on 127.0.0.1, a secret, NUL-separated words.
+"""The connection of stand-in programs to the lab: one TCP socket on 127.0.0.1, a secret, NUL-separated words.
 
-A stand-in is a few lines of bash with ``/dev/tcp``: about 1.5 ms of CPU a run, where a Python client costs 10 and a
-node's installation runs dozens. The secret is in the scripts, which only the lab's user can read.
+A stand-in is a few lines of bash with ``/dev/tcp``: about 1.5 ms of CPU per run, where a Python client costs 10 ms and
+a node's installation needs dozens. The secret is in the scripts, which only the lab's user can read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 REQUEST_LIMIT = 8 * 1024 * 1024
 INLINE_LIMIT = 512
-"""Bytes of output that the script reads itself; bash reads sockets byte by byte, so more goes through cat."""
+"""Bytes of output that the script reads itself; bash reads sockets byte by byte, so more is read by cat."""
 
 WITH_VERB = frozenset(
     words("kubeadm kubectl apt-get apt apt-mark systemctl hostnamectl docker cloud-init containerd ip modprobe")
 )
-"""Programs that are known by their first argument too; it is a command there, or a name."""
+"""Programs that faults and counters name with their first argument, which is a command or a name."""
 
 OPTIONS_WITH_VALUE = frozenset(("--kubeconfig", "-n", "--namespace", "-o", "-a", "--address", "-c", "--config", "-t"))
 
@@ -44,7 +44,7 @@ class _Request:
 
 
 class Gate:
-    """Runs stand-in programs on behalf of the scripts; a script that dies takes its run with it."""
+    """Runs stand-in programs on behalf of the scripts; the end of a script cancels its run."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Gate:
 
     @property
     def secret(self) -> str:
-        """What a script must say first."""
+        """The first word that a script must send."""
         return self._secret
 
     async def open(self) -> int:
@@ -75,7 +75,7 @@ class Gate:
         return port
 
     async def close(self) -> None:
-        """Stop listening and end all runs."""
+        """Stop listening and cancel all runs."""
         if self._server:
             self._server.close()
         for task in list(self._handlers):
@@ -90,7 +90,7 @@ class Gate:
             if hmac.compare_digest(await _word(reader), self._secret):
                 await self._answer(reader, writer)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            pass  # the script was killed; nobody waits for an answer
+            pass  # the script was killed; there is no reader for an answer
         finally:
             self._handlers.discard(task)
             writer.close()
@@ -164,7 +164,7 @@ async def _request(reader: asyncio.StreamReader) -> _Request:
 
 
 async def _unless_gone(reader: asyncio.StreamReader, run: Coroutine[Any, Any, None]) -> None:
-    """Run until it is done or the script at the other end is gone."""
+    """Run until the program ends or the script's connection is closed."""
     running = asyncio.ensure_future(run)
     gone = asyncio.ensure_future(reader.read(1))
     try:
@@ -178,11 +178,11 @@ async def _unless_gone(reader: asyncio.StreamReader, run: Coroutine[Any, Any, No
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         if gone.done() and not gone.cancelled():
-            gone.exception()  # a reset is as good as an end
+            gone.exception()  # a reset counts as an end of the connection
 
 
 def _verb(program: str, args: Sequence[str]) -> str:
-    """Return the program, with its first argument where that is a name: ``kubeadm join``, ``kubeadm init phase``."""
+    """Return the program, with its first argument where that is a command: ``kubeadm join``, ``kubeadm init phase``."""
     if program not in WITH_VERB:
         return program
     skip, names = False, [program]
@@ -193,7 +193,7 @@ def _verb(program: str, args: Sequence[str]) -> str:
             skip = True
         elif not arg.startswith("-"):
             names.append(arg)
-    # One phase alone is another thing than the whole.
+    # A single phase has its own name, apart from the whole command.
     return " ".join(names[:3] if names[2:3] == ["phase"] else names[:2])
 
 

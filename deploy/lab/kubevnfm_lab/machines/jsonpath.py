@@ -27,11 +27,11 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
 class BadTemplate(Exception):
-    """A template cannot be read; the text is what kubectl says."""
+    """A template cannot be read; the text is the one that kubectl prints."""
 
 
 def render(template: str, document: Any) -> str:
-    """Return what a template makes of a document; raise BadTemplate."""
+    """Return a template's output for a document; raise BadTemplate."""
     text = template if "{" in template else "{" + template + "}"
     output, rest = _render(_tokens(text), 0, document, document)
     if rest != -1:
@@ -50,7 +50,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _render(tokens: Sequence[tuple[str, str]], at: int, document: Any, current: Any) -> tuple[str, int]:
-    """Render from a token on until the end (-1) or the end of a range (the index behind it)."""
+    """Render from a token on until the end (-1) or the end of a range (the index after it)."""
     output = ""
     while at < len(tokens):
         kind, text = tokens[at]

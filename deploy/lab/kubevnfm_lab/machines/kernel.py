@@ -1,4 +1,4 @@
-"""What a machine's kernel knows: modules, sysctl values and swap; seen by programs under ``/proc``."""
+"""The state of a machine's kernel: modules, sysctl values and swap, visible under ``/proc``."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ BRIDGE_SYSCTL = {
 
 
 SHOWN_SYSCTL = ("net.ipv4.ip_forward", *BRIDGE_SYSCTL)
-"""What installers read under ``/proc/sys``; the sysctl program shows the others too. Files cost, machines are many."""
+"""Values that installers read under ``/proc/sys``; the sysctl program shows the others too. Each one costs a file
+per machine."""
 
 
 @dataclass
 class Kernel:
-    """The running kernel; a restart makes a new one from the files under ``/etc``."""
+    """The running kernel; a restart creates a new one from the files under ``/etc``."""
 
     root: Path
     modules: set[str] = field(default_factory=set)
@@ -53,7 +54,7 @@ class Kernel:
     _published: dict[str, str] = field(default_factory=dict, repr=False)
 
     def load(self, module: str) -> bool:
-        """Load a module; return False when the image has none of that name."""
+        """Load a module; return False if the image has none of that name."""
         name = module.replace("-", "_")
         if name not in KNOWN_MODULES:
             return False
@@ -64,14 +65,14 @@ class Kernel:
         return True
 
     def set_value(self, key: str, value: str) -> bool:
-        """Set a sysctl value; return False when there is no such key (its module may not be loaded)."""
+        """Set a sysctl value; return False if there is no such key (its module may not be loaded)."""
         if key not in self.sysctl:
             return False
         self.sysctl[key] = value
         return True
 
     def publish(self) -> None:
-        """Write what programs read under ``/proc``: modules, swaps and the values of `SHOWN_SYSCTL`; only what changed."""
+        """Write the files under ``/proc``: modules, swaps and the values of `SHOWN_SYSCTL`; only those that changed."""
         modules = "".join(f"{name} 16384 0 - Live 0x0000000000000000\n" for name in sorted(self.modules))
         swaps = "".join(f"{device:<40}file\t\t2097148\t\t0\t\t-2\n" for device in self.swap_devices)
         texts = {"modules": modules, "swaps": f"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n{swaps}"}
@@ -88,7 +89,7 @@ class Kernel:
 
 
 def modules_to_load(root: Path) -> list[str]:
-    """Return the modules that ``/etc/modules-load.d`` names, in the order systemd-modules-load takes them."""
+    """Return the modules that ``/etc/modules-load.d`` names, in the order of systemd-modules-load."""
     names: list[str] = []
     for file in sorted((root / "etc/modules-load.d").glob("*.conf")):
         names += [

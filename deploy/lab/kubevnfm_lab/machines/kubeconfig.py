@@ -13,7 +13,7 @@ import yaml
 
 @dataclass(frozen=True)
 class Access:
-    """Where an API server is and as whom one calls it."""
+    """The address of an API server and the credential of a user."""
 
     server: str
     ca_pem: str = ""
@@ -25,11 +25,11 @@ class Access:
 
 
 class BadKubeconfig(Exception):
-    """A kubeconfig cannot be used; the text is what kubectl says."""
+    """A kubeconfig cannot be used; the text is the one that kubectl prints."""
 
 
 def kubeconfig(access: Access, *, user: str, cluster: str = "kubernetes") -> str:
-    """Return a kubeconfig with one context, as kubeadm writes it (the credential being a token here)."""
+    """Return a kubeconfig with one context, as kubeadm writes it (with a token as its credential here)."""
     credential: dict[str, str] = {"token": access.token}
     if not access.token:
         credential = {
@@ -37,7 +37,7 @@ def kubeconfig(access: Access, *, user: str, cluster: str = "kubernetes") -> str
             "client-key": "/var/lib/kubelet/pki/kubelet-client-current.pem",
         }
     ca = base64.b64encode(access.ca_pem.encode()).decode()
-    # In kubeadm's own order and form: scripts look for the line "server: https://…".
+    # In kubeadm's own order and form: scripts search for the line "server: https://…".
     document = {
         "apiVersion": "v1",
         "clusters": [{"cluster": {"certificate-authority-data": ca, "server": access.server}, "name": cluster}],
@@ -51,7 +51,7 @@ def kubeconfig(access: Access, *, user: str, cluster: str = "kubernetes") -> str
 
 
 def read_kubeconfig(file: Path, *, shown: str, context: str = "") -> Access:
-    """Return what the file's current context stands for; raise BadKubeconfig in kubectl's words."""
+    """Return the access of the file's current context; raise BadKubeconfig in kubectl's words."""
     try:
         document = yaml.safe_load(file.read_text())
     except (FileNotFoundError, IsADirectoryError):

@@ -1,4 +1,4 @@
-"""Configurations of haproxy and keepalived, read as far as the lab acts on them.
+"""Configurations of haproxy and keepalived, as far as the lab uses them.
 
 Only what Kubernetes masters configure: frontends with ``bind``, backends with ``server``, ``listen`` sections; VRRP
 instances with ``virtual_router_id``, ``priority`` and ``virtual_ipaddress``.
@@ -21,7 +21,7 @@ SECTIONS = words(
 
 
 class BadConfiguration(Exception):
-    """What ``haproxy -c`` complains of."""
+    """An error that ``haproxy -c`` reports."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Frontend:
 
 
 def parse_haproxy(text: str) -> list[Frontend]:
-    """Return the frontends with their servers filled in; raise BadConfiguration naming the line."""
+    """Return the frontends with their servers filled in; raise BadConfiguration that names the line."""
     frontends: list[Frontend] = []
     servers_by_backend: dict[str, list[Target]] = {}
     kind, current = "", Frontend("")
@@ -89,7 +89,7 @@ def _line(kind: str, words: list[str], current: Frontend) -> None:
 
 @dataclass(frozen=True)
 class VrrpInstance:
-    """One candidate for virtual addresses."""
+    """One VRRP instance that competes for virtual addresses."""
 
     router_id: int
     priority: int

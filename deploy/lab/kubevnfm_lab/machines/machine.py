@@ -1,4 +1,4 @@
-"""One machine: what it is made of between boot and destruction. What its programs do is in `programs`."""
+"""One machine: its parts between boot and destruction. The behaviour of its programs is in `programs`."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Machine:
     registries: dict[str, RegistryPort] = field(default_factory=dict)
     """Open ports of registry containers, by container."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    """Connections that are being set up, or hang there because a fault says so."""
+    """Connections that are being set up, or that hang there because of a fault."""
 
     @property
     def name(self) -> str:
-        """The server's name, by which faults and the ledger know it."""
+        """The server's name, which faults and the ledger use."""
         return self.spec.name
 
     @property
@@ -74,14 +74,14 @@ class Machine:
         return self.root / shown.lstrip("/")
 
     def shown(self, path: Path | str) -> str:
-        """Return a path as programs on the machine know it."""
+        """Return a path as programs on the machine see it."""
         text = str(path)
         if text == str(self.root):
             return "/"
         return text.removeprefix(str(self.root)) if text.startswith(f"{self.root}/") else text
 
     def lay_out(self) -> None:
-        """Make the root folder if nobody needed it so far."""
+        """Create the root folder, unless it exists already."""
         if self.rootfs.lay_out(self.config, swap=bool(self.kernel.swap_devices), hostname=self.hostname):
             self.disks.publish()
             self.kernel.publish()
@@ -103,7 +103,7 @@ class Machine:
         self.units.power_on()
 
     def power_off(self) -> None:
-        """Lose what a power cut loses; the files stay."""
+        """Lose the state that a power cut loses; the files stay."""
         self.powered = False
         self.units.power_off()
         self.disks.unmount_all()
@@ -128,7 +128,7 @@ class Machine:
         )
 
     def inventory(self, *, ssh_port: int) -> dict[str, Any]:
-        """Return what tests and the lab's page want to know, JSON-able."""
+        """Return the machine's part of the lab's inventory, JSON-able."""
         return {
             "id": self.spec.machine_id,
             "name": self.name,
@@ -153,7 +153,7 @@ def make_machine(
     host_key: asyncssh.SSHKey,
     settings: MachineSettings,
 ) -> Machine:
-    """Put a machine together as its image brings it; nothing is written yet."""
+    """Return a machine as its image defines it; nothing is written yet."""
     packages = PackageDatabase(rootfs.root, settings.kubernetes_releases)
     packages.installed = {name: DISTRIBUTION[name] for name in BASE_INSTALLED}
     kernel = Kernel(rootfs.root, swap_devices=["/swap.img"] if settings.swap else [])

@@ -1,4 +1,4 @@
-"""Which machine is which Node: a machine that stops, or whose kubelet stops, is a Node that is not ready."""
+"""Which machine is which Node: if a machine or its kubelet stops, its Node is not ready."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ class Nodes:
         self._by_machine: dict[str, JoinedNode] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def of(self, machine: Machine) -> JoinedNode | None:
+    def node_of(self, machine: Machine) -> JoinedNode | None:
         """Return the machine's place in a cluster."""
         return self._by_machine.get(machine.spec.machine_id)
 
     async def add(self, machine: Machine, node: JoinedNode) -> None:
-        """Register the Node, as a kubelet with a fresh certificate does."""
+        """Register the Node, as a kubelet with a new certificate does."""
         await node.plane.cluster.add_node(node.name, address=node.address, control_plane=node.control_plane)
         self._by_machine[machine.spec.machine_id] = node
         found = await self._apis.api(own_access(node.plane)).request("GET", f"/api/v1/nodes/{node.name}")
         conditions = (found.get("status") or {}).get("conditions") or []
         if any(c.get("type") == "Ready" and c.get("status") != "True" for c in conditions):
-            await self._tell(node, ready=True)  # the Node of an earlier machine of that name, taken over
+            await self._report(node, ready=True)  # the Node of an earlier machine of that name, taken over
 
     def remove(self, machine: Machine) -> None:
-        """Forget a machine that is gone or whose kubelet lost its credential; the Node object stays, not ready."""
+        """Remove a machine that is gone or whose kubelet lost its credential; the Node object stays, not ready."""
         self.settle(machine, gone=True)
         self._by_machine.pop(machine.spec.machine_id, None)
 
     def settle(self, machine: Machine, *, gone: bool = False) -> None:
-        """Let the Node's readiness follow its machine and kubelet."""
-        node = self.of(machine)
+        """Update the Node's readiness from its machine and kubelet."""
+        node = self.node_of(machine)
         ready = machine.powered and machine.units.is_active("kubelet") and not gone
         if node is None or node.ready == ready:
             return
         node.ready = ready
-        task = asyncio.get_running_loop().create_task(self._tell(node, ready=ready))
+        task = asyncio.get_running_loop().create_task(self._report(node, ready=ready))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def settled(self) -> None:
-        """Wait until every change was told."""
+        """Return once every change was reported."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _tell(self, node: JoinedNode, *, ready: bool) -> None:
+    async def _report(self, node: JoinedNode, *, ready: bool) -> None:
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         reason = "KubeletReady" if ready else "NodeStatusUnknown"
         message = "kubelet is posting ready status" if ready else "Kubelet stopped posting node status."
@@ -92,10 +92,10 @@ class Nodes:
             )
         except (ApiRefusal, ApiUnreachable) as error:
             if isinstance(error, ApiRefusal) and error.status != 404:
-                log.warning("readiness of node %s was not told: %s", node.name, error)
-            # Otherwise the Node was deleted, or its cluster is gone with its last master: nobody asks any more.
+                log.warning("readiness of node %s was not reported: %s", node.name, error)
+            # Otherwise the Node was deleted, or its cluster is gone with its last master: there is no status to report.
 
 
 def own_access(plane: ControlPlane) -> Access:
-    """Return the lab's own way to a cluster's API server, past load balancers and quorum."""
+    """Return the lab's own connection to a cluster's API server, past load balancers and quorum."""
     return Access(f"https://{plane.address}:{API_PORT}", plane.cluster.ca_pem, plane.cluster.admin_token)

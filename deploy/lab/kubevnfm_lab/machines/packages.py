@@ -1,4 +1,4 @@
-"""Debian packages of one machine: what its sources offer, what is installed and held, which programs each brings."""
+"""Debian packages of one machine: those that its sources offer, those installed and held, and their programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Package:
     name: str
     version: str
     programs: tuple[str, ...] = ()
-    """What appears under ``/usr`` once it is installed: ``bin/kubeadm``."""
+    """Paths under ``/usr`` that exist once it is installed: ``bin/kubeadm``."""
     units: tuple[str, ...] = ()
     """Services that are enabled and started after the installation."""
     depends: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def kubernetes_packages(release: str) -> tuple[Package, ...]:
 
 @dataclass
 class PackageDatabase:
-    """What dpkg and apt know on one machine."""
+    """The state of dpkg and apt on one machine."""
 
     root: Path
     kubernetes_releases: tuple[str, ...]
@@ -91,7 +91,7 @@ class PackageDatabase:
     """Versions by name, newest first, as of the last ``apt-get update`` (images bring the distribution's lists)."""
 
     def sources(self) -> list[str]:
-        """Return the entries of ``/etc/apt/sources.list.d`` that are in force, one string each."""
+        """Return the active entries of ``/etc/apt/sources.list.d``, one string each."""
         entries: list[str] = []
         folder = self.root / "etc/apt/sources.list.d"
         for file in sorted(folder.glob("*.list")):
@@ -102,7 +102,7 @@ class PackageDatabase:
         return entries
 
     def update(self) -> None:
-        """Read the sources again: distribution, and the Kubernetes releases that a source is made for."""
+        """Read the sources again: the distribution, and the Kubernetes releases that a source offers."""
         offered: dict[str, list[Package]] = {name: [package] for name, package in DISTRIBUTION.items()}
         for release in self._releases():
             for package in kubernetes_packages(release):
@@ -132,11 +132,11 @@ class PackageDatabase:
             and name in self.offered
             and name.startswith(("docker-ce", "containerd"))
         ):
-            # Old packages pin versions of Docker that a real repository keeps for years.
+            # Scripts pin old versions of Docker, which a real repository keeps for years.
             known = DISTRIBUTION[name]
             return Package(known.name, version, known.programs, known.units, known.depends)
         return exact
 
     def owner_of(self, program: str) -> Package | None:
-        """Return the installed package that brings ``kubeadm``."""
+        """Return the installed package that owns ``kubeadm``."""
         return next((p for p in self.installed.values() if any(x.endswith(f"/{program}") for x in p.programs)), None)

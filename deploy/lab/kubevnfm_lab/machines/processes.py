@@ -12,8 +12,8 @@ from pathlib import Path
 class ProcessGroups:
     """Groups by the pid of the shell that leads each.
 
-    A group outlives its shell when the command left something in the background. Its id cannot be given away while a
-    process is in it; after that it can, so groups without their shell are only ended after a look at their environment.
+    A group outlives its shell if the command left something in the background. Its id cannot be reused while a process is in
+    it; after that it can, so groups without their shell are killed only after a check of their environment.
     """
 
     def __init__(self) -> None:
@@ -25,13 +25,13 @@ class ProcessGroups:
         self._led[process.pid] = process
 
     def shell_ended(self, pid: int) -> None:
-        """Note that the shell was waited for; the group counts on while something is in it."""
+        """Record that the shell was waited for; the group is kept while a process is in it."""
         self._led.pop(pid, None)
         if _is_there(pid):
             self._left_behind.add(pid)
 
     def signal(self, pid: int, number: signal.Signals) -> None:
-        """Send a signal to a whole group whose shell is still ours to wait for."""
+        """Send a signal to a whole group whose shell was not waited for yet."""
         if pid in self._led:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)

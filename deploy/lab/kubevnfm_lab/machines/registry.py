@@ -1,4 +1,4 @@
-"""What answers on the port of a registry container: enough of the distribution API to be found alive."""
+"""The registry container's port: enough of the distribution API for a health check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TCP relays: a socket of one address whose connections go on to the first of several others that answers."""
+"""TCP relays: a socket on one address whose connections go to the first of several targets that answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONNECT_TIMEOUT_S = 3.0
 
 
 class Relay:
-    """One listening socket. Targets are asked for per connection, so they may change; none answers: closed at once."""
+    """One listening socket. Targets are computed per connection; if none answers, it is closed."""
 
     def __init__(self, address: str, port: int, targets: Callable[[], Sequence[Target]]) -> None:
         self.address, self.port = address, port
@@ -23,18 +23,18 @@ class Relay:
         self._connections: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
-        """Listen; raise OSError when the address is taken or not one of this host."""
+        """Listen; raise OSError if the address is taken or not one of this host."""
         self._server = await asyncio.start_server(self._carry, self.address, self.port)
 
     def close(self) -> None:
-        """Stop listening and cut what runs through."""
+        """Stop listening and close all connections."""
         if self._server:
             self._server.close()
             self._server = None
         self.cut()
 
     def cut(self) -> None:
-        """Cut what runs through; new connections are welcome."""
+        """Close all connections; new ones are still accepted."""
         for task in list(self._connections):
             task.cancel()
 

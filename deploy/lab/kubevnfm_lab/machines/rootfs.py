@@ -1,4 +1,4 @@
-"""A machine's root folder: made when someone logs in first, because most tests' machines never see a login."""
+"""A machine's root folder, created at the first login, since the machines of most tests never see one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDERS = words(
     "etc/sysctl.d etc/systemd etc/systemd/system home mnt opt proc root run srv tmp usr usr/bin usr/lib usr/local "
     "usr/local/bin usr/local/sbin usr/sbin var var/lib var/lib/dpkg var/log var/tmp"
 )
-"""Parents before what is in them: each is made with one call."""
+"""Parents before their children: each is created with one call."""
 
 BASE_PROGRAMS = words(
     "apt-get apt apt-mark dpkg dpkg-query systemctl journalctl hostnamectl hostname "
@@ -37,12 +37,13 @@ UBUNTU_CODENAME=jammy
 
 @dataclass(frozen=True)
 class StandIns:
-    """The scripts that stand in for programs, written once a lab."""
+    """The scripts of stand-in programs, written once per lab."""
 
     asks_the_lab: Path
-    """The one that hands its arguments to the lab; its name says which program it is."""
+    """The script that passes its arguments to the lab; its name says which program it is."""
     base: Path
-    """The folder of what every image brings: those that need no lab (sudo, id, chown, curl) and `BASE_PROGRAMS`."""
+    """The folder of programs that every image has: those that need no lab (sudo, id, chown, curl) and
+    `BASE_PROGRAMS`."""
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Rootfs:
     laid_out: bool = False
 
     def lay_out(self, config: CloudConfig, *, swap: bool, hostname: str) -> bool:
-        """Make the folder, the homes and the programs of the image; return False when that was done before."""
+        """Create the folder, the homes and the programs of the image; return False if that was done before."""
         if self.laid_out:
             return False
         self.laid_out = True
@@ -74,19 +75,19 @@ class Rootfs:
         return True
 
     def add_programs(self, paths: Iterable[str]) -> None:
-        """Let programs appear under ``/usr``: ``bin/kubeadm``."""
+        """Add programs under ``/usr``: ``bin/kubeadm``."""
         for path in paths:
             link = self.root / "usr" / path
             if not link.is_symlink() and not (self.stand_ins.base / link.name).exists():
                 link.symlink_to(self.stand_ins.asks_the_lab)
 
     def remove_programs(self, paths: Iterable[str]) -> None:
-        """Take programs away again."""
+        """Remove programs."""
         for path in paths:
             (self.root / "usr" / path).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it."""
+        """Delete the folder with its content."""
         if self.laid_out:
             shutil.rmtree(self.root, ignore_errors=True)
             self.laid_out = False

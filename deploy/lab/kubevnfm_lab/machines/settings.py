@@ -1,4 +1,4 @@
-"""What whoever starts the lab can decide about its machines."""
+"""The settings of a lab's machines."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ipaddress import IPv4Address, IPv4Network
 
 @dataclass(frozen=True)
 class MachineSettings:
-    """One lab's machines: who may log in, what they find there, how long programs take."""
+    """The machines of one lab: their logins, their image, and how long programs take."""
 
     ssh_port: int = 0
     """The port of every machine's sshd; 0: a free one below the ephemeral ports is chosen when the lab starts."""
     password_by_user: Mapping[str, str] = field(default_factory=lambda: {"ubuntu": "ubuntu", "root": "root"})
-    """What the image brings; cloud-init user data changes it per machine."""
+    """Accounts of the image; cloud-init user data changes them per machine."""
     default_user: str = "ubuntu"
-    """The user that cloud-init gives the server's key pair and the user data's ``password`` to."""
+    """The user that gets the server's key pair and the user data's ``password`` from cloud-init."""
     sudo_needs_password: bool = False
-    """Cloud images let the default user sudo without one; True behaves like an image that does not."""
+    """Cloud images let the default user sudo without a password; True is an image that does not."""
     swap: bool = True
-    """Whether the image swaps, so that kubeadm's preflight is worth something."""
+    """Whether the image has swap, which kubeadm's preflight checks refuse."""
     seconds_by_program: Mapping[str, float] = field(default_factory=dict)
     """Simulated node time: seconds by pattern of program and first argument (``kubeadm *``, ``apt-get install``)."""
     kubernetes_releases: tuple[str, ...] = ("1.29.12", "1.30.8", "1.31.4", "1.32.1")
-    """What the Kubernetes package repository of the lab offers; a repository of one minor version shows only its own."""
+    """Releases in the lab's Kubernetes package repository; the repository of one minor version shows only its own."""
     content_by_url: Mapping[str, bytes] = field(default_factory=dict)
-    """What curl and wget get from the world outside, by pattern of URL; any other host cannot be resolved."""
+    """Content of URLs outside the lab for curl and wget, by pattern of URL; any other host name is unknown."""
     reachable_networks: tuple[str, ...] = ("127.0.0.0/8",)
     """Machines listen on their addresses in these networks; at any other address they run with nothing listening.
 
@@ -42,7 +42,7 @@ class MachineSettings:
         return any(address in IPv4Network(network) for network in self.reachable_networks)
 
     def seconds_of(self, verb: str) -> float:
-        """Return the simulated time of one run of ``<program> <first argument>``; the first pattern that fits wins."""
+        """Return the simulated time of one run of ``<program> <first argument>``, by the first pattern that matches."""
         return next(
             (seconds for pattern, seconds in self.seconds_by_program.items() if fnmatchcase(verb, pattern)), 0.0
         )

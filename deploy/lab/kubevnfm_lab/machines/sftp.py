@@ -26,7 +26,7 @@ class RootfsSftp(SFTPServer):
         machine.calls["ssh sftp"] += 1
 
     def map_path(self, path: bytes) -> bytes:
-        """See SFTPServer; links of the machine that begin with its root lead where they say."""
+        """See SFTPServer; links on the machine that begin with its root keep their target."""
         return super().map_path(posixpath.join(self._home, path))
 
     def exit(self) -> None:
@@ -35,7 +35,7 @@ class RootfsSftp(SFTPServer):
             self.channel.exit(0)
 
     async def open(self, path: bytes, pflags: int, attrs: SFTPAttrs) -> object:
-        """Open a file, unless a fault says otherwise."""
+        """Open a file, unless a fault prevents it."""
         self._ledger.count("sftp", "open", node=self._machine.name)
         try:
             await self._faults.check("ssh", "sftp", node=self._machine.name)
@@ -48,15 +48,15 @@ class RootfsSftp(SFTPServer):
         return super().open(path, pflags, _without_owner(attrs))
 
     def setstat(self, path: bytes, attrs: SFTPAttrs) -> Any:
-        """Set attributes, less the owner, which only root could give away."""
+        """Set attributes, except the owner, which only root could change."""
         return super().setstat(path, _without_owner(attrs))
 
     def lsetstat(self, path: bytes, attrs: SFTPAttrs) -> Any:
-        """Set attributes of a link, less the owner."""
+        """Set attributes of a link, except the owner."""
         return super().lsetstat(path, _without_owner(attrs))
 
     def fsetstat(self, file_obj: object, attrs: SFTPAttrs) -> Any:
-        """Set attributes of an open file, less the owner."""
+        """Set attributes of an open file, except the owner."""
         return super().fsetstat(file_obj, _without_owner(attrs))
 
 

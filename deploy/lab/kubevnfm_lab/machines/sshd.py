@@ -1,4 +1,4 @@
-"""A machine's sshd: its sockets, who may log in, and shells with real processes behind them."""
+"""A machine's sshd: its sockets, logins, and shells with real processes behind them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 LOGIN_GRACE_S = 120
 TERM_GRACE_S = 2.0
-"""How long a shell whose channel is gone may take after SIGTERM before it is killed."""
+"""How long a shell may take after SIGTERM, once its channel is closed, before it is killed."""
 CHUNK = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Sshd:
         self._options: asyncssh.SSHServerConnectionOptions | None = None
 
     def listen(self) -> None:
-        """Open the sockets; raise OSError when an address is not one of this host or is taken."""
+        """Open the sockets; raise OSError if an address is not one of this host or is taken."""
         loop = asyncio.get_running_loop()
         try:
             for address in self._machine.listening_addresses:
@@ -53,7 +53,7 @@ class Sshd:
             raise
 
     def close(self) -> None:
-        """Close the sockets, cut the connections and kill what runs in them."""
+        """Close the sockets, drop the connections and kill their processes."""
         loop = asyncio.get_running_loop()
         for listener in self._sockets:
             loop.remove_reader(listener)
@@ -84,7 +84,7 @@ class Sshd:
             except FaultInjected:
                 refuse_all = True
             except ConnectionDropped:
-                # Lingering for 0 s makes the kernel send a reset instead of an orderly end.
+                # A linger time of 0 s makes the kernel send a reset instead of an orderly end.
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 accepted.close()
                 return
@@ -182,7 +182,7 @@ class Sshd:
     async def _until_either_ends(
         self, process: asyncssh.SSHServerProcess[bytes], shell: asyncio.subprocess.Process
     ) -> None:
-        """Carry bytes until the shell and its output have ended, or the client has gone."""
+        """Copy bytes until the shell and its output have ended, or the client has disconnected."""
         assert shell.stdout is not None
         assert shell.stderr is not None
         feeding = asyncio.create_task(self._feed(process, shell))
@@ -218,7 +218,7 @@ class Sshd:
                 shell.stdin.write(data)
                 await shell.stdin.drain()
             except ConnectionError:
-                return  # the program closed its input; what else is typed goes nowhere
+                return  # the program closed its input; further input is discarded
 
 
 async def _carry(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
@@ -243,7 +243,7 @@ async def _end_group(machine: Machine, shell: asyncio.subprocess.Process) -> Non
 
 
 class _Login(asyncssh.SSHServer):
-    """Decides who may log in on one connection."""
+    """Decides about the logins of one connection."""
 
     def __init__(self, machine: Machine, *, refuse_all: bool) -> None:
         self._machine, self._refuse_all = machine, refuse_all

@@ -1,4 +1,4 @@
-"""Disks of a machine: volumes that outlive it, their file systems, what is mounted where, and fstab."""
+"""Disks of a machine: volumes, which outlive it, their file systems, mounts, and fstab."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 DEVICE_LETTERS = "bcdefghijklmnop"
 ID_PREFIX_LENGTH = 20
-"""QEMU cuts a virtio disk's serial, which is the Cinder volume id, after 20 characters."""
+"""QEMU truncates a virtio disk's serial, which is the Cinder volume id, after 20 characters."""
 
 
 @dataclass
 class Volume:
-    """A block device and what was made on it."""
+    """A block device and its content."""
 
     volume_id: str
     content: Path
-    """The folder that stands for what its file system holds."""
+    """The folder with the content of its file system."""
     filesystem: str | None = None
     uuid: str = ""
     label: str = ""
     formatted: int = 0
-    """How often mkfs ran over it: twice is somebody's lost data."""
+    """How often mkfs ran on it: a second time would have destroyed data."""
 
 
 class VolumeShelf:
@@ -36,7 +36,7 @@ class VolumeShelf:
         self._by_id: dict[str, Volume] = {}
 
     def volume(self, volume_id: str) -> Volume:
-        """Return the volume, blank when it is seen first."""
+        """Return the volume, a blank one on its first use."""
         if volume_id not in self._by_id:
             self._by_id[volume_id] = Volume(volume_id, self._folder / volume_id)
         return self._by_id[volume_id]
@@ -67,7 +67,7 @@ class FstabEntry:
 
 
 def fstab_entries(root: Path) -> list[FstabEntry]:
-    """Return the lines of ``/etc/fstab`` that are in force."""
+    """Return the active lines of ``/etc/fstab``."""
     file = root / "etc/fstab"
     if not file.exists():
         return []
@@ -76,7 +76,7 @@ def fstab_entries(root: Path) -> list[FstabEntry]:
 
 
 class MountRefused(Exception):
-    """What mount says when it does not; ``code`` is its exit status (mount(8), 32: mount failure)."""
+    """A mount that failed, in mount's words; ``code`` is its exit status (mount(8), 32: mount failure)."""
 
     def __init__(self, message: str, code: int = 32) -> None:
         super().__init__(message)
@@ -97,7 +97,7 @@ class Disks:
             yield f"/dev/vd{letter}", volume
 
     def publish(self) -> None:
-        """Write what programs look for: device files, links by id and by UUID, ``/proc/mounts``."""
+        """Write what programs search: device files, links by id and by UUID, ``/proc/mounts``."""
         for device, volume in self.devices():
             (self.root / device.lstrip("/")).touch()
             self._link(f"dev/disk/by-id/virtio-{volume.volume_id[:ID_PREFIX_LENGTH]}", device)
@@ -128,7 +128,7 @@ class Disks:
         return None
 
     def format(self, volume: Volume, kind: str, *, label: str = "") -> str:
-        """Make a file system, whatever was there before; return its UUID."""
+        """Create a file system, replacing any other; return its UUID."""
         shutil.rmtree(volume.content, ignore_errors=True)
         volume.content.mkdir(parents=True)
         (volume.content / "lost+found").mkdir()
@@ -138,7 +138,7 @@ class Disks:
         return volume.uuid
 
     def mounted_at(self, target: str) -> Mount | None:
-        """Return what is mounted on a directory."""
+        """Return the mount on a directory."""
         return next((mount for mount in reversed(self.mounts) if mount.target == target), None)
 
     def mounts_of(self, device: str) -> list[Mount]:
@@ -146,7 +146,7 @@ class Disks:
         return [mount for mount in self.mounts if mount.source == device]
 
     def attach(self, source: str, target: str, *, kind: str | None = None, options: str = "") -> None:
-        """Let a volume's files appear in a directory, or note a mount of another kind; MountRefused has mount(8)'s words."""
+        """Show a volume's files in a directory, or record another mount; MountRefused has mount(8)'s words."""
         place = self.root / target.lstrip("/")
         if not place.is_dir():
             raise MountRefused(f"mount: {target}: mount point does not exist.")
@@ -166,13 +166,13 @@ class Disks:
             raise MountRefused(f"mount: {target}: {device} already mounted on {target}.")
         if place.is_symlink():
             raise MountRefused(f"mount: {target}: busy.")
-        # What the directory held is hidden, not lost, and comes back with umount.
+        # The directory's own files are hidden, not lost; they come back with umount.
         place.rename(_hidden(place))
         place.symlink_to(volume.content)
         self._note(Mount(device, target, volume.filesystem))
 
     def unmount(self, target_or_source: str) -> None:
-        """Undo the last mount on a directory or of a device; raise MountRefused when there is none."""
+        """Undo the last mount on a directory or of a device; raise MountRefused if there is none."""
         mounts = [mount for mount in self.mounts if target_or_source in (mount.target, mount.source)]
         if not mounts:
             raise MountRefused(f"umount: {target_or_source}: not mounted.")
@@ -185,7 +185,7 @@ class Disks:
         self.publish()
 
     def mount_all(self) -> list[str]:
-        """Mount what fstab says and is not mounted; return what mount would complain of."""
+        """Mount the entries of fstab that are not mounted; return the errors that mount would print."""
         complaints = []
         for entry in fstab_entries(self.root):
             if (

@@ -1,4 +1,4 @@
-"""systemd units of one machine: which exist, which are enabled, which run, and why one will not start."""
+"""systemd units of one machine: which exist, are enabled and run, and why one does not start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a unit does not run: the state it is in then, and the reason its journal gives."""
+    """Why a unit does not run: its state, and the reason in its journal."""
 
     state: str
     reason: str
@@ -43,18 +43,18 @@ class Units:
         self.root = root
         self.by_name: dict[str, Unit] = {}
         self.on_change: list[Callable[[str], None]] = []
-        """Told the name of every unit that was started, stopped or reloaded (the load balancer listens)."""
+        """Called with the name of every unit that was started, stopped or reloaded; the load balancer uses it."""
         for name in ("ssh", "cron", "systemd-timesyncd", "systemd-resolved", "rsyslog", "dbus"):
             self.add(name, enabled=True, state="active")
 
     def add(self, name: str, *, enabled: bool, state: str = "inactive") -> Unit:
-        """Add a unit, or return the one that is there."""
+        """Add a unit, or return the existing one."""
         return self.by_name.setdefault(name, Unit(name, enabled, state))
 
     def discard(self, name: str) -> None:
-        """Forget a unit whose package was removed."""
+        """Remove a unit whose package was removed."""
         if self.by_name.pop(name, None):
-            self._tell(name)
+            self._notify(name)
 
     def find(self, name: str) -> Unit | None:
         """Return the unit; one with a unit file under ``/etc/systemd/system`` counts too."""
@@ -71,7 +71,7 @@ class Units:
         return next((file for file in files if file.is_file()), None)
 
     def is_active(self, name: str) -> bool:
-        """Tell whether the unit runs."""
+        """Return whether the unit runs."""
         unit = self.find(name)
         return unit is not None and unit.state == "active"
 
@@ -80,38 +80,38 @@ class Units:
         refusal = self.refusal(unit)
         unit.state = "active" if refusal is None else refusal.state
         unit.starts += 1
-        self._tell(unit.name)
+        self._notify(unit.name)
         return refusal
 
     def stop(self, unit: Unit) -> None:
         """Stop a unit."""
         unit.state = "inactive"
-        self._tell(unit.name)
+        self._notify(unit.name)
 
     def reload(self, unit: Unit) -> Refusal | None:
-        """Make a running unit read its configuration again; a bad one leaves it running as it was."""
+        """Let a running unit read its configuration again; with an invalid one it keeps running unchanged."""
         refusal = self.refusal(unit)
         if refusal is None:
-            self._tell(unit.name)
+            self._notify(unit.name)
         return refusal
 
     def power_off(self) -> None:
-        """Stop all; which are enabled stays."""
+        """Stop all units; they stay enabled."""
         for unit in self.by_name.values():
             self.stop(unit)
 
     def power_on(self) -> None:
-        """Start what is enabled."""
+        """Start the enabled units."""
         for unit in self.by_name.values():
             if unit.enabled:
                 self.start(unit)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for listener in self.on_change:
             listener(name)
 
     def refusal(self, unit: Unit) -> Refusal | None:
-        """Return why a unit would not run if it were started now."""
+        """Return why a unit would fail if it were started now."""
         missing = self._missing_executable(unit.name)
         if missing:
             return Refusal("failed", f"Failed to locate executable {missing}: No such file or directory")

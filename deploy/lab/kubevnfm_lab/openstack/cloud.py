@@ -82,7 +82,7 @@ class Cloud:
         self._gate = gate
 
     def _furnish(self) -> None:
-        """Put there what a fresh cloud has: networks of the first project, public images."""
+        """Create what a fresh cloud has: the networks of the first project, and public images."""
         projects = list(self.identity.projects)
         self.neutron.make_lab_networks(projects[0], shared=len(projects) > 1)
         for name in self.settings.images:
@@ -122,20 +122,20 @@ class Cloud:
         ImageApi(self.glance, wire("glance", "/image"))
 
     def reached_at(self, base_url: str) -> None:
-        """Tell the cloud its own address, for the addresses that resources tell."""
+        """Set the cloud's own address, which resources publish in their attributes."""
         self._services.base_url = base_url
 
     async def close(self) -> None:
-        """End what runs and give the address range back."""
+        """Stop all running work and release the address range."""
         await self.engine.close()
         await self.routes.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.addresses.give_back()
+        self.addresses.release()
 
     def inventory(self) -> dict[str, Any]:
-        """Return what users made and did not delete, as the control interface shows it."""
+        """Return what users created and did not delete, as the control interface shows it."""
         return {
             "stacks": [
                 {"id": s.stack_id, "name": s.name, "status": s.state, "tags": s.tags}
@@ -184,14 +184,14 @@ class Cloud:
         }
 
     def _console_log(self, machine_id: str) -> str:
-        """Return what a machine printed while it booted, where the machines part keeps that."""
+        """Return a machine's boot messages; empty if the machines have no console."""
         read = getattr(self._machines, "console_log", None)
         server = self.nova.servers.get(machine_id)
         booted = server is not None and server.launched_at is not None
         return str(read(machine_id)) if read is not None and booted else ""
 
     def _spawn(self, work: Awaitable[None]) -> None:
-        """Go on with a call's work after its answer."""
+        """Run the rest of a call's work after its answer."""
         task = asyncio.ensure_future(_run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

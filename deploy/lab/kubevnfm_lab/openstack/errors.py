@@ -1,4 +1,4 @@
-"""A refused call: what every service raises, how each one words it on the wire, and how Heat repeats it."""
+"""Refused calls: what every service raises, its form on the wire, and Heat's text for it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _CLIENT_CLASS: Final[dict[int, str]] = {
 
 @dataclass(eq=False)
 class ServiceError(Exception):
-    """One service refuses a call."""
+    """A call that one service refuses."""
 
     part: str
     """keystone, heat, nova, neutron, glance or cinder."""
@@ -75,7 +75,7 @@ class ServiceError(Exception):
         return _BODY[self.part](self)
 
     def as_seen_by_heat(self) -> tuple[str, str]:
-        """Return the exception's class name and text that Heat's client of the service would give it."""
+        """Return the exception's class name and text as Heat's client of the service has them."""
         request_id = new_request_id()
         if self.part == "neutron":
             text = f"{self.message}\nNeutron server returns request_ids: ['{request_id}']"
@@ -142,7 +142,7 @@ _BODY: Final = {
 
 
 def webob_page(status: int, text: str) -> str:
-    """Return the HTML page that WebOb, under Heat and Glance, makes of a status without a JSON body."""
+    """Return the HTML page that WebOb, under Heat and Glance, answers for a status without a JSON body."""
     title = f"{status} {TITLE.get(status) or {202: 'Accepted', 302: 'Found'}.get(status, 'Error')}"
     return f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n  {text}\n\n\n </body>\n</html>"
 

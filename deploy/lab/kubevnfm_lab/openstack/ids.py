@@ -1,4 +1,4 @@
-"""Identifiers and time stamps, as each OpenStack service spells them."""
+"""Identifiers and time stamps, in each OpenStack service's format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 _source = random.SystemRandom()
-# One seed from the system, then a fast generator: ids need to be unique here, not secret.
+# Seeded once from the system, then a fast generator: ids must be unique here, not secret.
 _fast = random.Random(_source.getrandbits(256))
 
 
@@ -38,7 +38,7 @@ def new_mac() -> str:
 
 
 def new_secret(length: int, alphabet: str) -> str:
-    """Return a random string of characters of ``alphabet``; from the system's source, since it may be a password."""
+    """Return a random string of characters of ``alphabet``, from the system's source since it may be a password."""
     return "".join(_source.choices(alphabet, k=length))
 
 
@@ -48,5 +48,5 @@ def now_z() -> str:
 
 
 def now_micro() -> str:
-    """Return now in UTC as Nova's and Cinder's data bases do: ``2026-11-20T11:51:28.000000``."""
+    """Return now in UTC as Nova's and Cinder's databases do: ``2026-11-20T11:51:28.000000``."""
     return time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime())

@@ -1,4 +1,4 @@
-"""How much a project may hold, and how much it holds."""
+"""The limits of projects and their use."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ QUOTA_NAMES: Final = (
     "gigabytes",
     "snapshots",
 )
-"""Names as Nova (ram in MiB), Neutron and Cinder (gigabytes) have them; they do not overlap."""
+"""Names as in Nova (ram in MiB), Neutron and Cinder (gigabytes); they do not overlap."""
 
 
 class Quotas:
-    """The limits of every project and its use, counted as things come and go."""
+    """The limits of every project and its use, counted as resources are created and deleted."""
 
     def __init__(self, limits: Mapping[str, int]) -> None:
         self.limits: dict[str, int] = dict.fromkeys(QUOTA_NAMES, UNLIMITED)
@@ -36,7 +36,7 @@ class Quotas:
         self._used: dict[str, Counter[str]] = {}
 
     def change(self, limits: Mapping[str, Any]) -> None:
-        """Set the named limits (-1: none); raise ValueError naming the first that does not fit, changing nothing."""
+        """Set the named limits (-1: none); raise ValueError that names the first invalid one, and change nothing."""
         for name, value in limits.items():
             if name not in QUOTA_NAMES:
                 raise ValueError(f"{name}: no such quota; there are {', '.join(QUOTA_NAMES)}")
@@ -45,11 +45,11 @@ class Quotas:
         self.limits.update(limits)
 
     def used(self, project_id: str, name: str) -> int:
-        """Return how much of a thing the project holds."""
+        """Return the project's use of a quota."""
         return self._of(project_id)[name]
 
     def exceeded(self, project_id: str, **wanted: int) -> list[str]:
-        """Return the names whose limit would not hold what is wanted on top."""
+        """Return the quotas that the additional use would exceed."""
         used = self._of(project_id)
         return [
             name
@@ -57,14 +57,14 @@ class Quotas:
             if (limit := self.limits[name]) != UNLIMITED and used[name] + count > limit
         ]
 
-    def take(self, project_id: str, **amounts: int) -> None:
-        """Count what the project now holds on top."""
+    def use(self, project_id: str, **amounts: int) -> None:
+        """Add to the project's use."""
         used = self._of(project_id)
         for name, amount in amounts.items():
             used[name] += amount
 
-    def give_back(self, project_id: str, **amounts: int) -> None:
-        """Count what the project holds no longer."""
+    def release(self, project_id: str, **amounts: int) -> None:
+        """Subtract from the project's use."""
         self._of(project_id).subtract(amounts)
 
     def _of(self, project_id: str) -> Counter[str]:

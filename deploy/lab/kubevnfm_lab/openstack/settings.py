@@ -1,4 +1,4 @@
-"""What can be set about the stand-in cloud: who may come in, how much fits, and how long things take."""
+"""The settings of the stand-in cloud: credentials, sizes, and durations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Flavor:
     disk_gib: int
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     fits: bool = True
-    """Whether any host has that much; if not, a server of it ends as "No valid host was found"."""
+    """Whether any host is large enough; if not, its servers fail with "No valid host was found"."""
 
 
 FLAVORS: Final = (
@@ -45,7 +45,7 @@ FLAVORS: Final = (
 
 @dataclass
 class Durations:
-    """How long the cloud takes for things, in seconds; by default nothing takes time.
+    """The durations of the cloud's work, in seconds; by default nothing takes time.
 
     Changed while the lab runs by ``PUT /lab/v1/settings``.
     """
@@ -57,14 +57,14 @@ class Durations:
     volume_create_s: float = 0.0
     volume_attach_s: float = 0.0
     signal_s: float = 0.0
-    """How long Heat takes from answering a signal to beginning what it asks for; a second or two in real clouds."""
+    """From the answer to a signal until the scaling starts; a second or two in real clouds."""
     stack_forget_s: float = 0.0
-    """How long Heat lists a stack that is DELETE_COMPLETE and holds its name; about a second in real clouds."""
+    """How long Heat lists a stack that is DELETE_COMPLETE and keeps its name taken; about a second in real clouds."""
     stack_minute_s: float = 60.0
-    """The length of one of a stack's ``timeout_mins``; a test makes it short."""
+    """The length of one minute of a stack's ``timeout_mins``; tests make it short."""
 
     def change(self, values: Mapping[str, Any]) -> None:
-        """Set the named durations; raise ValueError naming the first field that does not fit, changing nothing."""
+        """Set the named durations; raise ValueError that names the first invalid field, and change nothing."""
         known = {spec.name for spec in fields(self)}
         for name, value in values.items():
             if name not in known:
@@ -77,7 +77,7 @@ class Durations:
 
 @dataclass(frozen=True)
 class CloudSettings:
-    """Everything an operator of the lab can set about its cloud before it starts."""
+    """Everything that can be set about a lab's cloud before it starts."""
 
     credentials: tuple[Credentials, ...] = (Credentials(),)
     region: str = "RegionOne"
@@ -87,9 +87,9 @@ class CloudSettings:
     compute_hosts: int = 8
     """Hosts compute1, compute2, ...; anti-affinity groups hold at most that many servers."""
     create_retries: int = 5
-    """How often Heat tries again to create a server that went to ERROR (its action_retry_limit)."""
+    """How often Heat retries a server that went to ERROR (its action_retry_limit)."""
     deleted_stacks_kept: int = 2000
-    """How many deleted stacks can still be shown by id."""
+    """How many deleted stacks can still be read by id."""
     durations: Durations = field(default_factory=Durations)
     quotas: Mapping[str, int] = field(default_factory=dict)
-    """Limits by name (see ``quotas.QUOTA_NAMES``); what is not named has none."""
+    """Limits by name (see ``quotas.QUOTA_NAMES``); a quota that is not named is unlimited."""

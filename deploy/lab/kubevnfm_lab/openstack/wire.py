@@ -1,4 +1,4 @@
-"""One HTTP call to one service: faults and count first, then the token, then the handler, then the service's errors."""
+"""One HTTP call to one service: count and faults first, then the token, the handler, and the service's errors."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Gate:
-    """What every call passes, over HTTP or from Heat to its neighbours: it is counted, then faults may meet it."""
+    """The gate of every call, over HTTP or from Heat to another service: it is counted, then faults apply."""
 
     def __init__(self, faults: Faults, ledger: Ledger) -> None:
         self._faults, self._ledger = faults, ledger
 
     async def enter(self, part: str, verb: str, node: str = "") -> None:
-        """Return when the call may go on; raise what the faults say."""
+        """Return if the call may proceed; raise the fault's error otherwise."""
         self._ledger.count(part, verb, node=node)
         await self._faults.check(part, verb, node=node)
 
 
 class Call:
-    """A call on its way through a handler."""
+    """One call, as its handler sees it."""
 
     __slots__ = ("body", "request", "token")
 
@@ -62,7 +62,7 @@ class Call:
         return list(self.request.query.getall(name, ()))
 
     def part_of_body(self, part: str, key: str) -> Json:
-        """Return the object under ``key`` in the body; raise the service's 400 naming it if there is none."""
+        """Return the object under ``key`` in the body; raise the service's 400 that names the key if there is none."""
         value = self.body.get(key)
         if not isinstance(value, dict):
             raise bad_request(part, f"Invalid input for field/attribute {key}: an object is expected.")
@@ -72,7 +72,7 @@ class Call:
 Handler = Callable[[Call], Awaitable[web.StreamResponse]]
 NodeOf = Callable[[Call], str]
 HeadersOf = Callable[[web.Request, str], Mapping[str, str]]
-"""Gives the headers that all of a service's answers have, for a request and its id."""
+"""Returns the headers of all answers of a service, for a request and its id."""
 
 
 class Wire:
@@ -103,13 +103,13 @@ class Wire:
         raw_body: bool = False,
         node: NodeOf | None = None,
     ) -> None:
-        """Serve ``method prefix+path``; ``verb`` is its name for faults and counts, ``node`` finds the machine's."""
+        """Serve ``method prefix+path``; ``verb``: its name for faults and counters; ``node``: finds the machine's name."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             request_id = new_request_id()
             try:
                 body = {} if raw_body or method not in _WITH_BODY else await self._json(request)
-                call = Call(request, NOBODY, body)
+                call = Call(request, ANONYMOUS, body)
                 await self._gate.enter(self.part, verb, node(call) if node else "")
                 if not open_to_all:
                     call.token = self._token(request)
@@ -129,7 +129,7 @@ class Wire:
         self._app.router.add_route(method, self.prefix + path, answer)
 
     def refusal(self, error: ServiceError) -> web.Response:
-        """Return the answer to a refused call, in the service's own form."""
+        """Return the answer to a refused call, in the service's own format."""
         body = error.body()
         if isinstance(body, str):
             response = web.Response(text=body, status=error.status, content_type="text/html")
@@ -183,8 +183,8 @@ def no_content(status: int = 204) -> web.Response:
 
 
 def base_url(request: web.Request) -> str:
-    """Return the scheme and address by which the client reached the lab, for links."""
+    """Return the scheme and host under which the client reached the lab, for links."""
     return f"{request.scheme}://{request.host}"
 
 
-NOBODY: Final = Token.nobody()
+ANONYMOUS: Final = Token.anonymous()

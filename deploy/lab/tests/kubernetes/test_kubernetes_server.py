@@ -216,7 +216,7 @@ async def test_two_clusters_do_not_share_an_address(clusters: LabClusters, clust
         await clusters.create(
             address=cluster.address, version="v1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
         )
-    assert clusters.at(cluster.address, 6443) is cluster
+    assert clusters.find(cluster.address, 6443) is cluster
 
 
 async def test_a_closed_cluster_ends_its_watches_and_frees_its_address(
@@ -228,7 +228,7 @@ async def test_a_closed_cluster_ends_its_watches_and_frees_its_address(
     async with asyncio.timeout(5):
         async for _ in watch:
             pass
-    assert clusters.at(cluster.address, 6443) is None
+    assert clusters.find(cluster.address, 6443) is None
     await clusters.create(
         address=cluster.address, version="v1.30.0", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
     )
@@ -241,7 +241,7 @@ async def test_a_suspended_cluster_comes_back_with_all_it_held(
     await clusters.suspend_at(cluster.address)
     with pytest.raises(aiohttp.ClientConnectionError):
         await api.get("/version")
-    assert clusters.at(cluster.address, 6443) is cluster
+    assert clusters.find(cluster.address, 6443) is cluster
     await clusters.resume_at(cluster.address)
     await clusters.resume_at(cluster.address)
     assert (await api.get("/api/v1/namespaces/kept"))["metadata"]["name"] == "kept"

@@ -1,4 +1,4 @@
-"""The controllers of a cluster: small, driven by changes alone, and each free to run on its object at any time."""
+"""The controllers of a cluster: small, driven by changes only, and safe to run on their object at any time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kubevnfm_lab.ports import Faults, Ledger
 def all_controllers(
     plane: ControlPlane, *, tokens: Tokens, ca_pem: str, pod_cidr: str, faults: Faults, ledger: Ledger
 ) -> None:
-    """Let every controller take part in the control plane."""
+    """Register every controller with the control plane."""
     GarbageCollector(plane)
     for controller in (
         Namespaces(plane),

@@ -1,4 +1,4 @@
-"""Secrets of service accounts: filled with a token once they and their account are there, gone when the account is."""
+"""Secrets of service accounts: filled with a token once the account exists, deleted with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
-from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, at, key_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, key_of, value_at
 from kubevnfm_lab.kubernetes.store import Change
 from kubevnfm_lab.kubernetes.tokens import Tokens
 
@@ -43,7 +43,7 @@ class AccountSecrets:
         if account is None or known not in {None, account["metadata"]["uid"]}:
             self._plane.delete("secrets", secret)
             return
-        if at(secret, "data", "token"):
+        if value_at(secret, "data", "token"):
             return
         token, _ = self._tokens.create_for_account(account, secret=secret)
         texts = {"token": token, "ca.crt": self._ca_pem, "namespace": key.namespace}

@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node that takes it."""
+"""DaemonSets: one pod on every node that accepts it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubevnfm_lab.kubernetes.controllers.pods import (
     template_hash,
 )
 from kubevnfm_lab.kubernetes.controllers.scheduler import matches_node, tolerates_all
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, is_terminating, key_of, labels_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, is_terminating, key_of, labels_of, value_at
 from kubevnfm_lab.kubernetes.store import Change
 
 _COMPONENT: Final = "daemonset-controller"
@@ -36,7 +36,7 @@ _TOLERATED: Final = (
 
 
 class DaemonSets:
-    """Keeps a pod per node for every DaemonSet."""
+    """Keeps one pod per node for every DaemonSet."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -94,8 +94,8 @@ class DaemonSets:
             self._renew(daemon_set, pods, wanted)
 
     def _renew(self, daemon_set: Obj, pods: Iterable[Obj], wanted: set[str]) -> None:
-        """End pods of an old template, as many at once as may be unavailable."""
-        limit = at(daemon_set, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable") or 1
+        """Delete pods of an old template, as many at once as may be unavailable."""
+        limit = value_at(daemon_set, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable") or 1
         if isinstance(limit, str):
             limit = max(1, int(limit.rstrip("%")) * len(wanted) // 100)
         live = [pod for pod in pods if _node_of(pod) in wanted and not is_terminating(pod)]
@@ -129,10 +129,10 @@ class DaemonSets:
 
 
 def _node_of(pod: Obj) -> str:
-    """Return the node that the pod runs on, or is meant for while it is not scheduled yet."""
-    if node := at(pod, "spec", "nodeName"):
+    """Return the node that the pod runs on, or the one it is intended for while it is not scheduled."""
+    if node := value_at(pod, "spec", "nodeName"):
         return str(node)
-    required = at(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution") or {}
+    required = value_at(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution") or {}
     for term in required.get("nodeSelectorTerms") or []:
         for field in term.get("matchFields") or []:
             return str(field["values"][0])

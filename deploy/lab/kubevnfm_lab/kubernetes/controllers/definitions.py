@@ -1,4 +1,4 @@
-"""Custom resource definitions: serve their kinds once established, and clear up when they go."""
+"""Custom resource definitions: their kinds are served once established; their objects are deleted with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.errors import ApiError
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, condition_is_true, is_terminating, key_of, with_condition
+from kubevnfm_lab.kubernetes.objects import (
+    Key,
+    Obj,
+    condition_is_true,
+    is_terminating,
+    key_of,
+    value_at,
+    with_condition,
+)
 from kubevnfm_lab.kubernetes.registry import Deletion
 from kubevnfm_lab.kubernetes.resources import CustomKind, Resource
 from kubevnfm_lab.kubernetes.store import Change
@@ -16,12 +24,12 @@ _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class Definitions:
-    """Serves what definitions define."""
+    """Serves the kinds that definitions define."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self._waiting: set[str] = set()
-        """Uids of definitions that are about to be established."""
+        """Uids of the definitions that wait to be established."""
         plane.store.subscribe(self._notice_end)
 
     def watched(self) -> Mapping[str, Keys]:
@@ -29,7 +37,7 @@ class Definitions:
         return {_DEFINITIONS: itself}
 
     def _notice_end(self, change: Change) -> None:
-        """Look again at a definition that ends when one of its objects has gone."""
+        """Reconcile a terminating definition when one of its objects was deleted."""
         if change.kind != "DELETED":
             return
         definition = self._plane.store.get(_DEFINITIONS, Key("", change.resource))
@@ -58,7 +66,7 @@ class Definitions:
             self._plane.later(self._plane.delay_s, lambda: self._establish(key, uid))
 
     def _clash(self, definition: Obj) -> str:
-        """Return why the names cannot be had; empty when they can."""
+        """Return why the names are refused; empty if they are accepted."""
         spec, names = definition["spec"], definition["spec"]["names"]
         for resource in self._plane.registry.table.all():
             if resource.group != spec["group"] or resource.plural == names["plural"]:
@@ -96,7 +104,7 @@ class Definitions:
         definition = self._plane.store.get(_DEFINITIONS, key)
         if definition is None or definition["metadata"]["uid"] != uid or is_terminating(definition):
             return
-        # Served first, so that whoever sees the condition finds the kind.
+        # The kind is served first, so that a client that sees the condition finds it.
         self._serve(definition)
 
         def write(obj: Obj) -> None:
@@ -121,7 +129,7 @@ class Definitions:
             table.add(resource)
 
     def _clear_up(self, definition: Obj) -> None:
-        """Delete all objects of the definition, then let it go."""
+        """Delete all objects of the definition, then remove its finalizer."""
         name = definition["metadata"]["name"]
         resource = self._plane.registry.table.by_name(name)
         for obj in self._plane.store.list(name):
@@ -143,7 +151,7 @@ class Definitions:
 
 
 def resources_of(definition: Obj) -> list[Resource]:
-    """Return what a definition serves, a resource per version; the storage version too where it is not served."""
+    """Return one resource per served version, and the storage version even if it is not served."""
     spec, names = definition["spec"], definition["spec"]["names"]
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
     resources = []
@@ -164,7 +172,8 @@ def resources_of(definition: Obj) -> list[Resource]:
                 singular=names.get("singular") or names["kind"].lower(),
                 list_kind=names.get("listKind") or f"{names['kind']}List",
                 custom=CustomKind(
-                    schema=at(version, "schema", "openAPIV3Schema") or {}, scale_paths=subresources.get("scale") or {}
+                    schema=value_at(version, "schema", "openAPIV3Schema") or {},
+                    scale_paths=subresources.get("scale") or {},
                 ),
                 storage_version=storage,
             )

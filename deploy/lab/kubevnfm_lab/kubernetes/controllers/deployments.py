@@ -1,4 +1,4 @@
-"""Deployments: ReplicaSets by template, rolled over as the strategy says."""
+"""Deployments: one ReplicaSet per template, rolled over as the strategy says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
     annotations_of,
-    at,
     condition,
     controller_of,
     controller_reference,
@@ -22,6 +21,7 @@ from kubevnfm_lab.kubernetes.objects import (
     is_terminating,
     key_of,
     now,
+    value_at,
     with_condition,
 )
 
@@ -32,12 +32,12 @@ _HASH: Final = "pod-template-hash"
 
 
 class Deployments:
-    """Rolls every Deployment out."""
+    """Rolls out every Deployment."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self._deadlines: set[Key] = set()
-        """Deployments that a timer will look at when their progress may be overdue."""
+        """Deployments with a pending timer for their progress deadline."""
 
     def watched(self) -> Mapping[str, Keys]:
         """See `Controller`."""
@@ -69,7 +69,7 @@ class Deployments:
         return f"{deployment['metadata']['name']}-{template_hash(deployment['spec']['template'])}"
 
     def _current_set(self, deployment: Obj) -> Obj | None:
-        """Return the ReplicaSet of the present template, made if need be; None when it may not be made."""
+        """Return the ReplicaSet of the current template, created if needed; None if it was refused."""
         metadata, spec = deployment["metadata"], deployment["spec"]
         name = self._set_name(deployment)
         revisions = [int(annotations_of(s).get(_REVISION, "0")) for s in self._sets(deployment)]
@@ -82,11 +82,11 @@ class Deployments:
         self._plane.registry.change(
             "deployments.apps", key_of(deployment), lambda obj: _annotate(obj, _REVISION, revision)
         )
-        if found is not None:  # back to an old template
+        if found is not None:  # rolled back to an old template
             return self._plane.registry.change(_SETS, key_of(found), lambda obj: _annotate(obj, _REVISION, revision))
         template: Obj = copy_of(spec["template"])
         digest = template_hash(spec["template"])
-        template["metadata"]["labels"] = {**(at(template, "metadata", "labels") or {}), _HASH: digest}
+        template["metadata"]["labels"] = {**(value_at(template, "metadata", "labels") or {}), _HASH: digest}
         selector: Obj = copy_of(spec["selector"])
         selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _HASH: digest}
         made = {
@@ -119,19 +119,19 @@ class Deployments:
         if spec["strategy"]["type"] == "Recreate":
             for old in others:
                 self._scale(deployment, old, 0)
-            if not any(at(old, "status", "replicas") for old in others):
+            if not any(value_at(old, "status", "replicas") for old in others):
                 self._scale(deployment, current, wanted)
             return
         surge, unavailable = _limits(spec)
         room = wanted + surge - others_wanted
-        # Down at once, up as far as the surge lets it.
+        # Old pods go as far as availability permits, new ones come as far as the surge permits.
         self._scale(deployment, current, min(wanted, max(current["spec"]["replicas"], room)))
         current = self._plane.store.get(_SETS, key_of(current)) or current
-        ready_new = min(at(current, "status", "availableReplicas") or 0, current["spec"]["replicas"])
+        ready_new = min(value_at(current, "status", "availableReplicas") or 0, current["spec"]["replicas"])
         may_go = sum(_available(old) for old in others) + ready_new - (wanted - unavailable)
         for old in others:
             size, healthy = old["spec"]["replicas"], _available(old)
-            # What is not available anyway costs nothing to take away.
+            # Removing a pod that is unavailable anyway costs no availability.
             gone = (size - healthy) + min(healthy, max(0, may_go))
             may_go -= max(0, gone - (size - healthy))
             self._scale(deployment, old, size - gone)
@@ -151,7 +151,7 @@ class Deployments:
         empty = [
             s
             for s in self._sets(deployment)
-            if s["metadata"]["name"] != current and not s["spec"]["replicas"] and not at(s, "status", "replicas")
+            if s["metadata"]["name"] != current and not s["spec"]["replicas"] and not value_at(s, "status", "replicas")
         ]
         empty.sort(key=lambda s: int(annotations_of(s).get(_REVISION, "0")))
         for old in empty[: max(0, len(empty) - deployment["spec"]["revisionHistoryLimit"])]:
@@ -163,10 +163,10 @@ class Deployments:
         current = next((s for s in sets if s["metadata"]["name"] == self._set_name(deployment)), None)
 
         def total(field: str) -> int:
-            return sum(at(s, "status", field) or 0 for s in sets)
+            return sum(value_at(s, "status", field) or 0 for s in sets)
 
         replicas, ready, available = total("replicas"), total("readyReplicas"), total("availableReplicas")
-        updated = at(current, "status", "replicas") or 0
+        updated = value_at(current, "status", "replicas") or 0
         wanted = spec["replicas"]
         status: Obj = {"observedGeneration": deployment["metadata"]["generation"]}
         counts = {
@@ -182,7 +182,7 @@ class Deployments:
         self._plane.registry.set_status("deployments.apps", key_of(deployment), status)
 
     def _conditions(self, deployment: Obj, current: Obj | None, *, available: int, complete: bool) -> list[Obj]:
-        spec, conditions = deployment["spec"], at(deployment, "status", "conditions") or []
+        spec, conditions = deployment["spec"], value_at(deployment, "status", "conditions") or []
         _, unavailable = _limits(spec)
         enough = available >= spec["replicas"] - unavailable
         times = ("lastUpdateTime",)
@@ -208,10 +208,10 @@ class Deployments:
         return with_condition(conditions, "Progressing", status=fine, reason=reason, message=message, times=times)
 
     def _is_overdue(self, deployment: Obj, available: int) -> bool:
-        """Tell whether nothing has come forward for as long as the progress deadline; look again when it may be so."""
+        """Return whether the progress deadline has passed; otherwise reconcile again when it does."""
         old = condition(deployment, "Progressing")
-        generation_is_new = at(deployment, "status", "observedGeneration") != deployment["metadata"]["generation"]
-        moved = generation_is_new or available != (at(deployment, "status", "availableReplicas") or 0)
+        generation_is_new = value_at(deployment, "status", "observedGeneration") != deployment["metadata"]["generation"]
+        moved = generation_is_new or available != (value_at(deployment, "status", "availableReplicas") or 0)
         if old is None or moved or old["reason"] == "NewReplicaSetAvailable":
             since = now()
         elif old["reason"] == "ProgressDeadlineExceeded":
@@ -234,8 +234,8 @@ class Deployments:
 
 
 def _limits(spec: Mapping[str, Any]) -> tuple[int, int]:
-    """Return (maxSurge, maxUnavailable) in pods; with both 0 nothing could ever move, so one may be missing then."""
-    rolling = at(dict(spec), "strategy", "rollingUpdate")
+    """Return (maxSurge, maxUnavailable) in pods; if both are 0 nothing could move, so maxUnavailable becomes 1."""
+    rolling = value_at(dict(spec), "strategy", "rollingUpdate")
     if rolling is None:
         return 0, 0
     surge = _pods(rolling["maxSurge"], spec["replicas"], round_up=True)
@@ -251,7 +251,7 @@ def _pods(value: int | str, replicas: int, *, round_up: bool) -> int:
 
 
 def _available(replica_set: Obj) -> int:
-    available: int = at(replica_set, "status", "availableReplicas") or 0
+    available: int = value_at(replica_set, "status", "availableReplicas") or 0
     return min(available, int(replica_set["spec"]["replicas"]))
 
 

@@ -1,4 +1,4 @@
-"""Services: endpoints of the pods that they select, and an address for those of type LoadBalancer."""
+"""Services: the endpoints of the pods that they select, and an address for those of type LoadBalancer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.controllers.pods import is_ready
 from kubevnfm_lab.kubernetes.errors import ApiError
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, controller_reference, is_terminating, key_of, labels_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, controller_reference, is_terminating, key_of, labels_of, value_at
 from kubevnfm_lab.kubernetes.store import Change
 
 _SLICES: Final = "endpointslices.discovery.k8s.io"
 _BALANCERS: Final = IPv4Network("192.0.2.0/24")
-"""Addresses of load balancers: TEST-NET-1 (RFC 5737), so that nobody mistakes them for somebody's."""
+"""Addresses of load balancers: TEST-NET-1 (RFC 5737), which no real network uses."""
 
 
 class Services:
@@ -46,22 +46,22 @@ class Services:
         if is_terminating(service):
             return
         spec = service["spec"]
-        if spec["type"] == "LoadBalancer" and not at(service, "status", "loadBalancer", "ingress"):
+        if spec["type"] == "LoadBalancer" and not value_at(service, "status", "loadBalancer", "ingress"):
             self._plane.later(self._plane.delay_s, lambda: self._balance(key))
         if spec.get("selector"):
             pods = [pod for pod in self._plane.store.list("pods", key.namespace) if _selects(service, labels_of(pod))]
-            self._write(service, [pod for pod in pods if at(pod, "status", "podIP") and not is_terminating(pod)])
+            self._write(service, [pod for pod in pods if value_at(pod, "status", "podIP") and not is_terminating(pod)])
 
     def _balance(self, key: Key) -> None:
         service = self._plane.store.get("services", key)
         if service is None or service["spec"]["type"] != "LoadBalancer":
             return
-        if at(service, "status", "loadBalancer", "ingress"):
+        if value_at(service, "status", "loadBalancer", "ingress"):
             return
         used = {
             ingress.get("ip")
             for other in self._plane.store.list("services")
-            for ingress in at(other, "status", "loadBalancer", "ingress") or []
+            for ingress in value_at(other, "status", "loadBalancer", "ingress") or []
         }
         wanted = service["spec"].get("loadBalancerIP")
         free: Iterable[IPv4Address] = (address for address in _BALANCERS.hosts() if str(address) not in used)
@@ -94,7 +94,7 @@ class Services:
         )
 
     def _put(self, resource: str, obj: Obj) -> None:
-        """Create the object or give it this content."""
+        """Create the object, or set its content."""
 
         def write(current: Obj) -> None:
             current.update({name: value for name, value in obj.items() if name != "metadata"})
@@ -107,12 +107,12 @@ class Services:
         try:
             self._plane.create(resource, obj)
         except ApiError as error:
-            if error.code not in {403, 404}:  # the namespace ends
+            if error.code not in {403, 404}:  # the namespace is being deleted
                 raise
 
 
 def _selects(service: Obj, labels: Mapping[str, str]) -> bool:
-    selector = at(service, "spec", "selector")
+    selector = value_at(service, "spec", "selector")
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
@@ -122,7 +122,7 @@ def _target(pod: Obj) -> Obj:
 
 
 def _port_number(target: Any, pods: Sequence[Obj]) -> int:
-    """Return the number of a target port, which may be the name of a container's port."""
+    """Return the number of a target port, which may be given as the name of a container's port."""
     if isinstance(target, int):
         return target
     for pod in pods:

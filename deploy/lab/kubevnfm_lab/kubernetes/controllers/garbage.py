@@ -1,4 +1,4 @@
-"""Garbage collection: what is owned goes with its owners, before or after them, or stays, as the deletion was asked."""
+"""Garbage collection: dependents are deleted after their owner, before it, or orphaned, as its deletion asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubevnfm_lab.kubernetes.store import Change
 
 
 class GarbageCollector:
-    """Looks at every change of every object; unlike the controllers it knows no kind."""
+    """Watches every change of every object; unlike the controllers it is independent of kinds."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -44,7 +44,7 @@ class GarbageCollector:
             self._collect_if_ownerless(resource, dependent)
 
     def _collect_if_ownerless(self, resource: str, obj: Obj) -> None:
-        """Delete an object none of whose owners is there, and drop owners that are gone beside some that are not."""
+        """Delete an object whose owners are all gone; otherwise drop the references to owners that are gone."""
         owners = owner_references(obj)
         there = [owner for owner in owners if self._find(owner, obj["metadata"].get("namespace", "")) is not None]
         if not owners or len(there) == len(owners):
@@ -63,7 +63,7 @@ class GarbageCollector:
         return found if found is not None and found["metadata"]["uid"] == owner["uid"] else None
 
     def _advance_owners(self, change: Change) -> None:
-        """Look again at owners that wait for this dependent in the foreground."""
+        """Check the owners that wait for this dependent in a foreground deletion."""
         for owner in owner_references(change.obj):
             found = self._find(owner, change.key.namespace)
             resource = self._plane.registry.table.by_kind(owner["apiVersion"], owner["kind"])
@@ -71,15 +71,15 @@ class GarbageCollector:
                 self._advance(resource.store_name, found)
 
     def _advance(self, resource: str, owner: Obj) -> None:
-        """Take an owner's deletion one step further."""
+        """Advance an owner's deletion by one step."""
         uid, finalizers = owner["metadata"]["uid"], owner["metadata"].get("finalizers") or []
         if ORPHAN in finalizers:
             for name, dependent in self._plane.store.dependents(uid):
-                kept = [o for o in owner_references(dependent) if o["uid"] != uid]
+                others = [o for o in owner_references(dependent) if o["uid"] != uid]
                 self._plane.registry.change(
                     name,
                     key_of(dependent),
-                    lambda o, kept=kept: _set_owners(o, kept),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    lambda o, others=others: _set_owners(o, others),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
                 )
             self._drop(resource, owner, ORPHAN)
         elif FOREGROUND in finalizers:

@@ -1,4 +1,4 @@
-"""Jobs: pods that run to their end, until enough have, or too many have failed."""
+"""Jobs: pods that run until enough have succeeded, or too many have failed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kubevnfm_lab.kubernetes.controllers.pods import create_pod, delete_pod, is_
 from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
-    at,
     condition_is_true,
     is_terminating,
     key_of,
     now,
+    value_at,
     with_condition,
 )
 
@@ -38,13 +38,13 @@ class Jobs:
         if job is None or is_terminating(job):
             return
         spec, pods = job["spec"], owned_pods(self._plane, job)
-        succeeded = sum(at(pod, "status", "phase") == "Succeeded" for pod in pods)
-        failed = sum(at(pod, "status", "phase") == "Failed" for pod in pods)
+        succeeded = sum(value_at(pod, "status", "phase") == "Succeeded" for pod in pods)
+        failed = sum(value_at(pod, "status", "phase") == "Failed" for pod in pods)
         active = [pod for pod in pods if is_active(pod)]
-        # Without a number of completions one success is enough, and no further pod starts after it.
+        # If no number of completions is given, one success is enough, and no further pod starts after it.
         wanted = spec.get("completions") or 1
         over = condition_is_true(job, "Complete") or condition_is_true(job, "Failed")
-        conditions = at(job, "status", "conditions") or []
+        conditions = value_at(job, "status", "conditions") or []
         if not over and succeeded >= wanted:
             conditions = self._finish(
                 job, "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
@@ -57,7 +57,7 @@ class Jobs:
                 pod = new_pod(job)
                 pod["metadata"]["generateName"] = f"{job['metadata']['name']}-"
                 create_pod(self._plane, job, pod, component=_COMPONENT)
-        if over or spec["suspend"] or conditions != (at(job, "status", "conditions") or []):
+        if over or spec["suspend"] or conditions != (value_at(job, "status", "conditions") or []):
             for pod in active:
                 delete_pod(self._plane, job, pod, component=_COMPONENT)
         self._write_status(job, conditions)
@@ -71,8 +71,8 @@ class Jobs:
             "Job completed" if kind == "Complete" else message,
             component=_COMPONENT,
         )
-        conditions = at(job, "status", "conditions") or []
-        # Since 1.31 a terminal condition is told beforehand by one that promises it.
+        conditions = value_at(job, "status", "conditions") or []
+        # Since 1.31 a terminal condition is preceded by one that announces it.
         promise = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"
         conditions = with_condition(conditions, promise, status=True, reason=reason, message=message)
         return with_condition(conditions, kind, status=True, reason=reason, message=message)
@@ -83,8 +83,8 @@ class Jobs:
         counts = {
             "active": len(active),
             "ready": sum(is_ready(pod) for pod in active),
-            "succeeded": sum(at(pod, "status", "phase") == "Succeeded" for pod in pods),
-            "failed": sum(at(pod, "status", "phase") == "Failed" for pod in pods),
+            "succeeded": sum(value_at(pod, "status", "phase") == "Succeeded" for pod in pods),
+            "failed": sum(value_at(pod, "status", "phase") == "Failed" for pod in pods),
         }
         status: Obj = {name: count for name, count in counts.items() if count or name == "ready"}
         old = job.get("status") or {}

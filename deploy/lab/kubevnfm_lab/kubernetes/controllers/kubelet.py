@@ -1,4 +1,4 @@
-"""The kubelets of all nodes: pull images, run pods, end them; and keep the nodes ready."""
+"""The kubelets of all nodes: pull images, run pods and end them, and keep the nodes ready."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
-    at,
     controller_of,
     is_terminating,
     key_of,
     now,
+    value_at,
     with_condition,
 )
 from kubevnfm_lab.kubernetes.store import Change
@@ -25,7 +25,7 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 _COMPONENT: Final = "kubelet"
 _FIRST_BACK_OFF_S: Final = 0.5
-"""A real kubelet starts at 10 s and ends at 300 s; people who try things out wait for neither."""
+"""The real kubelet waits 10 s at first and 300 s at most; the lab's users should not have to."""
 _LONGEST_BACK_OFF_S: Final = 10.0
 _EXIT_CODE: Final = re.compile(r"\bexit\s+(\d+)")
 
@@ -42,7 +42,7 @@ class Kubelet:
         self._addresses: Iterator[IPv4Address] = IPv4Network(pod_cidr).hosts()
         self._pod_cidr = pod_cidr
         self._running: dict[Key, tuple[str, asyncio.Task[None]]] = {}
-        """Pod uid and the task that started it; there until the pod is gone, so that no pod starts twice."""
+        """The task that started each pod, by pod uid; kept until the pod is gone, so that no pod starts twice."""
         self._ending: dict[Key, str] = {}
 
     def watched(self) -> Mapping[str, Keys]:
@@ -53,7 +53,7 @@ class Kubelet:
         if change.kind != "DELETED":
             return ()
         name = change.key.name
-        return [key_of(pod) for pod in self._plane.store.list("pods") if at(pod, "spec", "nodeName") == name]
+        return [key_of(pod) for pod in self._plane.store.list("pods") if value_at(pod, "spec", "nodeName") == name]
 
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
@@ -64,7 +64,7 @@ class Kubelet:
         if pod is None:
             self._ending.pop(key, None)
             return
-        node = at(pod, "spec", "nodeName")
+        node = value_at(pod, "spec", "nodeName")
         if not node:
             return
         if self._plane.store.get("nodes", Key("", node)) is None:
@@ -83,9 +83,9 @@ class Kubelet:
         self._plane.delete("pods", pod, grace_s=0)
 
     def _image_was_changed(self, pod: Obj) -> bool:
-        """Tell whether a container that runs does so with another image than its spec now says."""
+        """Return whether a running container has another image than its spec now asks for."""
         wanted = {container["name"]: container["image"] for container in pod["spec"]["containers"]}
-        statuses = at(pod, "status", "containerStatuses") or []
+        statuses = value_at(pod, "status", "containerStatuses") or []
         busy = not self._running[key_of(pod)][1].done()
         return not busy and any(s["image"] != wanted.get(s["name"], s["image"]) for s in statuses)
 
@@ -94,14 +94,14 @@ class Kubelet:
         self._running[key] = (uid, self._plane.spawn(self._run(key, uid)))
 
     async def _run(self, key: Key, uid: str) -> None:
-        """Bring the pod to Running, with as many tries for its images as that takes, and a job's pod to its end."""
+        """Bring the pod to Running, retrying its images as long as needed, and a job's pod to its end."""
         self._set_waiting(key, reason="ContainerCreating", message="")
         await asyncio.sleep(self._plane.delay_s)
         back_off_s = _FIRST_BACK_OFF_S
         while (trouble := await self._pull(key)) is not None:
             image, message = trouble
             self._report_failed_pull(key, image, message)
-            # Asleep between the tries, as the kubelet's own back-off is; a deleted pod cancels this task.
+            # The task sleeps between tries, like the kubelet's back-off; deleting the pod cancels it.
             await asyncio.sleep(back_off_s)
             back_off_s = min(back_off_s * 2, _LONGEST_BACK_OFF_S)
         pod = self._plane.store.get("pods", key)
@@ -114,11 +114,11 @@ class Kubelet:
             self._set_finished(key, _exit_code(pod))
 
     async def _pull(self, key: Key) -> tuple[str, str] | None:
-        """Pull all images of the pod; return the first that cannot be had and why."""
+        """Pull all images of the pod; return the first that cannot be pulled, and why."""
         pod = self._plane.store.get("pods", key)
         if pod is None:
             return None
-        node = at(pod, "spec", "nodeName")
+        node = value_at(pod, "spec", "nodeName")
         for container in [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]:
             image = container["image"]
             self._ledger.count("program", f"image {image}", node=node)
@@ -204,9 +204,9 @@ class Kubelet:
         self._plane.registry.change("pods", key, write)
 
     def _place(self, pod: Obj, status: Obj, *, address: bool) -> None:
-        """Write where the pod runs; its own address only once it runs."""
+        """Write the pod's host address, and its own address once it runs."""
         node = self._plane.store.get("nodes", Key("", pod["spec"]["nodeName"]))
-        addresses = at(node, "status", "addresses") or []
+        addresses = value_at(node, "status", "addresses") or []
         host = next((a["address"] for a in addresses if a["type"] == "InternalIP"), "")
         status |= {"hostIP": host, "hostIPs": [{"ip": host}], "qosClass": status.get("qosClass") or "BestEffort"}
         status.setdefault("startTime", now())
@@ -216,7 +216,7 @@ class Kubelet:
 
     def _next_address(self) -> str:
         address = next(self._addresses, None)
-        if address is None:  # all were given out once: begin anew, the first pods are long gone
+        if address is None:  # All addresses were used once; the first pods are long gone, so start over.
             self._addresses = IPv4Network(self._pod_cidr).hosts()
             address = next(self._addresses)
         return str(address)
@@ -253,7 +253,7 @@ def _set_ready(status: Obj, *, ready: bool, reason: str, message: str) -> None:
 
 
 def _exit_code(pod: Obj) -> int:
-    """Return how a job's pod ends: by ``false`` or ``exit <n>`` in a command, else with 0."""
+    """Return how a job's pod ends: by ``false`` or ``exit <n>`` in its command, otherwise with 0."""
     for container in pod["spec"]["containers"]:
         words = [str(word) for word in [*(container.get("command") or []), *(container.get("args") or [])]]
         if words and words[0].rpartition("/")[2] == "false":

@@ -1,4 +1,4 @@
-"""Namespaces: emptied before they go."""
+"""Namespaces: all objects are deleted before the namespace is."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.errors import ApiError
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, is_terminating, key_of, with_condition
+from kubevnfm_lab.kubernetes.objects import Key, Obj, is_terminating, key_of, value_at, with_condition
 from kubevnfm_lab.kubernetes.registry import Deletion
 from kubevnfm_lab.kubernetes.store import Change
 
 
 class Namespaces:
-    """Sees namespaces off."""
+    """Empties and removes terminating namespaces."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -23,7 +23,7 @@ class Namespaces:
         return {"namespaces": itself}
 
     def _notice_end(self, change: Change) -> None:
-        """Look again at a namespace that ends when anything in it has gone."""
+        """Reconcile a terminating namespace when one of its objects was deleted."""
         if change.kind != "DELETED" or not change.key.namespace:
             return
         namespace = self._plane.store.get("namespaces", Key("", change.key.namespace))
@@ -48,7 +48,7 @@ class Namespaces:
                     raise
         left = list(self._content(key.name))
         if left:
-            self._tell_what_is_left(key, left)
+            self._report_remaining(key, left)
         else:
             self._plane.registry.change("namespaces", key, lambda obj: obj["spec"].update(finalizers=[]))
 
@@ -57,13 +57,13 @@ class Namespaces:
             for obj in self._plane.store.list(resource, namespace):
                 yield resource, obj
 
-    def _tell_what_is_left(self, key: Key, left: list[tuple[str, Obj]]) -> None:
+    def _report_remaining(self, key: Key, left: list[tuple[str, Obj]]) -> None:
         counts = {name: sum(other == name for other, _ in left) for name in dict.fromkeys(name for name, _ in left)}
         listed = ", ".join(f"{name}. has {count} resource instances" for name, count in counts.items())
         held = any(obj["metadata"].get("finalizers") for _, obj in left)
 
         def write(obj: Obj) -> None:
-            conditions = at(obj, "status", "conditions") or []
+            conditions = value_at(obj, "status", "conditions") or []
             conditions = with_condition(
                 conditions,
                 "NamespaceContentRemaining",

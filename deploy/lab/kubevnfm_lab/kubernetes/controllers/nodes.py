@@ -1,4 +1,4 @@
-"""Nodes: made when a machine joins, ready a moment later."""
+"""Nodes: created when a machine joins, ready a moment later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 class Nodes:
-    """Lets nodes become ready."""
+    """Marks nodes as ready."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -24,7 +24,7 @@ class Nodes:
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
         node = self._plane.store.get("nodes", key)
-        # Only a node that was never ready: one that somebody set NotReady stays so.
+        # Only a node that was never ready: a node that a client marked NotReady stays so.
         if node is None or (node.get("status") or {}).get("conditions") or node["metadata"]["uid"] in self._waiting:
             return
         self._waiting.add(node["metadata"]["uid"])
@@ -54,7 +54,7 @@ class Nodes:
 
 
 def node_object(name: str, *, control_plane: bool, index: int) -> Obj:
-    """Return the Node that a joining kubelet registers, with the taint that kubeadm gives control planes."""
+    """Return the Node that a joining kubelet registers, with the taint that kubeadm sets on control planes."""
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
@@ -73,7 +73,7 @@ def node_object(name: str, *, control_plane: bool, index: int) -> Obj:
 
 
 def node_status(node: Obj, *, address: str, version: str) -> Obj:
-    """Return what the kubelet reports of its machine; conditions follow when it is ready."""
+    """Return the status that the kubelet reports about its machine; conditions follow when it is ready."""
     capacity = {"cpu": "16", "memory": "64Gi", "pods": "250", "ephemeral-storage": "100Gi"}
     return {
         **(node.get("status") or {}),

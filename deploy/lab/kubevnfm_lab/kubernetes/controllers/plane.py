@@ -1,4 +1,4 @@
-"""What all controllers share: the queue that calls them, timers, events, and writing in the control plane's name."""
+"""The parts that all controllers share: the work queue, timers, events, and writes in the control plane's name."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.store import Change
 
 Keys: TypeAlias = Callable[[Change], Iterable[Key]]
-"""Which of a controller's own objects a change is about."""
+"""Returns the keys of a controller's own objects that a change is about."""
 
 _TURN: Final = 50
-"""Reconciliations before the event loop gets its turn; keeps requests quick while much is under way."""
+"""Reconciliations before the event loop gets a turn; keeps requests quick under load."""
 
 
 class Controller(Protocol):
-    """Brings one kind of object to what its spec says."""
+    """Reconciles one kind of object with its spec."""
 
     def watched(self) -> Mapping[str, Keys]:
-        """Return the resources whose changes matter, each with the keys that a change is about."""
+        """Return the resources to watch, each with the keys that a change is about."""
         ...
 
     def reconcile(self, key: Key) -> None:
-        """Do what is missing for one object, which may be gone."""
+        """Do what is missing for one object, which may no longer exist."""
         ...
 
 
@@ -48,7 +48,7 @@ def its_controller(kind: str) -> Keys:
 
 
 class ControlPlane:
-    """Runs controllers: every change is turned into keys, and each key is handled once however many changes it had."""
+    """Runs controllers: each change becomes keys, and a key is reconciled once however many changes it had."""
 
     def __init__(self, registry: Registry, *, delay_s: float) -> None:
         self.registry, self.store, self.delay_s = registry, registry.store, delay_s
@@ -61,12 +61,12 @@ class ControlPlane:
         self._closed = False
 
     def add(self, controller: Controller) -> None:
-        """Let a controller take part from now on."""
+        """Register a controller."""
         for resource, keys in controller.watched().items():
             self._interests.setdefault(resource, []).append((controller, keys))
 
     async def close(self) -> None:
-        """Stop everything that is under way."""
+        """Stop everything that is in progress."""
         self._closed = True
         self._unsubscribe()
         self._queue.clear()
@@ -80,7 +80,7 @@ class ControlPlane:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def enqueue(self, controller: Controller, key: Key) -> None:
-        """Have the controller look at the object soon."""
+        """Queue the object for the controller."""
         if self._closed:
             return
         self._queue[controller, key] = None
@@ -88,7 +88,7 @@ class ControlPlane:
             self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call back after a time; not any more once the control plane is closed."""
+        """Call back after a delay, unless the control plane is closed by then."""
         if self._closed:
             return
 
@@ -100,7 +100,7 @@ class ControlPlane:
         self._timers.add(timer)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something that has to wait; it ends with the control plane at the latest."""
+        """Run a coroutine, at most until the control plane closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -119,7 +119,7 @@ class ControlPlane:
                 del self._queue[controller, key]
                 controller.reconcile(key)
         finally:
-            # A controller that fails on one object (the loop reports it) holds up nothing else.
+            # A controller that fails on one object (the loop reports it) blocks nothing else.
             if self._queue and self._turn is None:
                 self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
 
@@ -135,7 +135,7 @@ class ControlPlane:
         return self.registry.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
 
     def delete(self, name: str, obj: Obj, *, grace_s: int | None = None) -> None:
-        """Delete exactly this object, in the background; nothing happens when it is gone already."""
+        """Delete exactly this object, in the background; does nothing if it no longer exists."""
         try:
             self.registry.delete(
                 self.resource(name),
@@ -147,7 +147,7 @@ class ControlPlane:
                 raise
 
     def record(self, obj: Obj, kind: str, reason: str, message: str, *, component: str) -> None:
-        """Write an Event about the object, or count up the one that says the same; ``kind`` is Normal or Warning."""
+        """Write an Event about the object, or increase the count of an equal one; ``kind`` is Normal or Warning."""
         metadata = obj["metadata"]
         digest = hashlib.sha256(f"{metadata['uid']}{reason}{message}".encode()).hexdigest()[:16]
         namespace = metadata.get("namespace") or "default"
@@ -179,5 +179,5 @@ class ControlPlane:
         try:
             self.create("events", event)
         except ApiError as error:
-            if error.code not in {403, 404}:  # the namespace ends; nobody will read it there
+            if error.code not in {403, 404}:  # the namespace is being deleted, and its events with it
                 raise

@@ -1,4 +1,4 @@
-"""What the workload controllers have in common: the pods they own, made from a template, and how far those are."""
+"""The workload controllers' common ground: the pods they own, made from a template, and the state of those."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
 from kubevnfm_lab.kubernetes.errors import ApiError
 from kubevnfm_lab.kubernetes.objects import (
     Obj,
-    at,
     compact_json,
     condition,
     condition_is_true,
@@ -21,13 +20,14 @@ from kubevnfm_lab.kubernetes.objects import (
     is_terminating,
     key_of,
     owner_references,
+    value_at,
 )
 
 _HASH_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def template_hash(template: Mapping[str, Any]) -> str:
-    """Return a short name part that is the same for equal pod templates."""
+    """Return a short name suffix that is the same for equal pod templates."""
     number = int.from_bytes(hashlib.sha256(compact_json(template).encode()).digest()[:8])
     letters = []
     for _ in range(10):
@@ -47,17 +47,17 @@ def owned_pods(plane: ControlPlane, owner: Obj) -> Sequence[Obj]:
 
 
 def is_active(pod: Obj) -> bool:
-    """Tell whether the pod counts as a replica."""
-    return not is_terminating(pod) and at(pod, "status", "phase") not in {"Succeeded", "Failed"}
+    """Return whether the pod counts as a replica."""
+    return not is_terminating(pod) and value_at(pod, "status", "phase") not in {"Succeeded", "Failed"}
 
 
 def is_ready(pod: Obj) -> bool:
-    """Tell whether the pod's Ready condition is True."""
+    """Return whether the pod's Ready condition is True."""
     return condition_is_true(pod, "Ready")
 
 
 def ready_for_s(pod: Obj) -> float:
-    """Return for how long the pod has been ready; -1 when it is not."""
+    """Return for how many seconds the pod has been ready; -1 if it is not."""
     ready = condition(pod, "Ready")
     if ready is None or ready["status"] != "True":
         return -1.0
@@ -66,12 +66,12 @@ def ready_for_s(pod: Obj) -> float:
 
 
 def is_available(pod: Obj, min_ready_s: int) -> bool:
-    """Tell whether the pod has been ready for long enough."""
+    """Return whether the pod has been ready for long enough."""
     return is_ready(pod) and ready_for_s(pod) >= min_ready_s
 
 
 def new_pod(owner: Obj, *, labels: Mapping[str, str] | None = None, template: Obj | None = None) -> Obj:
-    """Return a pod of the owner's template, still without a name."""
+    """Return a pod of the owner's template, without a name yet."""
     template = template if template is not None else owner["spec"]["template"]
     metadata = template.get("metadata") or {}
     made: Obj = {
@@ -87,14 +87,14 @@ def new_pod(owner: Obj, *, labels: Mapping[str, str] | None = None, template: Ob
 def adopt(plane: ControlPlane, owner: Obj, resource: str, orphan: Obj) -> None:
     """Make the owner the controller of an object that has none."""
 
-    def take(obj: Obj) -> None:
+    def set_owner(obj: Obj) -> None:
         obj["metadata"]["ownerReferences"] = [*owner_references(obj), controller_reference(owner)]
 
-    plane.registry.change(resource, key_of(orphan), take)
+    plane.registry.change(resource, key_of(orphan), set_owner)
 
 
 def create_pod(plane: ControlPlane, owner: Obj, pod: Obj, *, component: str) -> ApiError | None:
-    """Create the pod and record that; return the refusal, of which the owner gets a warning."""
+    """Create the pod and record an Event; return the refusal, which is also recorded as a warning."""
     try:
         made = plane.create("pods", pod)
     except ApiError as error:
@@ -107,7 +107,7 @@ def create_pod(plane: ControlPlane, owner: Obj, pod: Obj, *, component: str) -> 
 
 
 def delete_pod(plane: ControlPlane, owner: Obj, pod: Obj, *, component: str) -> None:
-    """Delete the pod and record that."""
+    """Delete the pod and record an Event."""
     plane.delete("pods", pod)
     message = f"Deleted pod: {pod['metadata']['name']}"
     plane.record(owner, "Normal", "SuccessfulDelete", message, component=component)

@@ -1,4 +1,4 @@
-"""Disruption budgets, autoscalers and API services: kinds whose controllers here only report."""
+"""Disruption budgets, autoscalers and API services: kinds whose controllers only report here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.controllers.pods import is_active, is_ready
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, controller_of, key_of, labels_of, with_condition
+from kubevnfm_lab.kubernetes.objects import Key, Obj, controller_of, key_of, labels_of, value_at, with_condition
 from kubevnfm_lab.kubernetes.selectors import matches_selector
 from kubevnfm_lab.kubernetes.store import Change
 
@@ -18,7 +18,7 @@ _API_SERVICES: Final = "apiservices.apiregistration.k8s.io"
 
 
 class Budgets:
-    """Counts how many pods of each disruption budget may go."""
+    """Counts how many pods of each disruption budget may be evicted."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -29,7 +29,7 @@ class Budgets:
 
     def _selecting(self, change: Change) -> Iterable[Key]:
         budgets = self._plane.store.list(_BUDGETS, change.key.namespace)
-        return [key_of(b) for b in budgets if matches_selector(at(b, "spec", "selector"), labels_of(change.obj))]
+        return [key_of(b) for b in budgets if matches_selector(value_at(b, "spec", "selector"), labels_of(change.obj))]
 
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
@@ -57,7 +57,7 @@ class Budgets:
             "desiredHealthy": wanted,
             "disruptionsAllowed": allowed,
             "conditions": with_condition(
-                at(budget, "status", "conditions") or [],
+                value_at(budget, "status", "conditions") or [],
                 "DisruptionAllowed",
                 status=enough,
                 reason="SufficientPods" if enough else "InsufficientPods",
@@ -66,7 +66,7 @@ class Budgets:
         self._plane.registry.set_status(_BUDGETS, key, status)
 
     def _expected(self, pods: Iterable[Obj]) -> int:
-        """Return how many pods there should be by the sizes of their controllers; a bare pod counts for itself."""
+        """Return the expected number of pods by the sizes of their controllers; a bare pod counts as one."""
         sizes: dict[str, int] = {}
         for pod in pods:
             owner = controller_of(pod)
@@ -78,7 +78,7 @@ class Budgets:
             if owner is None or found is None:
                 sizes[pod["metadata"]["uid"]] = 1
             else:
-                sizes[owner["uid"]] = at(found, "spec", "replicas") or 0
+                sizes[owner["uid"]] = value_at(found, "spec", "replicas") or 0
         return sum(sizes.values())
 
 
@@ -87,7 +87,7 @@ def _share(value: int | str, of: int) -> int:
 
 
 class Autoscalers:
-    """Keeps replicas inside an autoscaler's bounds; without metrics nothing else can move them."""
+    """Keeps replicas within an autoscaler's bounds; without metrics nothing else moves them."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -107,7 +107,10 @@ class Autoscalers:
         return [
             key_of(autoscaler)
             for autoscaler in self._plane.store.list(_AUTOSCALERS, change.key.namespace)
-            if (at(autoscaler, "spec", "scaleTargetRef", "kind"), at(autoscaler, "spec", "scaleTargetRef", "name"))
+            if (
+                value_at(autoscaler, "spec", "scaleTargetRef", "kind"),
+                value_at(autoscaler, "spec", "scaleTargetRef", "name"),
+            )
             == (kind, name)
         ]
 
@@ -121,7 +124,7 @@ class Autoscalers:
         resource = self._plane.registry.table.by_kind(ref.get("apiVersion", "apps/v1"), ref["kind"])
         place = Key(key.namespace, ref["name"])
         target = self._plane.store.get(resource.store_name, place) if resource is not None else None
-        conditions = at(autoscaler, "status", "conditions") or []
+        conditions = value_at(autoscaler, "status", "conditions") or []
         if resource is None or target is None:
             message = f'the HPA controller was unable to get the target\'s current scale: {ref["kind"]} "{ref["name"]}" not found'
             conditions = with_condition(
@@ -151,7 +154,7 @@ class Autoscalers:
             message="no metrics are served here" if replicas else "scaling is disabled since the replica count is zero",
         )
         status = {
-            "currentReplicas": at(target, "status", "replicas") or 0,
+            "currentReplicas": value_at(target, "status", "replicas") or 0,
             "desiredReplicas": wanted,
             "conditions": conditions,
         }
@@ -159,7 +162,7 @@ class Autoscalers:
 
 
 class ApiServices:
-    """Reports API services as available: at once when local, else when their Service has a ready endpoint."""
+    """Reports API services as available: at once if local, otherwise when their Service has a ready endpoint."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -172,7 +175,7 @@ class ApiServices:
         return [
             key_of(api_service)
             for api_service in self._plane.store.list(_API_SERVICES)
-            if (at(api_service, "spec", "service", "namespace"), at(api_service, "spec", "service", "name"))
+            if (value_at(api_service, "spec", "service", "namespace"), value_at(api_service, "spec", "service", "name"))
             == tuple(change.key)
         ]
 
@@ -181,8 +184,8 @@ class ApiServices:
         api_service = self._plane.store.get(_API_SERVICES, key)
         if api_service is None:
             return
-        fine, reason, message = self._judge(at(api_service, "spec", "service"))
-        conditions = at(api_service, "status", "conditions") or []
+        fine, reason, message = self._judge(value_at(api_service, "spec", "service"))
+        conditions = value_at(api_service, "status", "conditions") or []
         conditions = with_condition(conditions, "Available", status=fine, reason=reason, message=message)
         self._plane.registry.set_status(_API_SERVICES, key, {"conditions": conditions})
 
@@ -194,7 +197,7 @@ class ApiServices:
         if self._plane.store.get("services", place) is None:
             message = f'service/{place.name} in "{place.namespace}" is not present'
             return False, "ServiceNotFound", message
-        subsets = at(self._plane.store.get("endpoints", place), "subsets") or []
+        subsets = value_at(self._plane.store.get("endpoints", place), "subsets") or []
         if not any(subset.get("addresses") for subset in subsets):
             return False, "MissingEndpoints", f"endpoints for service {shown} have no addresses"
         return True, "Passed", "all checks passed"

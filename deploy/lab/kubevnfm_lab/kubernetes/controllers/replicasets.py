@@ -1,4 +1,4 @@
-"""ReplicaSets: so many pods of a template, no more and no fewer."""
+"""ReplicaSets: a fixed number of pods of one template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubevnfm_lab.kubernetes.controllers.pods import (
     owned_pods,
 )
 from kubevnfm_lab.kubernetes.errors import ApiError
-from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, at, is_terminating, key_of, with_condition
+from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, is_terminating, key_of, value_at, with_condition
 
 _COMPONENT: Final = "replicaset-controller"
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -71,7 +71,7 @@ class ReplicaSets:
             status["availableReplicas"] = len(available)
         if refusal is not None:
             status["conditions"] = with_condition(
-                at(replica_set, "status", "conditions") or [],
+                value_at(replica_set, "status", "conditions") or [],
                 "ReplicaFailure",
                 status=True,
                 reason="FailedCreate",
@@ -83,9 +83,9 @@ class ReplicaSets:
 
 
 def _worth_keeping(pod: Obj) -> tuple[bool, bool, int, float]:
-    """Return what sorts pods by how little is lost with them: unscheduled, unready, cheap, young first."""
+    """Return the sort key by which pods are deleted: unscheduled, not ready, cheap and young ones first."""
     try:
         cost = int(annotations_of(pod).get(_COST, "0"))
     except ValueError:
         cost = 0
-    return (bool(at(pod, "spec", "nodeName")), is_ready(pod), cost, -float(pod["metadata"]["resourceVersion"]))
+    return (bool(value_at(pod, "spec", "nodeName")), is_ready(pod), cost, -float(pod["metadata"]["resourceVersion"]))

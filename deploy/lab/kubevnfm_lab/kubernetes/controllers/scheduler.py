@@ -1,4 +1,4 @@
-"""The scheduler: gives each pod a node that is ready and wants it, or says why none does."""
+"""The scheduler: binds each pod to a ready node that accepts it, or reports why none does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys
 from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
-    at,
     condition_is_true,
     is_terminating,
     key_of,
     labels_of,
+    value_at,
     with_condition,
 )
 from kubevnfm_lab.kubernetes.store import Change
@@ -24,7 +24,7 @@ _COMPONENT: Final = "default-scheduler"
 
 
 class Scheduler:
-    """Binds pods to nodes, the emptiest first."""
+    """Binds pods to nodes, the emptiest node first."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -32,7 +32,7 @@ class Scheduler:
         self._waiting: dict[Key, None] = {}
 
     def watched(self) -> Mapping[str, Keys]:
-        """See `Controller`. Whatever may make room or a place wakes the pods that wait for one."""
+        """See `Controller`. Any change that may free capacity or add a node wakes the pods that wait for one."""
         return {
             "pods": self._pods,
             "nodes": self._wake,
@@ -42,8 +42,8 @@ class Scheduler:
 
     def _pods(self, change: Change) -> Iterable[Key]:
         key, pod = change.key, change.obj
-        node = at(pod, "spec", "nodeName")
-        over = change.kind == "DELETED" or at(pod, "status", "phase") in {"Succeeded", "Failed"}
+        node = value_at(pod, "spec", "nodeName")
+        over = change.kind == "DELETED" or value_at(pod, "status", "phase") in {"Succeeded", "Failed"}
         if node and over:
             self._pods_by_node[node].pop(key, None)
         elif node:
@@ -59,7 +59,7 @@ class Scheduler:
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
         pod = self._plane.store.get("pods", key)
-        if pod is None or is_terminating(pod) or at(pod, "spec", "nodeName"):
+        if pod is None or is_terminating(pod) or value_at(pod, "spec", "nodeName"):
             self._waiting.pop(key, None)
             return
         node, why = self._place(pod)
@@ -93,7 +93,7 @@ class Scheduler:
             self._plane.record(pod, "Warning", "FailedScheduling", why, component=_COMPONENT)
 
     def _place(self, pod: Obj) -> tuple[Obj | None, str]:
-        """Return (node, "") or (None, why there is none)."""
+        """Return (node, ""), or (None, reason)."""
         nodes = self._plane.store.list("nodes")
         if not nodes:
             return None, "no nodes available to schedule pods"
@@ -117,26 +117,26 @@ class Scheduler:
         return None, f"{total}: {listed}. preemption: {total}: {len(nodes)} Preemption is not helpful for scheduling."
 
     def _claims_trouble(self, pod: Obj) -> str:
-        for volume in at(pod, "spec", "volumes") or []:
-            name = at(volume, "persistentVolumeClaim", "claimName")
+        for volume in value_at(pod, "spec", "volumes") or []:
+            name = value_at(volume, "persistentVolumeClaim", "claimName")
             if not name:
                 continue
             claim = self._plane.store.get("persistentvolumeclaims", Key(pod["metadata"]["namespace"], name))
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
-            if at(claim, "status", "phase") == "Bound":
+            if value_at(claim, "status", "phase") == "Bound":
                 continue
             storage_class = self._plane.store.get(
-                "storageclasses.storage.k8s.io", Key("", at(claim, "spec", "storageClassName") or "")
+                "storageclasses.storage.k8s.io", Key("", value_at(claim, "spec", "storageClassName") or "")
             )
             if storage_class is None or storage_class["volumeBindingMode"] != "WaitForFirstConsumer":
                 return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
     def _why_not(self, pod: Obj, node: Obj) -> str:
-        """Return why the node does not take the pod, in the scheduler's words; empty when it does."""
+        """Return why the node refuses the pod, in the scheduler's words; empty if it accepts it."""
         spec = pod["spec"]
-        if at(node, "spec", "unschedulable") and not _tolerates(
+        if value_at(node, "spec", "unschedulable") and not _tolerates(
             spec, {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
         ):
             return "node(s) were unschedulable"
@@ -148,7 +148,7 @@ class Scheduler:
         return self._short_of(pod, node)
 
     def _short_of(self, pod: Obj, node: Obj) -> str:
-        allocatable = at(node, "status", "allocatable") or {}
+        allocatable = value_at(node, "status", "allocatable") or {}
         there = self._pods_by_node[node["metadata"]["name"]].values()
         if len(there) >= quantity(allocatable.get("pods", "110")):
             return "Too many pods"
@@ -160,14 +160,14 @@ class Scheduler:
 
 
 def requested(pod: Obj, name: str) -> float:
-    """Return how much of a resource the pod's containers ask for."""
+    """Return how much of a resource the pod's containers request."""
     containers: Sequence[Obj] = pod["spec"].get("containers") or []
-    return sum(quantity(at(container, "resources", "requests", name) or 0) for container in containers)
+    return sum(quantity(value_at(container, "resources", "requests", name) or 0) for container in containers)
 
 
 def taints(node: Obj) -> Sequence[Obj]:
-    """Return the node's taints, and those that its conditions stand for."""
-    found = list(at(node, "spec", "taints") or [])
+    """Return the node's taints, including those that its conditions imply."""
+    found = list(value_at(node, "spec", "taints") or [])
     if not condition_is_true(node, "Ready"):
         found.append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
     return found
@@ -189,18 +189,18 @@ def _tolerates(spec: Obj, taint: Mapping[str, Any]) -> bool:
 
 
 def tolerates_all(spec: Obj, node: Obj) -> bool:
-    """Tell whether a pod of this spec tolerates every taint of the node that keeps pods away."""
+    """Return whether a pod with this spec tolerates every taint of the node that repels pods."""
     return all(
         taint.get("effect") not in {"NoSchedule", "NoExecute"} or _tolerates(spec, taint) for taint in taints(node)
     )
 
 
 def matches_node(spec: Obj, node: Obj) -> bool:
-    """Tell whether node selector and required node affinity let the pod onto the node."""
+    """Return whether node selector and required node affinity permit the node."""
     labels = labels_of(node)
     if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
-    required = at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    required = value_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     if not required:
         return True
     fields = {"metadata.name": node["metadata"]["name"]}

@@ -20,13 +20,13 @@ from kubevnfm_lab.kubernetes.errors import ApiError
 from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
-    at,
     controller_of,
     controller_reference,
     copy_of,
     is_terminating,
     key_of,
     labels_of,
+    value_at,
 )
 
 _COMPONENT: Final = "statefulset-controller"
@@ -66,18 +66,18 @@ class StatefulSets:
         return found
 
     def _numbers(self, stateful_set: Obj) -> Sequence[int]:
-        start = at(stateful_set, "spec", "ordinals", "start") or 0
+        start = value_at(stateful_set, "spec", "ordinals", "start") or 0
         return range(start, start + stateful_set["spec"]["replicas"])
 
     def _step(self, stateful_set: Obj) -> None:
-        """Make, end or renew pods, one at a time unless the policy is Parallel."""
+        """Create, delete or replace pods, one at a time unless the policy is Parallel."""
         spec, pods, numbers = stateful_set["spec"], self._pods(stateful_set), self._numbers(stateful_set)
         one_by_one = spec["podManagementPolicy"] != "Parallel"
         for number in numbers:
             pod = pods.get(number)
             if pod is None:
                 self._make_or_adopt(stateful_set, number)
-            elif at(pod, "status", "phase") in {"Succeeded", "Failed"} and not is_terminating(pod):
+            elif value_at(pod, "status", "phase") in {"Succeeded", "Failed"} and not is_terminating(pod):
                 delete_pod(self._plane, stateful_set, pod, component=_COMPONENT)
             elif is_ready(pod) and not is_terminating(pod):
                 continue
@@ -91,11 +91,11 @@ class StatefulSets:
         self._renew(stateful_set, pods)
 
     def _renew(self, stateful_set: Obj, pods: Mapping[int, Obj]) -> None:
-        """End the highest pod of an old template, for the step to make it anew."""
+        """Delete the highest pod of an old template; the next step creates its replacement."""
         strategy = stateful_set["spec"]["updateStrategy"]
         if strategy["type"] != "RollingUpdate":
             return
-        partition, current = at(strategy, "rollingUpdate", "partition") or 0, self._revision(stateful_set)
+        partition, current = value_at(strategy, "rollingUpdate", "partition") or 0, self._revision(stateful_set)
         for number in sorted(pods, reverse=True):
             pod = pods[number]
             if number >= partition and labels_of(pod).get(_REVISION) != current and not is_terminating(pod):
@@ -140,9 +140,12 @@ class StatefulSets:
         if self._plane.store.get("persistentvolumeclaims", Key(namespace, name)) is not None:
             return
         spec = stateful_set["spec"]
-        labels = {**(at(template, "metadata", "labels") or {}), **(at(spec, "selector", "matchLabels") or {})}
+        labels = {
+            **(value_at(template, "metadata", "labels") or {}),
+            **(value_at(spec, "selector", "matchLabels") or {}),
+        }
         metadata: Obj = {"name": name, "namespace": namespace, "labels": labels}
-        if at(spec, "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
+        if value_at(spec, "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
             metadata["ownerReferences"] = [controller_reference(stateful_set)]
         try:
             self._plane.create("persistentvolumeclaims", {"metadata": metadata, "spec": copy_of(template["spec"])})
@@ -162,7 +165,7 @@ class StatefulSets:
             "updateRevision": current,
             "collisionCount": 0,
         }
-        before = at(stateful_set, "status", "currentRevision") or current
+        before = value_at(stateful_set, "status", "currentRevision") or current
         done = len(updated) == len(pods) == spec["replicas"] and status["readyReplicas"] == len(pods)
         status["currentRevision"] = current if done else before
         if done or before == current:

@@ -1,4 +1,4 @@
-"""Persistent volumes and claims: bound to one another, made where a storage class says so, kept while in use."""
+"""Persistent volumes and claims: bound to each other, provisioned by storage class, protected in use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
-from kubevnfm_lab.kubernetes.objects import Key, Obj, at, is_terminating, key_of, labels_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, is_terminating, key_of, labels_of, value_at
 from kubevnfm_lab.kubernetes.selectors import matches_selector
 from kubevnfm_lab.kubernetes.store import Change
 from kubevnfm_lab.kubernetes.validation import quantity
@@ -24,8 +24,8 @@ class Claims:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._told: set[tuple[str, str]] = set()
-        """Uids of claims and what their events have said they wait for."""
+        self._reported: set[tuple[str, str]] = set()
+        """The reason that the last Event gave, by uid of the claim."""
 
     def watched(self) -> Mapping[str, Keys]:
         """See `Controller`."""
@@ -36,7 +36,7 @@ class Claims:
         return [
             key_of(claim)
             for claim in claims
-            if at(claim, "status", "phase") != "Bound" or at(claim, "spec", "volumeName") == change.key.name
+            if value_at(claim, "status", "phase") != "Bound" or value_at(claim, "spec", "volumeName") == change.key.name
         ]
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
@@ -49,13 +49,13 @@ class Claims:
             return
         if is_terminating(claim):
             self._release(claim)
-        elif at(claim, "spec", "volumeName") and at(claim, "status", "phase") == "Bound":
+        elif value_at(claim, "spec", "volumeName") and value_at(claim, "status", "phase") == "Bound":
             self._check_volume(claim)
         else:
             self._bind(claim)
 
     def _release(self, claim: Obj) -> None:
-        """Let a claim go that no pod uses any more."""
+        """Remove the finalizer of a terminating claim that no pod uses any more."""
         if self._users(claim):
             return
 
@@ -71,7 +71,7 @@ class Claims:
         return [
             pod
             for pod in pods
-            if claim["metadata"]["name"] in _claims_of(pod) and at(pod, "status", "phase") not in over
+            if claim["metadata"]["name"] in _claims_of(pod) and value_at(pod, "status", "phase") not in over
         ]
 
     def _check_volume(self, claim: Obj) -> None:
@@ -81,7 +81,7 @@ class Claims:
 
     def _bind(self, claim: Obj) -> None:
         volume = self._matching_volume(claim)
-        storage_class = self._plane.store.get(_CLASSES, Key("", at(claim, "spec", "storageClassName") or ""))
+        storage_class = self._plane.store.get(_CLASSES, Key("", value_at(claim, "spec", "storageClassName") or ""))
         if volume is None and storage_class is not None:
             volume = self._provision(claim, storage_class)
         elif volume is None:
@@ -98,7 +98,7 @@ class Claims:
         }
         name = volume["metadata"]["name"]
 
-        def take(obj: Obj) -> None:
+        def claim_volume(obj: Obj) -> None:
             obj["spec"]["claimRef"] = reference
             obj["status"] = {"phase": "Bound"}
 
@@ -110,17 +110,17 @@ class Claims:
                 "capacity": volume["spec"]["capacity"],
             }
 
-        self._plane.registry.change(_VOLUMES, key_of(volume), take)
+        self._plane.registry.change(_VOLUMES, key_of(volume), claim_volume)
         self._plane.registry.change(_CLAIMS, key_of(claim), settle)
 
     def _matching_volume(self, claim: Obj) -> Obj | None:
-        """Return the smallest free volume that is enough, or the one that is meant for the claim."""
+        """Return the smallest free volume that suffices, or the one that names the claim."""
         spec = claim["spec"]
         fitting = []
         for volume in self._plane.store.list(_VOLUMES):
             offer = volume["spec"]
             taker = offer.get("claimRef")
-            if is_terminating(volume) or at(volume, "status", "phase") in {"Released", "Failed"}:
+            if is_terminating(volume) or value_at(volume, "status", "phase") in {"Released", "Failed"}:
                 continue
             if taker is not None:
                 same = (taker.get("namespace"), taker.get("name")) == tuple(key_of(claim))
@@ -140,9 +140,9 @@ class Claims:
         return min(fitting, key=lambda v: quantity(v["spec"]["capacity"]["storage"]), default=None)
 
     def _provision(self, claim: Obj, storage_class: Obj) -> Obj | None:
-        """Make a volume for the claim; None while the claim waits for a pod or a person."""
+        """Create a volume for the claim; None while the claim waits for a pod or a person."""
         if storage_class["volumeBindingMode"] == "WaitForFirstConsumer" and not any(
-            at(pod, "spec", "nodeName") for pod in self._users(claim)
+            value_at(pod, "spec", "nodeName") for pod in self._users(claim)
         ):
             self._wait(claim, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
             return None
@@ -171,8 +171,8 @@ class Claims:
 
     def _wait(self, claim: Obj, reason: str, message: str) -> None:
         waiting = (claim["metadata"]["uid"], reason)
-        if waiting not in self._told:
-            self._told.add(waiting)
+        if waiting not in self._reported:
+            self._reported.add(waiting)
             self._plane.record(claim, "Normal", reason, message, component=_COMPONENT)
 
     def _set_phase(self, claim: Obj, phase: str) -> None:
@@ -190,7 +190,7 @@ class Volumes:
         return {_VOLUMES: itself, _CLAIMS: self._of_claim}
 
     def _of_claim(self, change: Change) -> Iterable[Key]:
-        name = at(change.obj, "spec", "volumeName")
+        name = value_at(change.obj, "spec", "volumeName")
         return (Key("", name),) if name else ()
 
     def reconcile(self, key: Key) -> None:
@@ -198,7 +198,7 @@ class Volumes:
         volume = self._plane.store.get(_VOLUMES, key)
         if volume is None:
             return
-        taker = at(volume, "spec", "claimRef") or {}
+        taker = value_at(volume, "spec", "claimRef") or {}
         claim = self._plane.store.get(_CLAIMS, Key(taker.get("namespace", ""), taker.get("name", "")))
         is_taken = claim is not None and claim["metadata"]["uid"] == taker.get("uid")
         if is_terminating(volume):
@@ -221,12 +221,12 @@ class Volumes:
         self._plane.registry.change(_VOLUMES, key, release)
 
     def _set_phase(self, volume: Obj, phase: str) -> None:
-        if at(volume, "status", "phase") != phase:
+        if value_at(volume, "status", "phase") != phase:
             self._plane.registry.set_status(_VOLUMES, key_of(volume), {"phase": phase})
 
 
 def _claims_of(pod: Obj) -> set[str]:
     """Return the names of the claims that a pod uses."""
-    volumes = at(pod, "spec", "volumes") or []
-    names = {at(volume, "persistentVolumeClaim", "claimName") for volume in volumes}
+    volumes = value_at(pod, "spec", "volumes") or []
+    names = {value_at(volume, "persistentVolumeClaim", "claimName") for volume in volumes}
     return {name for name in names if name}

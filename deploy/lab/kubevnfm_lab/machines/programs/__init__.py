@@ -1,4 +1,4 @@
-"""What the stand-in programs do: one module per family, each with its table of programs by name."""
+"""The stand-in programs: one module per family, each with its table of programs by name."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _with_dependencies(call: Call, chosen: list[Package]) -> list[Package]:
 
 
 def install(call: Call, package: Package, old: Package | None = None) -> None:
-    """Unpack and configure one package: its programs appear, its services are enabled and started."""
+    """Unpack and configure one package: its programs exist, its services are enabled and started."""
     machine = call.machine
     if old:
         machine.rootfs.remove_programs(old.programs)
@@ -141,7 +141,7 @@ def _remove(call: Call, names: list[str]) -> Exit:
 
 
 def remove(call: Call, package: Package) -> None:
-    """Take one package away with its programs and services."""
+    """Remove one package with its programs and services."""
     machine = call.machine
     for name in package.units:
         unit = machine.units.find(name)

@@ -1,4 +1,4 @@
-"""One run of a stand-in program: what it was given, and how it ended."""
+"""One run of a stand-in program: its input, and how it ended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 class World(Protocol):
-    """What programs see beyond their machine."""
+    """The world beyond a machine, as programs see it."""
 
     @property
     def settings(self) -> MachineSettings: ...
@@ -69,7 +69,7 @@ class World(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """One run: which program on which machine, and its surroundings."""
+    """One run: which program on which machine, and its environment."""
 
     program: str
     args: Sequence[str]
@@ -78,15 +78,15 @@ class Call:
     cwd: Path
     env: Mapping[str, str]
     read_stdin: Callable[[], Awaitable[bytes]] = field(repr=False)
-    """Take the input to its end; only once."""
+    """Read the input to its end; possible once only."""
 
     @property
     def is_root(self) -> bool:
-        """Tell whether root runs it (or sudo)."""
+        """Return whether it runs as root (or with sudo)."""
         return self.env.get("USER", "root") == "root"
 
     def path(self, shown: str) -> Path:
-        """Return the real path of one among the arguments."""
+        """Return the real path of an argument."""
         return self.machine.path(shown, cwd=self.cwd)
 
 
@@ -95,13 +95,13 @@ Program = Callable[[Call], Awaitable[Exit]]
 
 @dataclass
 class Options:
-    """Arguments taken apart: flags and values by name, and the words that are neither."""
+    """Parsed arguments: flags and values by name, and the remaining words."""
 
     words: list[str]
     values: dict[str, list[str]]
 
     def has(self, *names: str) -> bool:
-        """Tell whether any of the options was given."""
+        """Return whether any of the options was given."""
         return any(name in self.values for name in names)
 
     def get(self, *names: str, default: str = "") -> str:
@@ -115,7 +115,7 @@ class Options:
 
 
 def options(args: Sequence[str], *, with_value: Sequence[str] = (), glued: str = "") -> Options:
-    """Take arguments apart as getopt and Go's flag packages do.
+    """Parse arguments as getopt and Go's flag packages do.
 
     ``with_value``: the options (``--name``, ``-n``) whose value may be the next argument; ``--name=value`` always
     works. ``glued``: letters whose value may follow at once (``-ojson``); other single letters may be joined (``-sL``).

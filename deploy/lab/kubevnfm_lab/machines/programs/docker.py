@@ -151,7 +151,7 @@ async def _run(call: Call, given: Options, names: list[str]) -> Exit:
             125,
         ) from error
     for bind in container.binds:
-        # The daemon makes missing directories of bind mounts.
+        # The daemon creates missing directories of bind mounts.
         if bind.startswith("/"):
             call.machine.path(bind.split(":")[0]).mkdir(parents=True, exist_ok=True)
     return Exit(0, f"{container.container_id}\n", errors)

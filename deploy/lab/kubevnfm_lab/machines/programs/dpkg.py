@@ -110,7 +110,7 @@ def _compare(words: list[str]) -> Exit:
 
 
 def _key(version: str) -> list[tuple[int, int, str]]:
-    """Order digits as numbers and the rest as text: enough for the versions that are offered here."""
+    """Order digits as numbers and the rest as text, which suffices for the versions offered here."""
     parts, current = [], ""
     for character in f"{version} ":
         if current and (character.isdigit() != current[-1].isdigit()):

@@ -1,4 +1,4 @@
-"""curl and wget to the world outside: what the lab was given, package keys, and otherwise no such host."""
+"""curl and wget to the outside: configured content and package keys; any other host is unknown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _content(call: Call, url: str) -> bytes | None:
     known = call.world.settings.content_by_url
     found = next((content for pattern, content in known.items() if fnmatchcase(url, pattern)), None)
     if found is None and any(fnmatchcase(PurePosixPath(urlsplit(url).path).name, name) for name in KEY_NAMES):
-        # The lab's package repository signs nothing, so any key will do.
+        # The lab's package repository is not signed, so any key will do.
         return KEY
     return found
 

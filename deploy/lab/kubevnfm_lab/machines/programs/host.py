@@ -81,7 +81,7 @@ async def ip(call: Call) -> Exit:
 
 
 async def accepted(_call: Call) -> Exit:
-    """Do nothing, successfully."""
+    """Succeed without any effect."""
     return Exit()
 
 

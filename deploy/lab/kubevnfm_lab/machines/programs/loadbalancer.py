@@ -1,4 +1,4 @@
-"""haproxy and keepalived on the command line; their work is done by the lab's balancer."""
+"""haproxy and keepalived on the command line; the lab's balancer does their work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def haproxy(call: Call) -> Exit:
 
 
 async def keepalived(call: Call) -> Exit:
-    """Keepalived --version, and -t: whether the configuration file is there."""
+    """Keepalived --version, and -t: whether the configuration file exists."""
     given = options(call.args, with_value=("-f", "--use-file"))
     if given.has("-v", "--version"):
         return Exit(0, stderr="Keepalived v2.2.4 (08/21,2021)\n")

@@ -72,7 +72,7 @@ async def umount(call: Call) -> Exit:
 
 
 async def findmnt(call: Call) -> Exit:
-    """Findmnt: by target or source, with -n -o COLUMNS, -J; exit status 1 when nothing fits."""
+    """Findmnt: by target or source, with -n -o COLUMNS, -J; exit status 1 if nothing matches."""
     given = options(
         call.args, with_value=("-o", "--output", "-S", "--source", "-T", "--target", "-M", "--mountpoint", "-t")
     )
@@ -104,7 +104,7 @@ async def findmnt(call: Call) -> Exit:
 
 
 async def blkid(call: Call) -> Exit:
-    """Blkid: all or some devices, -o value|export, -s TAG; exit status 2 when there is nothing to tell."""
+    """Blkid: all or some devices, -o value|export, -s TAG; exit status 2 if there is nothing to report."""
     given = options(call.args, with_value=("-o", "--output", "-s", "--match-tag", "-U", "-L"))
     devices = []
     for name in given.words:
@@ -136,7 +136,7 @@ async def blkid(call: Call) -> Exit:
 
 
 async def mkfs(call: Call) -> Exit:
-    """Mkfs, mkfs.ext4: without a terminal it formats whatever it is given, file system or not, as the real one does."""
+    """Mkfs, mkfs.ext4: without a terminal it formats any device, with a file system or not, as the real one does."""
     given = options(call.args, with_value=("-t", "-L", "-m", "-E", "-b", "-i", "-O", "-N", "-U", "--type"))
     kind = call.program.partition(".")[2] or given.get("-t", "--type", default="ext2")
     if not call.is_root:
@@ -193,7 +193,7 @@ def _exports(call: Call) -> tuple[list[str], list[str]]:
 
 
 async def showmount(call: Call) -> Exit:
-    """Showmount -e: what a server exports."""
+    """Showmount -e: the exports of a server."""
     given = options(call.args)
     host = given.words[0] if given.words else call.machine.addresses[0]
     server = call.machine if host in ("localhost", *call.machine.addresses) else call.world.machine_at(host)

@@ -151,7 +151,7 @@ def _change(call: Call, verb: str, name: str, *, now: bool) -> Exit:
 
 
 async def journalctl(call: Call) -> Exit:
-    """Journalctl: the reason why a unit does not run, if it does not."""
+    """Journalctl: the reason why a unit does not run."""
     given = options(call.args, with_value=WITH_VALUE)
     lines = []
     for name in given.all("-u", "--unit"):
@@ -177,7 +177,7 @@ async def hostnamectl(call: Call) -> Exit:
 
 
 def set_hostname(call: Call, name: str) -> None:
-    """Give the machine a new static host name; kept in ``/etc/hostname``."""
+    """Set the machine's static host name; stored in ``/etc/hostname``."""
     if not name or len(name) > 64 or not all(c.isalnum() or c in "-." for c in name):
         raise Failed(f"Failed to set hostname: Invalid hostname '{name}'")
     call.machine.hostname = name

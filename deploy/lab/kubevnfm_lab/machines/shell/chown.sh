@@ -1,6 +1,6 @@
 #!@BASH@
-# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
-# chown, chgrp: nobody owns anything in a machine's folder but the user who runs the lab; missing files are errors.
+# shellcheck shell=bash disable=SC2239  # the lab fills in the path of bash
+# chown, chgrp: the user who runs the lab owns every file of a machine, so nothing changes; missing files are errors.
 name=${0##*/}; seen=; code=0
 for argument; do
   case $argument in

@@ -1,6 +1,6 @@
 #!@BASH@
-# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
-# curl, wget: the host's own for files and loopback addresses; the lab answers for the world outside.
+# shellcheck shell=bash disable=SC2239  # the lab fills in the path of bash
+# curl, wget: the host's program for files and loopback addresses; the lab answers for any other address.
 name=${0##*/}
 [[ $name == curl ]] && own='@HOST_CURL@' || own='@HOST_WGET@'
 outside=

@@ -1,6 +1,6 @@
 #!@BASH@
-# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
-# id: root is 0 and the others are 1000, whoever runs the lab.
+# shellcheck shell=bash disable=SC2239  # the lab fills in the path of bash
+# id: root is 0 and the others are 1000, under any user of the lab.
 if [[ ${USER:-root} == root ]]; then number=0; else number=1000; fi
 case "$*" in
   -u|-g|-G|-ur|-gr) echo "$number" ;;

@@ -1,13 +1,13 @@
 #!@BASH@
-# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
-# install: the host's own, less the owner and group, which only root could give.
-kept=()
+# shellcheck shell=bash disable=SC2239  # the lab fills in the path of bash
+# install: the host's program, without owner and group, which only root could set.
+arguments=()
 while (( $# )); do
   case $1 in
     -o|-g|--owner|--group) shift ;;
     -o*|-g*|--owner=*|--group=*) ;;
-    *) kept+=("$1") ;;
+    *) arguments+=("$1") ;;
   esac
   shift
 done
-exec @HOST_INSTALL@ "${kept[@]}"
+exec @HOST_INSTALL@ "${arguments[@]}"

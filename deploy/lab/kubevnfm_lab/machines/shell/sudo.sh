@@ -1,6 +1,6 @@
 #!@BASH@
-# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
-# sudo: the same shell, told by its environment that it is another user. Asks for a password if sudoers says so.
+# shellcheck shell=bash disable=SC2239  # the lab fills in the path of bash
+# sudo: the same shell with the environment of another user. Asks for a password if sudoers requires one.
 user=root; home=; keep=; ask=; from_stdin=; prompt='[sudo] password for %p: '; login=; shell=
 usage() { printf 'usage: sudo -h | -K | -k | -V\nusage: sudo [-ABkNnS] [-u user] [VAR=value] [-i|-s] [<command>]\n' >&2; exit 1; }
 assign=()
@@ -76,7 +76,7 @@ if [[ $caller != root ]]; then
   fi
 fi
 unset password
-if [[ ! -d $KUBEVNFM_SYSROOT/home/$user && $user != root && $user != nobody ]]; then
+if [[ ! -d $KUBEVNFM_SYSROOT/home/$user && $user != root ]]; then
   printf 'sudo: unknown user %s\nsudo: error initializing audit plugin sudoers_audit\n' "$user" >&2; exit 1
 fi
 if [[ ! $keep ]]; then

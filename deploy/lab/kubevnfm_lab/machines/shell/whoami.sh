@@ -1,3 +1,3 @@
 #!@BASH@
-# shellcheck shell=bash disable=SC2239  # the lab fills in where its bash lies
+# shellcheck shell=bash disable=SC2239  # the lab fills in the path of bash
 echo "${USER:-root}"

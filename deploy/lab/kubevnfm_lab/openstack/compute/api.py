@@ -25,11 +25,11 @@ _OLD_QUOTAS: Final[dict[str, int]] = {
     "security_groups": -1,
     "security_group_rules": -1,
 }
-"""Gone since micro-version 2.57."""
+"""Removed in micro-version 2.57."""
 
 
 class ComputeApi:
-    """The handlers of the routes that are about Nova itself."""
+    """The handlers of the routes about Nova itself."""
 
     def __init__(self, nova: Nova, wire: Wire, *, quotas: Quotas) -> None:
         self._nova, self._quotas = nova, quotas

@@ -1,4 +1,4 @@
-"""Nova's API of what servers are made with: flavors, key pairs, server groups."""
+"""Nova's API of a server's ingredients: flavors, key pairs, server groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nova's micro-versions: which one a client asked for, and how an answer says which one it has."""
+"""Nova's micro-versions: the one that a client requests, and the headers of the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nova's rules: quota, scheduling, building, ending, and what is attached to a server."""
+"""Nova's rules: quota, scheduling, building, deletion, and the attachments of a server."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Nova:
     # -- the life of a server
 
     def begin(self, request: ServerRequest, *, project_id: str, user_id: str) -> Server:
-        """Take a server into the books, in status BUILD; raise what the API refuses at once."""
+        """Register a server in status BUILD; raise the errors that the API answers at once."""
         flavor = request.flavor
         wanted = {"instances": 1, "cores": flavor.vcpus, "ram": flavor.ram_mib}
         if not flavor.fits:
-            wanted["ram"] = 0  # it never lands on a host; only "no valid host" shall come of it
+            wanted["ram"] = 0  # it never gets a host, so the memory quota must not refuse it first
         if full := self._quotas.exceeded(project_id, **wanted):
             raise self._over_quota(project_id, full, wanted)
         if request.key_name and (user_id, request.key_name) not in self.key_pairs:
@@ -65,7 +65,7 @@ class Nova:
             if not self._cinder.can_attach(self._cinder.get(one.volume_id)):
                 message = f"Block Device Mapping is Invalid: failed to get volume {one.volume_id}."
                 raise bad_request("nova", message)
-        self._quotas.take(project_id, **wanted)
+        self._quotas.use(project_id, **wanted)
         server = Server(
             name=request.name,
             project_id=project_id,
@@ -91,7 +91,7 @@ class Nova:
         return server
 
     async def build(self, server: Server, request: ServerRequest) -> None:
-        """Find a host, make the missing ports and volumes, boot the machine; the server ends ACTIVE or in ERROR."""
+        """Find a host, create missing ports and volumes, boot the machine; the server ends ACTIVE or in ERROR."""
         try:
             if self._durations.server_create_s:
                 await asyncio.sleep(self._durations.server_create_s)
@@ -128,7 +128,7 @@ class Nova:
             server.became("ACTIVE", "active", 1)
 
     async def destroy(self, server: Server) -> None:
-        """End a server and what goes with it; return once it is gone, whoever began it."""
+        """Delete a server and what belongs to it; return once it is gone, even if another call started the deletion."""
         if server.deleting:
             await server.gone.wait()
             return
@@ -151,19 +151,19 @@ class Nova:
         await self._run(server)
 
     async def pause(self, server: Server) -> None:
-        """Stop a server's processor. The lab's machine does not keep its memory: it is off meanwhile, as below."""
+        """Stop a server's processor. The lab's machine does not keep its memory: it is powered off meanwhile."""
         await self._halt(server, "PAUSED", "paused", 3)
 
     async def unpause(self, server: Server) -> None:
-        """Let a paused server go on."""
+        """Continue a paused server."""
         await self._run(server)
 
     async def suspend(self, server: Server) -> None:
-        """Write a server's memory to its disk and power it off."""
+        """Write a server's memory to its disk and power it off; here too the memory is lost."""
         await self._halt(server, "SUSPENDED", "suspended", 4)
 
     async def resume(self, server: Server) -> None:
-        """Let a suspended server go on."""
+        """Continue a suspended server."""
         await self._run(server)
 
     async def _halt(self, server: Server, status: str, vm_state: str, power_state: int) -> None:
@@ -196,9 +196,9 @@ class Nova:
         server.became("ACTIVE", "active", 1)
 
     async def rewire(self, server: Server) -> None:
-        """Let the machine listen on the server's present addresses.
+        """Let the machine listen on the server's current addresses.
 
-        A machine of the lab cannot change its interfaces while it runs, so it is booted anew; its disk is a fresh one.
+        A machine of the lab cannot change its interfaces while it runs, so it boots again, with a fresh disk.
         """
         if server.launched_at is None:
             return
@@ -208,7 +208,7 @@ class Nova:
             await self._machines.stop(server.server_id)
 
     async def cut_off(self, server: Server) -> None:
-        """Take all ports from a server that something else shall have; nobody reaches it any more."""
+        """Detach all ports from a server, for use by its replacement; the server is then unreachable."""
         for port_id in server.port_ids:
             port = self._neutron.ports.get(port_id)
             if port is not None and not port.made_by_nova:
@@ -220,25 +220,25 @@ class Nova:
             await self._machines.stop(server.server_id)
 
     def resize(self, server: Server, flavor: Flavor) -> None:
-        """Give a server another size."""
+        """Change a server's flavor."""
         before = server.flavor
         wanted = {"cores": flavor.vcpus - before.vcpus, "ram": flavor.ram_mib - before.ram_mib}
         if full := self._quotas.exceeded(server.project_id, **wanted):
             raise self._over_quota(server.project_id, full, wanted)
-        self._quotas.take(server.project_id, **wanted)
+        self._quotas.use(server.project_id, **wanted)
         server.flavor, server.updated = flavor, now_z()
 
     # -- volumes and ports of a server
 
     async def attach_volume(self, server: Server, volume_id: str, device: str = "") -> AttachedVolume:
-        """Put a volume into a server."""
+        """Attach a volume to a server."""
         self._cinder.get(volume_id)
         if self._durations.volume_attach_s:
             await asyncio.sleep(self._durations.volume_attach_s)
         return self._put_in(server, AttachedVolume(volume_id=volume_id, device=device))
 
     def detach_volume(self, server: Server, volume_id: str) -> None:
-        """Take a volume out of a server; raise Nova's 404 when it is not in there."""
+        """Detach a volume from a server; raise Nova's 404 if it is not attached."""
         if all(one.volume_id != volume_id for one in server.volumes):
             message = f"volume_id not found: {volume_id}"
             raise not_found("nova", "VolumeNotFound", message)
@@ -248,13 +248,13 @@ class Nova:
             self._cinder.detach(volume, server.server_id)
 
     def attach_port(self, server: Server, port: Port) -> None:
-        """Give a server a further port."""
+        """Attach another port to a server."""
         self._neutron.bind(port, device_id=server.server_id, owner="compute:nova")
         server.port_ids.append(port.record_id)
         server.updated = now_z()
 
     def detach_port(self, server: Server, port: Port) -> None:
-        """Take a port from a server."""
+        """Detach a port from a server."""
         server.port_ids.remove(port.record_id)
         if port.made_by_nova:
             self._neutron.drop_port(port)
@@ -264,7 +264,7 @@ class Nova:
     # -- key pairs and groups
 
     def add_key_pair(self, user_id: str, name: str, public_key: str) -> KeyPair:
-        """Keep a public key; raise Conflict when the user has one of that name."""
+        """Store a public key; raise Conflict if the user has one of that name."""
         if (user_id, name) in self.key_pairs:
             raise conflict("nova", "KeyPairExists", f"Key pair '{name}' already exists.")
         fields = public_key.split()
@@ -278,7 +278,7 @@ class Nova:
         return made
 
     def add_group(self, *, name: str, policy: str, project_id: str, user_id: str) -> ServerGroup:
-        """Make a server group."""
+        """Create a server group."""
         known = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
         if policy not in known:
             raise bad_request("nova", f"Invalid input for field/attribute policy. Value: {policy}. Not one of {known}")
@@ -379,7 +379,7 @@ class Nova:
         if group is not None and server.server_id in group.members:
             group.members.remove(server.server_id)
         ram = server.flavor.ram_mib if server.flavor.fits else 0
-        self._quotas.give_back(server.project_id, instances=1, cores=server.flavor.vcpus, ram=ram)
+        self._quotas.release(server.project_id, instances=1, cores=server.flavor.vcpus, ram=ram)
         self.servers.pop(server.server_id, None)
         server.became("DELETED", "deleted", 0)
         server.gone.set()

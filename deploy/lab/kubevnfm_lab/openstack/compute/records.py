@@ -1,4 +1,4 @@
-"""What Nova keeps: servers, key pairs, server groups, and how it shows them."""
+"""Nova's records: servers, key pairs, server groups, and their form in the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A public key that a server lets in."""
+    """A public key for logins to a server."""
 
     name: str
     user_id: str
@@ -30,7 +30,7 @@ class KeyPair:
 
 @dataclass(kw_only=True, slots=True)
 class ServerGroup:
-    """Servers that shall, or shall not, share a host."""
+    """Servers that must, or must not, share a host."""
 
     group_id: str = field(default_factory=new_uuid)
     name: str
@@ -61,14 +61,14 @@ class AttachedVolume:
 
 @dataclass(kw_only=True, slots=True)
 class ServerRequest:
-    """What is asked of Nova when a server is made, with every name already found."""
+    """A request for a server, with every name resolved."""
 
     name: str
     flavor: Flavor
     image_id: str | None = None
     port_ids: list[str] = field(default_factory=list)
     network_ids: list[tuple[str, str | None]] = field(default_factory=list)
-    """Networks to make ports on, each with a fixed address or None."""
+    """Networks to create ports on, each with a fixed address or None."""
     key_name: str | None = None
     user_data: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class ServerRequest:
     group_id: str | None = None
     volumes: list[AttachedVolume] = field(default_factory=list)
     new_volumes: list[tuple[int, str | None, bool]] = field(default_factory=list)
-    """Volumes that Nova makes itself: size in GiB, image, whether they go with the server."""
+    """Volumes that Nova creates itself: size in GiB, image, whether they are deleted with the server."""
     tags: list[str] = field(default_factory=list)
     config_drive: bool = False
 
@@ -119,11 +119,11 @@ class Server:
 
     @property
     def hostname(self) -> str:
-        """The name that the machine gets: lower case, and no character that a host name cannot have."""
-        kept = "".join(c if c.isalnum() or c in "-." else "-" if c in " _" else "" for c in self.name.lower())
-        return kept.strip("-.") or f"server-{self.server_id}"
+        """The host name of the machine: lower case, without characters that a host name cannot have."""
+        allowed = "".join(c if c.isalnum() or c in "-." else "-" if c in " _" else "" for c in self.name.lower())
+        return allowed.strip("-.") or f"server-{self.server_id}"
 
     def became(self, status: str, vm_state: str, power_state: int) -> None:
-        """Note a settled state."""
+        """Record a settled state."""
         self.status, self.vm_state, self.power_state, self.task_state = status, vm_state, power_state, None
         self.updated = now_z()

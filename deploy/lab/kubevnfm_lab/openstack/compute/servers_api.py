@@ -32,7 +32,7 @@ _POWER: Final[Mapping[str, tuple[Callable[[Nova, Server], Awaitable[None]], tupl
     "suspend": (Nova.suspend, ("ACTIVE",), "suspending"),
     "resume": (Nova.resume, ("SUSPENDED",), "resuming"),
 }
-"""What an action does, the states that it is allowed in, and the task meanwhile."""
+"""The method of an action, the states that permit it, and the task state meanwhile."""
 
 
 class ServersApi:
@@ -87,7 +87,7 @@ class ServersApi:
         return json_answer({"server": self._views.show(self._server(call), base_url(call.request), minor_of(call))})
 
     async def create(self, call: Call) -> web.Response:
-        """Take the server into the books; it is built after the answer."""
+        """Register the server; it is built after the answer."""
         body = call.part_of_body("nova", "server")
         request = self._request(call, body)
         server = self._nova.begin(request, project_id=call.project_id, user_id=call.token.user.user_id)
@@ -111,14 +111,14 @@ class ServersApi:
         return json_answer({"server": self._views.show(server, base_url(call.request), minor_of(call))})
 
     async def delete(self, call: Call) -> web.Response:
-        """Begin to end the server."""
+        """Start the deletion of the server."""
         server = self._server(call)
         server.task_state = "deleting"
         self._spawn(self._nova.destroy(server))
         return no_content()
 
     async def action(self, call: Call) -> web.Response:
-        """Do what the body's one key names."""
+        """Run the action that the body's only key names."""
         server = self._server(call)
         if len(call.body) != 1:
             raise bad_request("nova", "There is no such action: exactly one is expected in the body")

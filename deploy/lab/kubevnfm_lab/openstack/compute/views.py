@@ -1,4 +1,4 @@
-"""How Nova shows servers and flavors, by the micro-version that the client asked for."""
+"""Servers and flavors in Nova's answers, by the micro-version that the client requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEWEST_MINOR = 93
 
 
 class ServerViews:
-    """Shows servers; knows the ports whose addresses they have."""
+    """The API form of servers, with the addresses of their ports."""
 
     def __init__(self, nova: Nova, neutron: Neutron) -> None:
         self._nova, self._neutron = nova, neutron
@@ -37,7 +37,7 @@ class ServerViews:
         return by_network
 
     def show(self, server: Server, base: str, minor: int) -> Json:
-        """Return a server as it is shown alone: with its groups."""
+        """Return a server as its own route shows it: with its groups."""
         groups = [server.group_id] if server.group_id else []
         return {**self.detail(server, base, minor), **({"server_groups": groups} if minor >= 71 else {})}
 
@@ -65,7 +65,7 @@ class ServerViews:
             "key_name": server.key_name,
             "OS-SRV-USG:launched_at": server.launched_at,
             "OS-SRV-USG:terminated_at": None,
-            # A member may not see it on most clouds; the lab shows it to everyone, as labelling nodes needs it.
+            # Most clouds hide it from members; the lab shows it to every user, since nodes are labelled with it.
             "OS-EXT-SRV-ATTR:host": server.host,
             "OS-EXT-STS:task_state": server.task_state,
             "OS-EXT-STS:vm_state": server.vm_state,

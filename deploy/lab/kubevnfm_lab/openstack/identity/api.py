@@ -199,7 +199,7 @@ class IdentityApi:
         made = self._identity.add_application_credential(
             call.token, name=str(body.get("name", "")), secret=str(body.get("secret") or "")
         )
-        # The one answer that shows the secret, as Keystone's does.
+        # The only answer that contains the secret, as in Keystone.
         return json_answer({"application_credential": {**_application_credential(made), "secret": made.secret}}, 201)
 
     async def show_application_credential(self, call: Call) -> web.Response:

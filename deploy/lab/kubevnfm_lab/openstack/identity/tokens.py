@@ -1,4 +1,4 @@
-"""Who may come in: users, projects, tokens, application credentials."""
+"""Authentication: users, projects, tokens, application credentials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Project:
-    """What owns stacks, servers and networks."""
+    """The owner of stacks, servers and networks."""
 
     project_id: str
     name: str
@@ -32,7 +32,7 @@ class Project:
 
 @dataclass
 class User:
-    """Someone with a password and roles in projects."""
+    """A user with a password and roles in projects."""
 
     user_id: str
     name: str
@@ -43,7 +43,7 @@ class User:
 
 @dataclass
 class ApplicationCredential:
-    """A second way in for a user, bound to one project."""
+    """Another credential of a user, bound to one project."""
 
     credential_id: str
     name: str
@@ -54,7 +54,7 @@ class ApplicationCredential:
 
 @dataclass
 class Token:
-    """Proof of having come in; valid until ``expires_at``."""
+    """A user's authentication for a project; valid until ``expires_at``."""
 
     token_id: str = field(repr=False)
     user: User
@@ -67,8 +67,8 @@ class Token:
     scoped: bool = True
 
     @classmethod
-    def nobody(cls) -> Token:
-        """Return the token of calls that need none."""
+    def anonymous(cls) -> Token:
+        """Return the token of calls that need no authentication."""
         domain = Domain("", "")
         return cls("", User("", "", domain, ""), Project("", "", domain), (), 0.0, 0.0, ())
 
@@ -87,7 +87,7 @@ class Identity:
             self.admit(one)
 
     def admit(self, credentials: Credentials) -> User:
-        """Make the domain, the project and the user where they are missing, and give the user its roles."""
+        """Create the domain, project and user if they are missing, and give the user its roles."""
         domain = self.find_domain(credentials.domain)
         if domain is None:
             domain = Domain(new_hex(), credentials.domain)
@@ -104,14 +104,14 @@ class Identity:
         return user
 
     def find_domain(self, name_or_id: str) -> Domain | None:
-        """Return a domain by its id or, as Keystone's default one is often given, by its name in any case."""
+        """Return a domain by id or by name in any case: clients often send ``default`` for Default."""
         found = self.domains.get(name_or_id)
         if found is not None:
             return found
         return next((d for d in self.domains.values() if d.name.lower() == name_or_id.lower()), None)
 
     def find_project(self, name_or_id: str, domain: Domain | None = None) -> Project | None:
-        """Return a project by its id, or by its name in a domain."""
+        """Return a project by id, or by name in a domain."""
         found = self.projects.get(name_or_id)
         if found is not None:
             return found
@@ -128,7 +128,7 @@ class Identity:
         return token
 
     def by_password(self, *, name: str, user_id: str, domain: str, password: str) -> User:
-        """Return the user whose password this is; raise Keystone's 401 otherwise."""
+        """Return the user with this password; raise Keystone's 401 otherwise."""
         found_domain = self.find_domain(domain)
         user = self.users.get(user_id) or (self._find_user(name, found_domain) if found_domain else None)
         if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
@@ -136,7 +136,7 @@ class Identity:
         return user
 
     def by_application_credential(self, *, credential_id: str, name: str, secret: str) -> ApplicationCredential:
-        """Return the application credential whose secret this is; raise Keystone's 401 otherwise."""
+        """Return the application credential with this secret; raise Keystone's 401 otherwise."""
         found = self.application_credentials.get(credential_id) or next(
             (c for c in self.application_credentials.values() if c.name == name), None
         )
@@ -145,7 +145,7 @@ class Identity:
         return found
 
     def issue(self, user: User, project: Project | None, *, methods: tuple[str, ...]) -> Token:
-        """Return a new token of the user for the project; raise Keystone's 401 when it has no role there."""
+        """Return a new token of the user for the project; raise Keystone's 401 if it has no role there."""
         scope = project or next(
             (self.projects[p] for p in user.roles_by_project), Project("", "", Domain("default", "Default"))
         )
@@ -169,17 +169,17 @@ class Identity:
         return token
 
     def revoke(self, token_id: str) -> None:
-        """End a token."""
+        """Revoke a token."""
         self._tokens.pop(token_id, None)
 
     def revoke_all(self) -> int:
-        """End all tokens, as a Keystone that lost its keys does; return how many there were."""
+        """Revoke all tokens, as the loss of Keystone's keys does; return how many there were."""
         count = len(self._tokens)
         self._tokens.clear()
         return count
 
     def add_application_credential(self, token: Token, *, name: str, secret: str) -> ApplicationCredential:
-        """Make an application credential for the token's user and project."""
+        """Create an application credential for the token's user and project."""
         made = ApplicationCredential(new_hex(), name, secret or new_uuid(), token.user, token.project)
         self.application_credentials[made.credential_id] = made
         return made

@@ -47,7 +47,7 @@ class ImageApi:
         return json_answer({"versions": versions}, 300 if call.request.path.rstrip("/").endswith("image") else 200)
 
     async def list_images(self, call: Call) -> web.Response:
-        """Return the images that the project sees and that pass the filters."""
+        """Return the images that are visible to the project and pass the filters."""
         filters = {
             key: call.query(key)
             for key in ("name", "status", "visibility", "owner", "id")
@@ -94,7 +94,7 @@ class ImageApi:
         return no_content()
 
     async def upload(self, call: Call) -> web.Response:
-        """Read the bits to their end; nothing of them is kept but number and sums."""
+        """Read the bits to their end; only their number and checksums are stored."""
         await self._glance.upload(self._image(call), call.request.content.iter_chunked(1 << 18))
         return no_content()
 
@@ -120,7 +120,7 @@ class ImageApi:
     def _image(self, call: Call) -> Image:
         image = self._glance.get(call.path("id"))
         if not _visible(image, call.project_id):
-            # Glance tells a stranger the same as when there is no such image.
+            # Glance answers other projects as if there were no such image.
             return self._glance.get(f"{image.image_id} ")
         return image
 

@@ -1,4 +1,4 @@
-"""Glance: images, whose bits are counted and summed up but not kept."""
+"""Glance: images, of whose bits only number and checksums are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = frozenset(
 
 @dataclass(kw_only=True, slots=True)
 class Image:
-    """What servers are started from."""
+    """The image that a server starts from."""
 
     image_id: str = field(default_factory=new_uuid)
     name: str | None
@@ -75,7 +75,7 @@ class Glance:
         self.images: dict[str, Image] = {}
 
     def make_builtin(self, name: str, project_id: str) -> None:
-        """Put an image there that is public and ready: 4 KiB of zeros."""
+        """Create an image that is public and ready: 4 KiB of zeros."""
         zeros = bytes(4096)
         image = Image(
             name=name,
@@ -92,7 +92,7 @@ class Glance:
         self.images[image.image_id] = image
 
     def create(self, project_id: str, body: Mapping[str, Any]) -> Image:
-        """Make an image without bits, in status queued."""
+        """Create an image without bits, in status queued."""
         wanted_id = body.get("id")
         if wanted_id in self.images:
             raise conflict("glance", "Conflict", f"Image ID {wanted_id} already exists!")
@@ -113,7 +113,7 @@ class Glance:
         return image
 
     async def upload(self, image: Image, bits: AsyncIterator[bytes]) -> None:
-        """Read the bits, keep their number and sums, and make the image active."""
+        """Read the bits, store their number and checksums, and activate the image."""
         if image.status != "queued":
             message = f"Image status transition from {image.status} to saving is not allowed"
             raise conflict("glance", "Conflict", message)
@@ -127,7 +127,7 @@ class Glance:
         image.status, image.updated_at = "active", now_z()
 
     def delete(self, image: Image) -> None:
-        """Delete an image; raise Forbidden when it is protected."""
+        """Delete an image; raise Forbidden if it is protected."""
         if image.protected:
             message = f"Image {image.image_id} is protected and cannot be deleted."
             raise ServiceError("glance", 403, "Forbidden", message)

@@ -1,4 +1,4 @@
-"""The lab's own range of loopback addresses: 127.X.0.0/16, with an X that no other lab on this machine has."""
+"""The lab's own range of loopback addresses: 127.X.0.0/16, with an X that no other lab on this machine uses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ipaddress import IPv4Network
 from typing import Final
 
 _LOCK_PORT: Final = 16161
-"""Bound on 127.X.255.254 alone, where nothing else ever listens: it only says that X is taken."""
+"""Bound on 127.X.255.254 only, where nothing else listens: a lock that marks X as used."""
 
 
 class AddressRange:
-    """A second octet that is this lab's until it is given back."""
+    """A second octet that belongs to this lab until it is released."""
 
     def __init__(self) -> None:
         octets = list(range(16, 255))
@@ -33,6 +33,6 @@ class AddressRange:
         """Return the network that starts at 127.X.third.0."""
         return IPv4Network(f"127.{self.octet}.{third}.0/{prefix}")
 
-    def give_back(self) -> None:
-        """Let another lab have it."""
+    def release(self) -> None:
+        """Release it for another lab."""
         self._lock.close()

@@ -52,7 +52,7 @@ _EXTENSIONS: Final = (
 
 @dataclass(frozen=True)
 class Kind:
-    """One collection of the API: its names, its table, and what makes, changes and deletes one."""
+    """One collection of the API: its names, its table, and its create, change and delete functions."""
 
     one: str
     many: str
@@ -127,7 +127,7 @@ class NetworkApi:
         )
         for method, path, verb, handler in verbs:
             for ending in ("", ".json") if path in ("", "/{id}") else ("",):
-                # python-neutronclient writes .json at the end of every path.
+                # python-neutronclient appends .json to every path.
                 wire.route(method, root + path + ending, f"{kind.one}_{verb}", partial(handler, kind))
 
     # -- the service
@@ -170,7 +170,7 @@ class NetworkApi:
     # -- every kind
 
     async def list_records(self, kind: Kind, call: Call) -> web.Response:
-        """Return what the project may see and what passes the filters."""
+        """Return what is visible to the project and passes the filters."""
         filters = {key: call.queries(key) for key in call.request.query if key not in _NOT_FILTERS}
         if kind.one == "security_group":
             self._neutron.default_group(call.project_id)
@@ -443,7 +443,7 @@ def _change_subnet(subnet: Subnet, body: Json) -> None:
 
 
 def _change_security_group(group: SecurityGroup, body: Json) -> None:
-    """Only name and description can change, which every kind has."""
+    """Update name and description, the only changeable fields that every kind has."""
 
 
 def _router_interface(router: Router, port: Port) -> Json:

@@ -1,4 +1,4 @@
-"""Neutron's rules: which address a port gets, what may be deleted, what fits."""
+"""Neutron's rules: the addresses of ports, what may be deleted, what the quota permits."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from kubevnfm_lab.openstack.network.records import (
 from kubevnfm_lab.openstack.quotas import Quotas
 
 _FIRST_ADDRESS: Final = 10
-"""Below it: the gateway (.1), DHCP (.2), and what a person binds by hand."""
+"""Below it: the gateway (.1), DHCP (.2), and addresses that a person binds by hand."""
 LAB_NETWORKS: Final = (
     ("net0", "subnet0", 0, 24),
     ("net1", "subnet1", 1, 24),
     ("net_mgmt", "subnet_mgmt", 2, 24),
     ("net_large", "subnet_large", 128, 18),
 )
-"""Name, subnet, third octet and prefix; net_large holds what does not fit into a /24: some 16,000 ports."""
+"""Name, subnet, third octet and prefix; net_large takes about 16,000 ports, where a /24 is too small."""
 
 R = TypeVar("R", bound=Record)
 
@@ -40,7 +40,7 @@ class Neutron:
     """All networks of the cloud."""
 
     def __init__(self, quotas: Quotas, addresses: AddressRange, *, lead: Callable[[str, str | None], None]) -> None:
-        """``lead`` is told where a floating address leads from now on: to a fixed address, or None: nowhere."""
+        """``lead`` is called with each floating address and the fixed address that it leads to, None for nowhere."""
         self._quotas, self._lead = quotas, lead
         self.networks: dict[str, Network] = {}
         self.subnets: dict[str, Subnet] = {}
@@ -53,20 +53,20 @@ class Neutron:
         self._addresses = addresses
 
     def make_lab_networks(self, project_id: str, *, shared: bool = False) -> None:
-        """Make the networks that are there from the start: of the project, and the external ``public``."""
+        """Create the networks that exist from the start: those of the project, and the external ``public``."""
         for name, subnet, third, prefix in LAB_NETWORKS:
             made = self.create_network(project_id, name=name, shared=shared, builtin=True)
             self.create_subnet(project_id, made, name=subnet, cidr=str(self._addresses.network(third, prefix)))
         public = self.create_network(project_id, name="public", external=True, builtin=True)
         outside = str(self._addresses.network(254))
         self.create_subnet(project_id, public, name="public-subnet", cidr=outside, enable_dhcp=False)
-        # They were there before the project: its quota is for what it makes itself.
-        self._quotas.give_back(project_id, network=len(LAB_NETWORKS) + 1, subnet=len(LAB_NETWORKS) + 1)
+        # They are older than the project, so its quota is for its own networks only.
+        self._quotas.release(project_id, network=len(LAB_NETWORKS) + 1, subnet=len(LAB_NETWORKS) + 1)
 
     # -- networks and subnets
 
     def create_network(self, project_id: str, *, name: str = "", **facts: Any) -> Network:
-        """Make a network."""
+        """Create a network."""
         self._claim(project_id, "network")
         made = Network(project_id=project_id, name=name, **facts)
         self.networks[made.record_id] = made
@@ -74,7 +74,7 @@ class Neutron:
         return made
 
     def delete_network(self, network: Network) -> None:
-        """Delete a network and its subnets; raise NetworkInUse while ports of servers or users are on it."""
+        """Delete a network and its subnets; raise NetworkInUse while it has ports of servers or users."""
         if ports := self._ports_by_network[network.record_id]:
             raise conflict(
                 "neutron",
@@ -85,7 +85,7 @@ class Neutron:
         for subnet_id in list(network.subnet_ids):
             self.delete_subnet(self.subnets[subnet_id])
         del self.networks[network.record_id], self._ports_by_network[network.record_id]
-        self._quotas.give_back(network.project_id, network=1)
+        self._quotas.release(network.project_id, network=1)
 
     def create_subnet(
         self,
@@ -98,7 +98,7 @@ class Neutron:
         pools: Sequence[Mapping[str, str]] = (),
         **facts: Any,
     ) -> Subnet:
-        """Make a subnet; raise BadRequest for a bad or overlapping range. ``gateway``: "auto" is the first address."""
+        """Create a subnet; raise BadRequest for a bad or overlapping range. ``gateway``: "auto": the first address."""
         try:
             net: AnyNetwork = ip_network(cidr)
         except ValueError as error:
@@ -148,7 +148,7 @@ class Neutron:
                 )
         self.networks[subnet.network_id].subnet_ids.remove(subnet.record_id)
         del self.subnets[subnet.record_id]
-        self._quotas.give_back(subnet.project_id, subnet=1)
+        self._quotas.release(subnet.project_id, subnet=1)
 
     # -- ports
 
@@ -161,12 +161,12 @@ class Neutron:
         security_groups: Sequence[str] | None = None,
         **facts: Any,
     ) -> Port:
-        """Make a port with the asked addresses (``{ip_address, subnet_id}``, either), else one of each IP version."""
+        """Create a port with the requested addresses (``{ip_address, subnet_id}``, either), else any free one."""
         self._claim(project_id, "port")
         try:
             addresses = self._allocate(network, fixed_ips)
         except ServiceError:
-            self._quotas.give_back(project_id, port=1)
+            self._quotas.release(project_id, port=1)
             raise
         groups = list(security_groups) if security_groups is not None else [self.default_group(project_id).record_id]
         made = Port(
@@ -177,7 +177,7 @@ class Neutron:
         return made
 
     def readdress_port(self, port: Port, fixed_ips: Sequence[Mapping[str, Any]]) -> None:
-        """Give a port other addresses; it keeps its own when the asked ones are taken."""
+        """Change a port's addresses; it keeps its own if the requested ones are taken."""
         before = port.fixed_ips
         self._free(before)
         try:
@@ -189,7 +189,7 @@ class Neutron:
         port.touched()
 
     def delete_port(self, port: Port) -> None:
-        """Delete a port, give its addresses back, and let go of the floating IPs that lead to it."""
+        """Delete a port, release its addresses, and detach the floating IPs that lead to it."""
         if port.record_id not in self.ports:
             return
         if port.device_owner == "network:router_interface":
@@ -202,10 +202,10 @@ class Neutron:
         self.drop_port(port)
 
     def drop_port(self, port: Port) -> None:
-        """Delete a port whoever owns it."""
+        """Delete a port, even one that a router owns."""
         del self.ports[port.record_id], self._ports_by_network[port.network_id][port.record_id]
         self._free(port.fixed_ips)
-        self._quotas.give_back(port.project_id, port=1)
+        self._quotas.release(port.project_id, port=1)
         if self.floating_ips:
             for floating in self.floating_ips.values():
                 if floating.port_id == port.record_id:
@@ -213,14 +213,14 @@ class Neutron:
                     self.associate(floating, None)
 
     def bind(self, port: Port, *, device_id: str, owner: str) -> None:
-        """Give a port to a device; raise PortInUse when another has it."""
+        """Bind a port to a device; raise PortInUse if another has it."""
         if port.device_id and port.device_id != device_id:
             raise conflict("neutron", "PortInUse", f"Port {port.record_id} is still in use.")
         port.device_id, port.device_owner = device_id, owner
         port.touched()
 
     def unbind(self, port: Port) -> None:
-        """Take a port from its device."""
+        """Unbind a port from its device."""
         port.device_id = port.device_owner = ""
         port.touched()
 
@@ -231,7 +231,7 @@ class Neutron:
     # -- routers
 
     def create_router(self, project_id: str, *, name: str = "", external_network_id: str | None = None) -> Router:
-        """Make a router."""
+        """Create a router."""
         self._claim(project_id, "router")
         made = Router(project_id=project_id, name=name, external_network_id=external_network_id)
         self.routers[made.record_id] = made
@@ -244,7 +244,7 @@ class Neutron:
             message = f"Router {router.record_id} has ports still attached: {ports}"
             raise conflict("neutron", "RouterInUse", message)
         del self.routers[router.record_id]
-        self._quotas.give_back(router.project_id, router=1)
+        self._quotas.release(router.project_id, router=1)
 
     def add_router_interface(self, router: Router, subnet: Subnet) -> Port:
         """Connect a router with a subnet, at the subnet's gateway address."""
@@ -282,7 +282,7 @@ class Neutron:
     # -- security groups
 
     def default_group(self, project_id: str) -> SecurityGroup:
-        """Return the group that a project's ports get unless told otherwise."""
+        """Return a project's default group, which its ports get if they name none."""
         group = self._default_groups.get(project_id)
         if group is None:
             group = SecurityGroup(project_id=project_id, name="default", description="Default security group")
@@ -292,7 +292,7 @@ class Neutron:
         return group
 
     def create_security_group(self, project_id: str, *, name: str = "", description: str = "") -> SecurityGroup:
-        """Make a security group; it lets everything out, as Neutron's do."""
+        """Create a security group; it permits all outgoing traffic, as Neutron's do."""
         self._claim(project_id, "security_group")
         made = SecurityGroup(project_id=project_id, name=name, description=description)
         self.security_groups[made.record_id] = made
@@ -307,10 +307,10 @@ class Neutron:
             message = "Insufficient rights for removing default security group."
             raise conflict("neutron", "SecurityGroupCannotRemoveDefault", message)
         del self.security_groups[group.record_id]
-        self._quotas.give_back(group.project_id, security_group=1)
+        self._quotas.release(group.project_id, security_group=1)
 
     def add_rule(self, group: SecurityGroup, *, direction: str, **facts: Any) -> Json:
-        """Add a rule to a group and return it as the API shows it."""
+        """Add a rule to a group and return its API form."""
         rule: Json = {
             "id": new_uuid(),
             "tenant_id": group.project_id,
@@ -344,7 +344,7 @@ class Neutron:
         fixed_address: str | None = None,
         **facts: Any,
     ) -> FloatingIp:
-        """Take an address of an external network, for a port if one is given."""
+        """Allocate an address of an external network, for a port if one is given."""
         if not network.external:
             message = f"Network {network.record_id} is not a valid external network"
             raise bad_request("neutron", f"Bad floatingip request: {message}.", "BadRequest")
@@ -357,7 +357,7 @@ class Neutron:
         return made
 
     def associate(self, floating: FloatingIp, port: Port | None, fixed_address: str | None = None) -> None:
-        """Let a floating IP lead to a port, or to none."""
+        """Point a floating IP to a port, or to none."""
         floating.port_id = port.record_id if port else None
         floating.fixed_address = None
         if port is not None:
@@ -366,17 +366,17 @@ class Neutron:
         self._lead(floating.address, floating.fixed_address)
 
     def delete_floating_ip(self, floating: FloatingIp) -> None:
-        """Give a floating IP back."""
+        """Release a floating IP."""
         del self.floating_ips[floating.record_id]
         self._lead(floating.address, None)
         for subnet_id in self.networks[floating.network_id].subnet_ids:
             self.subnets[subnet_id].used.discard(int(ip_address(floating.address)))
-        self._quotas.give_back(floating.project_id, floatingip=1)
+        self._quotas.release(floating.project_id, floatingip=1)
 
     # -- finding
 
     def find_network(self, name_or_id: str, project_id: str) -> Network | None:
-        """Return a network by its id or, among those the project can use, by its name."""
+        """Return a network by id or, among those the project can use, by name."""
         found = self.networks.get(name_or_id)
         if found is not None:
             return found
@@ -384,7 +384,7 @@ class Neutron:
         return next((n for n in usable if n.name == name_or_id), None)
 
     def find(self, table: Mapping[str, R], name_or_id: str, project_id: str) -> R | None:
-        """Return a thing of the project by its id or name."""
+        """Return a record of the project by id or name."""
         found = table.get(name_or_id)
         if found is not None:
             return found
@@ -395,15 +395,16 @@ class Neutron:
     def _claim(self, project_id: str, name: str) -> None:
         if self._quotas.exceeded(project_id, **{name: 1}):
             raise conflict("neutron", "OverQuota", f"Quota exceeded for resources: ['{name}'].")
-        self._quotas.take(project_id, **{name: 1})
+        self._quotas.use(project_id, **{name: 1})
 
     def _allocate(self, network: Network, asked: Sequence[Mapping[str, Any]] | None) -> list[FixedIp]:
         if asked is None:
             return self._any_address(network)
         allocated: list[FixedIp] = []
         try:
+            # One by one, so that the handler below can release those already taken.
             for one in asked:
-                allocated += [self._asked_address(network, one)]  # one by one: what was taken is given back below
+                allocated += [self._asked_address(network, one)]
         except ServiceError:
             self._free(allocated)
             raise

@@ -1,4 +1,4 @@
-"""What Neutron keeps: networks, subnets, ports, routers, security groups, floating IPs, and how it shows each."""
+"""Neutron's records: networks, subnets, ports, routers, security groups, floating IPs, and their API forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyNetwork = IPv4Network | IPv6Network
 
 @dataclass(kw_only=True, slots=True)
 class Record:
-    """What all Neutron things have."""
+    """The fields that all Neutron records have."""
 
     record_id: str = field(default_factory=new_uuid)
     name: str = ""
@@ -27,7 +27,7 @@ class Record:
     revision: int = 1
 
     def touched(self) -> None:
-        """Note a change."""
+        """Record a change."""
         self.revision += 1
         self.updated_at = now_z()
 
@@ -56,7 +56,7 @@ class Network(Record):
     provider: Json = field(default_factory=dict)
     subnet_ids: list[str] = field(default_factory=list)
     builtin: bool = False
-    """There since the lab started; not in the inventory of what users made."""
+    """Created with the lab; not in the inventory of what users created."""
 
     def view(self) -> Json:
         """Return it as the API shows it."""
@@ -92,7 +92,7 @@ class Subnet(Record):
     host_routes: list[Json] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
     cursor: int = 0
-    """Where to look next: a freed address is not given out again at once."""
+    """Where the next search starts: a released address is not reused at once."""
 
     def view(self) -> Json:
         """Return it as the API shows it."""
@@ -114,7 +114,7 @@ class Subnet(Record):
         }
 
     def next_free(self) -> int | None:
-        """Return the next free address of the pools after the last one given out."""
+        """Return the next free address of the pools, after the last one allocated."""
         for start_at_cursor in (True, False):
             for first, last in self.pools:
                 start = max(first, self.cursor) if start_at_cursor else first
@@ -135,7 +135,7 @@ class FixedIp:
 
 @dataclass(kw_only=True, slots=True)
 class Port(Record):
-    """A connection to a network: what a server's interface is."""
+    """A connection to a network, used as a server's interface."""
 
     network_id: str
     mac: str = field(default_factory=new_mac)
@@ -149,7 +149,7 @@ class Port(Record):
     vnic_type: str = "normal"
     extra_dhcp_opts: list[Json] = field(default_factory=list)
     made_by_nova: bool = False
-    """Nova made it for a server, so it goes with the server."""
+    """Created by Nova for a server, and deleted with it."""
 
     def view(self) -> Json:
         """Return it as the API shows it."""
@@ -201,7 +201,7 @@ class Router(Record):
 
 @dataclass(kw_only=True, slots=True)
 class SecurityGroup(Record):
-    """Which traffic may pass; kept, never enforced."""
+    """Traffic rules; stored, never enforced."""
 
     rules: dict[str, Json] = field(default_factory=dict)
     stateful: bool = True
@@ -241,7 +241,7 @@ class FloatingIp(Record):
             "port_details": None,
             "qos_policy_id": None,
         }
-        del shown["name"]  # the one thing of Neutron without a name
+        del shown["name"]  # floating IPs are the only Neutron records without a name
         return shown
 
 

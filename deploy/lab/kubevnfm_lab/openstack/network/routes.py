@@ -1,4 +1,4 @@
-"""Tells the machines where floating addresses lead."""
+"""The routes of floating addresses: where they lead, as the machines should know."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ log = logging.getLogger(__name__)
 
 
 class FloatingRoutes:
-    """One change after the other and after the API's answer, as Neutron's router agents do it."""
+    """Applies changes one by one and after the API's answer, as Neutron's router agents do."""
 
     def __init__(self, machines: Machines) -> None:
         self._machines = machines
         self._wanted: dict[str, str | None] = {}
-        """What is not told yet: fixed address by floating one, None for nowhere; the latest counts."""
+        """Pending changes: fixed address by floating one, None for nowhere; the latest change wins."""
         self._task: asyncio.Task[None] | None = None
 
     def lead(self, floating: str, fixed: str | None) -> None:
@@ -24,20 +24,20 @@ class FloatingRoutes:
         self._wanted.pop(floating, None)
         self._wanted[floating] = fixed
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._tell(), name="floating routes")
+            self._task = asyncio.create_task(self._apply_pending(), name="floating routes")
 
     async def settled(self) -> None:
-        """Return once the machines were told everything."""
+        """Return once the machines know every change."""
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Tell nothing more."""
+        """Stop, without applying the remaining changes."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _tell(self) -> None:
+    async def _apply_pending(self) -> None:
         while self._wanted:
             floating = next(iter(self._wanted))
             fixed = self._wanted.pop(floating)

@@ -1,1 +1,1 @@
-"""Heat: templates, the engine that brings resources to what they ask for, and its API."""
+"""Heat: templates, the engine that makes resources match them, and its API."""

@@ -93,7 +93,7 @@ class OrchestrationApi:
         return json_answer({"resource_types": self._engine.types.names()})
 
     async def validate(self, call: Call) -> web.Response:
-        """Check a template and say which parameters it takes."""
+        """Validate a template and return its parameters."""
         stack = self._draft(call, name="validate")
         parameters: Json = {}
         for name, schema in stack.template.parameters.items():
@@ -119,7 +119,7 @@ class OrchestrationApi:
     # -- stacks
 
     async def create(self, call: Call) -> web.Response:
-        """Begin to make a stack."""
+        """Start to create a stack."""
         self._check_project(call)
         if "stack_name" not in call.body:
             raise bad_request("heat", "No stack name specified", "HTTPBadRequest")
@@ -136,7 +136,7 @@ class OrchestrationApi:
         return json_answer({"stack": {**stack_detail(stack, _links(call), outputs=False), "resources": []}})
 
     async def list_stacks(self, call: Call) -> web.Response:
-        """Return the stacks that pass the filters, newest first, from after ``marker``, at most ``limit``."""
+        """Return the stacks that pass the filters, newest first, after ``marker``, at most ``limit``."""
         self._check_project(call)
         deleted = (call.query("show_deleted") or "").lower() in _TRUE
         found = _filtered(call, self._engine.newest_first(call.project_id, deleted=deleted))
@@ -163,7 +163,7 @@ class OrchestrationApi:
         return json_answer(body)
 
     async def lookup(self, call: Call) -> web.Response:
-        """Send on to the address with the id."""
+        """Redirect to the address with the id."""
         self._check_project(call)
         stack = self._engine.by_name(call.project_id, call.path("name"))
         tail = call.request.path.partition(f"/stacks/{call.path('name')}")[2]
@@ -185,13 +185,13 @@ class OrchestrationApi:
         return no_content()
 
     async def patch(self, call: Call) -> web.Response:
-        """Begin to change a stack; what is not given stays."""
+        """Start to update a stack; parameters and files that are not given stay."""
         stack = self._stack(call)
         self._engine.update(stack, self._changed(call, stack))
         return _accepted()
 
     async def put(self, call: Call) -> web.Response:
-        """Begin to change a stack to exactly what is given."""
+        """Start to update a stack to exactly the given request."""
         stack = self._stack(call)
         if "template" not in call.body and "template_url" not in call.body:
             raise bad_request("heat", "No template specified", "HTTPBadRequest")
@@ -242,7 +242,7 @@ class OrchestrationApi:
         return json_answer({"output": found})
 
     async def events(self, call: Call) -> web.Response:
-        """Return the events of a stack, of those inside with ``nested_depth``, or of one resource; newest first."""
+        """Return the events of a stack, of nested ones with ``nested_depth``, or of one resource; newest first."""
         stack = self._stack(call)
         links, resource = _links(call), call.request.match_info.get("resource")
         depth = _whole(call, "nested_depth") or 0
@@ -288,7 +288,7 @@ class OrchestrationApi:
     # -- resources
 
     async def resources(self, call: Call) -> web.Response:
-        """Return the resources of a stack, and of those inside it down to ``nested_depth``, outer ones first."""
+        """Return the resources of a stack and of those nested in it down to ``nested_depth``, outer ones first."""
         stack = self._stack(call)
         links = _links(call)
         kind, status, name = call.query("type"), call.query("status"), call.query("name")
@@ -326,7 +326,7 @@ class OrchestrationApi:
         return json_answer(None)
 
     async def signed_signal(self, call: Call) -> web.Response:
-        """Signal a resource by the address that it told; the signature stands for the token."""
+        """Signal a resource at the signed address that it published; the signature replaces the token."""
         name = unquote(call.path("arn"))
         given = call.query("Signature") or ""
         if not hmac.compare_digest(given, signature(self._signal_key, name)):
@@ -371,22 +371,22 @@ class OrchestrationApi:
         return found
 
     def _draft(self, call: Call, *, name: str) -> Stack:
-        """Return an unsaved stack of what a request gives."""
+        """Return an unsaved stack from a request."""
         body = call.body
         files = _map(body, "files")
         return self._stack_of(call, name, _template(body), _environment(body, files), files)
 
     def _changed(self, call: Call, stack: Stack) -> Stack:
-        """Return an unsaved stack of what a stack is, with what a request gives laid over it."""
+        """Return an unsaved stack from a stack with a request's changes applied."""
         body = call.body
         files = {**stack.files, **_map(body, "files")}
         template = _template(body) if body.get("template") else stack.template
         base = stack.environment
         if cleared := body.get("clear_parameters"):
-            kept = {key: value for key, value in base.parameters.items() if key not in cleared}
-            base = Environment(kept, base.parameter_defaults, base.resource_registry)
+            staying = {key: value for key, value in base.parameters.items() if key not in cleared}
+            base = Environment(staying, base.parameter_defaults, base.resource_registry)
         environment = base.merged_with(_environment(body, files))
-        # A PATCH, unlike a POST, drops what the template has no parameter for.
+        # A PATCH, unlike a POST, drops parameters that the template lacks.
         environment.parameters = {k: v for k, v in environment.parameters.items() if k in template.parameters}
         draft = self._stack_of(call, stack.name, template, environment, files)
         if "tags" not in body:
@@ -512,7 +512,7 @@ def _comma(call: Call, name: str) -> set[str]:
 
 
 def _inner_stacks(stack: Stack, depth: int) -> list[tuple[Stack, str | None]]:
-    """Return the stacks inside, each with the name of the resource that holds it, outer ones first."""
+    """Return the nested stacks, each with the name of the resource that holds it, outer ones first."""
     found: list[tuple[Stack, str | None]] = []
     level = [stack]
     for _ in range(depth):

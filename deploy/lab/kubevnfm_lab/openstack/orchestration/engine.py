@@ -1,4 +1,4 @@
-"""Heat's engine: creates, changes and removes stacks by bringing each resource to what its template asks for."""
+"""Heat's engine: creates, updates and deletes stacks by making each resource match its template."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARKED: Final = "state changed by resource_mark_unhealthy api"
 
 
 class Engine:
-    """All stacks of the cloud, and what is being done to them."""
+    """All stacks of the cloud, and the running work on them."""
 
     def __init__(self, services: Services, *, create_retries: int, deleted_kept: int) -> None:
         self._services = services
@@ -42,7 +42,7 @@ class Engine:
         self.types = Types(services, self)
         self._traversal = Traversal(services, self.types, create_retries=create_retries)
         self.stacks: dict[str, Stack] = {}
-        """Live stacks, nested ones too, by id."""
+        """Existing stacks, nested ones too, by id."""
         self.deleted: OrderedDict[str, Stack] = OrderedDict()
         self._by_name: dict[tuple[str, str], Stack] = {}
         self._later: set[asyncio.Task[None]] = set()
@@ -72,7 +72,7 @@ class Engine:
         return found
 
     def newest_first(self, project_id: str, *, deleted: bool = False) -> Iterable[Stack]:
-        """Yield the project's live stacks, nested ones too; then the deleted ones when asked."""
+        """Yield the project's stacks, nested ones too; then the deleted ones on request."""
         stacks = reversed(self.stacks.values())
         every = itertools.chain(stacks, reversed(self.deleted.values())) if deleted else stacks
         return (stack for stack in every if stack.project_id == project_id)
@@ -80,7 +80,7 @@ class Engine:
     # -- what the API asks for
 
     def create(self, stack: Stack) -> None:
-        """Check a new stack and begin to make it; raise what the API refuses."""
+        """Validate a new stack and start to create it; raise the API's errors."""
         key = (stack.project_id, stack.name)
         if key in self._by_name:
             raise ServiceError("heat", 409, "StackExists", f"The Stack ({stack.name}) already exists.")
@@ -90,11 +90,11 @@ class Engine:
         self._begin(stack, partial(self._create, stack))
 
     def preview(self, stack: Stack) -> None:
-        """Check a stack without making it."""
+        """Validate a stack without creating it."""
         self._prepare(stack)
 
     def update(self, stack: Stack, draft: Stack) -> None:
-        """Check what a stack shall become and begin to change it; raise what the API refuses.
+        """Validate an update and start it; raise the API's errors.
 
         ``draft``: an unsaved stack with the new template, environment, files and settings.
         """
@@ -116,7 +116,7 @@ class Engine:
         self._begin(stack, partial(self._update, stack, before))
 
     def delete(self, stack: Stack) -> None:
-        """Begin to remove a stack, whatever is being done to it; raise Heat's 404 when it is gone."""
+        """Start the deletion of a stack, even during other work on it; raise Heat's 404 if it is gone."""
         if stack.gone:
             raise stack_not_found(stack.name)
         if stack.action == "DELETE" and stack.status == "IN_PROGRESS":
@@ -126,7 +126,7 @@ class Engine:
         self._begin(stack, partial(self._delete, stack), interrupt=True)
 
     def check(self, stack: Stack) -> None:
-        """Look whether everything of a stack is still there."""
+        """Check whether every resource of a stack still exists."""
         stack.updated = now_z()
         stack.became("CHECK", "IN_PROGRESS", "Stack CHECK started")
         broken = [name for name, resource in stack.resources.items() if not self._check_one(resource)]
@@ -136,7 +136,7 @@ class Engine:
             stack.became("CHECK", "COMPLETE", "Stack CHECK completed successfully")
 
     def pause(self, stack: Stack, action: str) -> None:
-        """Begin to SUSPEND or RESUME everything of a stack; nothing happens when that was done already."""
+        """Start to SUSPEND or RESUME every resource of a stack; does nothing if that was done already."""
         if stack.state == f"{action}_COMPLETE":
             return
         stack.updated = now_z()
@@ -148,7 +148,7 @@ class Engine:
         self._begin(stack, work)
 
     def cancel_update(self, stack: Stack, *, rollback: bool) -> None:
-        """End a running update, and go back to what was before when asked."""
+        """Stop a running update, and return to the previous state on request."""
         if stack.state != "UPDATE_IN_PROGRESS":
             message = f"Cancelling update when stack is {stack.state} is not supported."
             raise ServiceError("heat", 400, "NotSupported", message)
@@ -160,7 +160,7 @@ class Engine:
         self._begin(stack, partial(self._rolled_back, stack))
 
     def mark(self, resource: Resource, *, unhealthy: bool, reason: str) -> None:
-        """Say that a resource is broken, so that the next update replaces it, or that it is not."""
+        """Mark a resource as broken, so that the next update replaces it, or clear the mark."""
         if resource.status == "IN_PROGRESS":
             message = f"Resource {resource.name} is in progress of {resource.action} and cannot be marked."
             raise ServiceError("heat", 409, "ActionNotComplete", message)
@@ -170,7 +170,7 @@ class Engine:
             resource.became("CHECK", "COMPLETE", reason or _MARKED)
 
     def signal(self, resource: Resource) -> None:
-        """Signal a resource; raise what the API refuses."""
+        """Signal a resource; raise the API's errors."""
         if not isinstance(resource.kind, ScalingPolicyType):
             message = "signal is not supported for resource."
             raise ServiceError("heat", 400, "ResourceActionNotSupported", message)
@@ -191,12 +191,12 @@ class Engine:
         assert isinstance(resource.kind, ScalingPolicyType)
         nothing = resource.kind.signal(resource)
         reason = "No signal details provided" if nothing is None else f"No action required: {nothing}"
-        resource.stack.tell(
+        resource.stack.add_event(
             resource.name, resource.physical_id or "", "SIGNAL_COMPLETE", reason, resource.resource_type
         )
 
     async def close(self) -> None:
-        """End everything that runs."""
+        """Stop all running work."""
         tasks = [stack.task for stack in self.stacks.values() if stack.task is not None and not stack.task.done()]
         tasks += self._later
         for task in tasks:
@@ -206,7 +206,7 @@ class Engine:
     # -- nested stacks, for their types
 
     async def create_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Make the nested stack of a resource; raise ResourceFailure."""
+        """Create the nested stack of a resource; raise ResourceFailure."""
         outer = holder.stack
         stack = Stack(
             name=f"{outer.name}-{holder.name}-{short_id()}",
@@ -225,10 +225,10 @@ class Engine:
         self._add(stack)
         holder.nested, holder.physical_id = stack, stack.stack_id
         stack.became("CREATE", "IN_PROGRESS", "Stack CREATE started")
-        self._tell_outer(holder, await self._traversal.settle(stack, stack.generation))
+        self._raise_in_outer(holder, await self._traversal.settle(stack, stack.generation))
 
     async def update_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Change the nested stack of a resource; raise ResourceFailure."""
+        """Update the nested stack of a resource; raise ResourceFailure."""
         stack = holder.nested
         if stack is None:
             await self.create_nested(holder, template, environment)
@@ -238,17 +238,17 @@ class Engine:
         stack.updated = now_z()
         stack.generation += 1
         stack.became("UPDATE", "IN_PROGRESS", "Stack UPDATE started")
-        self._tell_outer(holder, await self._traversal.settle(stack, stack.generation))
+        self._raise_in_outer(holder, await self._traversal.settle(stack, stack.generation))
 
     async def delete_nested(self, holder: Resource) -> None:
-        """Remove the nested stack of a resource; raise ResourceFailure."""
+        """Delete the nested stack of a resource; raise ResourceFailure."""
         stack = holder.nested
         if stack is None:
             return
         await self._halt(stack)
         stack.generation += 1
         stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
-        self._tell_outer(holder, await self._remove_all(stack))
+        self._raise_in_outer(holder, await self._remove_all(stack))
         holder.nested = None
 
     async def pause_nested(self, holder: Resource, action: str) -> None:
@@ -258,10 +258,10 @@ class Engine:
             return
         stack.generation += 1
         stack.became(action, "IN_PROGRESS", f"Stack {action} started")
-        self._tell_outer(holder, await self._traversal.pause(stack, action, stack.generation))
+        self._raise_in_outer(holder, await self._traversal.pause(stack, action, stack.generation))
 
     def begin_resize(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Change the nested stack of a group with nobody waiting."""
+        """Update the nested stack of a group on its own, with no stack that waits for it."""
         stack = holder.nested
         if stack is None:
             return
@@ -283,7 +283,7 @@ class Engine:
         except ServiceError as error:
             raise ResourceFailure("", error.message) from error
 
-    def _tell_outer(self, holder: Resource, failure: ActionFailed | None) -> None:
+    def _raise_in_outer(self, holder: Resource, failure: ActionFailed | None) -> None:
         if failure is None:
             return
         inner = failure.failure
@@ -295,7 +295,7 @@ class Engine:
 
     def _prepare(self, stack: Stack) -> None:
         for name, definition in stack.template.resources.items():
-            # Heat looks at the types first, so an unknown one is told even when a parameter is wrong too.
+            # Heat checks types first, so an unknown type is reported even if a parameter is wrong too.
             if definition.condition is None:
                 self.types.find(stack, definition.resource_type, name)
         lookup = partial(self._services.wrong, project_id=stack.project_id, user_id=stack.user_id)
@@ -308,7 +308,7 @@ class Engine:
         self._by_name[stack.project_id, stack.name] = stack
 
     def _begin(self, stack: Stack, work: Callable[[int], Awaitable[None]], *, interrupt: bool = False) -> None:
-        """Run ``work`` after what runs now; ``interrupt`` cancels that, else it begins nothing new and finishes."""
+        """Run ``work`` after the current work, which ``interrupt`` cancels; else that finishes what it began."""
         stack.generation += 1
         generation, before = stack.generation, stack.task
 
@@ -324,7 +324,7 @@ class Engine:
         stack.task.add_done_callback(_log_bug)
 
     async def _halt(self, stack: Stack, task: asyncio.Task[None] | None = None) -> None:
-        """Cancel what is being done to a stack and to those inside it."""
+        """Cancel the work on a stack and on those nested in it."""
         mine = asyncio.current_task()
         tasks = {task, *(one.task for one in stack.walk())}
         running = [one for one in tasks if one is not None and one is not mine and not one.done()]
@@ -372,7 +372,7 @@ class Engine:
         self._bury(stack)
 
     def _bury(self, stack: Stack) -> None:
-        """Keep of a deleted stack what the API still shows, for the latest ones."""
+        """Keep the API's view of the latest deleted stacks."""
         key = (stack.project_id, stack.name)
         self.stacks.pop(stack.stack_id, None)
         if self._by_name.get(key) is stack:
@@ -394,13 +394,13 @@ class Engine:
 
 
 def _log_bug(task: asyncio.Task[None]) -> None:
-    """Say what no action foresaw; a failed resource never comes here."""
+    """Record a failure that no action foresaw; a failed resource is handled before."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("a stack's task ended by %r", error, exc_info=error)
 
 
 def check_name(name: object) -> str:
-    """Return a stack's name; raise Heat's 400 unless it may be one."""
+    """Return a stack's name; raise Heat's 400 if it is invalid."""
     text = str(name)
     plain = text.replace("_", "").replace("-", "").replace(".", "")
     if not text[:1].isalpha() or not plain.isalnum() or not text.isascii() or len(text) > 255:

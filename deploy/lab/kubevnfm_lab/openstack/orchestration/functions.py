@@ -13,7 +13,7 @@ from kubevnfm_lab.openstack.orchestration.failures import validation_failed
 
 
 class _Unknown:
-    """What only a made resource will tell: stands for it while a template is checked."""
+    """Placeholder, while a template is validated, for a value that only a created resource has."""
 
     def __repr__(self) -> str:
         return "<not known yet>"
@@ -23,10 +23,10 @@ UNKNOWN: Final = _Unknown()
 
 
 class Scope(Protocol):
-    """What functions can ask of the stack they are resolved in."""
+    """The values that functions can read from their stack."""
 
     def parameter(self, name: str) -> Any:
-        """Return a parameter's value; raise ServiceError when there is no such parameter."""
+        """Return a parameter's value; raise ServiceError if there is no such parameter."""
         ...
 
     def reference(self, name: str) -> Any:
@@ -38,7 +38,7 @@ class Scope(Protocol):
         ...
 
     def file(self, name: str) -> str:
-        """Return a file's text; raise ServiceError when it was not sent along."""
+        """Return a file's text; raise ServiceError if it was not sent."""
         ...
 
     def condition(self, name: str) -> bool:
@@ -47,7 +47,7 @@ class Scope(Protocol):
 
 
 def resolve(scope: Scope, snippet: Any) -> Any:
-    """Return the snippet with every function in it worked out."""
+    """Return the snippet with every function in it resolved."""
     if isinstance(snippet, dict):
         if len(snippet) == 1:
             ((key, argument),) = snippet.items()
@@ -73,7 +73,7 @@ def resolve_condition(scope: Scope, snippet: Any) -> bool:
 
 
 def is_unknown(value: Any) -> bool:
-    """Tell whether a value has a part that is not known yet."""
+    """Return whether any part of a value is not known yet."""
     if value is UNKNOWN:
         return True
     if isinstance(value, dict):
@@ -84,7 +84,7 @@ def is_unknown(value: Any) -> bool:
 
 
 def walk(value: Any, path: Sequence[Any]) -> Any:
-    """Follow keys and indexes into a value; None where there is nothing."""
+    """Follow keys and indexes into a value; None if the path ends early."""
     for step in path:
         if value is UNKNOWN:
             return UNKNOWN
@@ -164,7 +164,7 @@ def _str_replace(scope: Scope, argument: Any) -> Any:
     if not isinstance(params, dict):
         raise validation_failed('"str_replace" parameters must be a mapping')
     text = str(resolved["template"])
-    # Longest first, and what was put in is not looked at again: a value may hold another's key.
+    # Longest first, and substituted text is not searched again: a value may contain another's key.
     keys = sorted(params, key=len, reverse=True)
     return _replace(text, keys, params)
 

@@ -1,4 +1,4 @@
-"""Run jobs in the order of what each needs, as many at once as can be."""
+"""Run jobs in the order of their dependencies, as many at once as possible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Job = Callable[[], Awaitable[None]]
 
 
 class ActionFailed(Exception):
-    """A resource's action failed; its text is the reason that the stack gives."""
+    """A resource's action failed; its text is the reason that the stack reports."""
 
     def __init__(self, action: str, failure: Exception) -> None:
         super().__init__(f"Resource {action} failed: {failure}")
@@ -21,7 +21,7 @@ class ActionFailed(Exception):
 
 
 def check_order(needs: Mapping[str, Set[str]]) -> None:
-    """Raise a 400 when the resources wait for one another in a circle."""
+    """Raise a 400 if resources depend on one another in a circle."""
     left = {name: set(waits) & needs.keys() for name, waits in needs.items()}
     while left:
         free = {name for name, waits in left.items() if not waits}
@@ -37,10 +37,10 @@ async def run(
     superseded: Callable[[], bool],
     failed: Callable[[ActionFailed], None],
 ) -> ActionFailed | None:
-    """Run every job after those it needs; return the first failure.
+    """Run every job after those that it depends on; return the first failure.
 
-    After a failure, or once ``superseded()``, nothing new is begun and what runs is waited for, as Heat's convergence
-    does; ``failed`` hears of the first failure at once. Cancelling it cancels what runs.
+    After a failure, or once ``superseded()``, no new job starts and the running ones are awaited, as in Heat's convergence;
+    ``failed`` is called with the first failure at once. Cancelling it cancels the running jobs.
     """
     waits = {key: set(needs.get(key, ())) & jobs.keys() for key in jobs}
     wake: dict[K, list[K]] = {}

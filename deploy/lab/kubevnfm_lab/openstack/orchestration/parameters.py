@@ -1,4 +1,4 @@
-"""Values of a template's parameters: where they come from, what they become, and which are refused."""
+"""Values of a template's parameters: their sources, their types, and their validation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kubevnfm_lab.openstack.orchestration.template import Json, ParameterSchema,
 _TRUE: Final = frozenset({"t", "true", "on", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "off", "n", "no", "0"})
 Lookup = Callable[[str, Any], str | None]
-"""Says what is wrong with a value under a custom constraint (``nova.flavor``), or None."""
+"""Returns what is wrong with a value under a custom constraint (``nova.flavor``), or None."""
 
 
 @dataclass
 class Environment:
-    """What a stack's user gave beside the template."""
+    """The user's input to a stack in addition to the template."""
 
     parameters: Json = field(default_factory=dict)
     parameter_defaults: Json = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Environment:
         )
 
     def for_nested(self, parameters: Json) -> Environment:
-        """Return what a nested stack gets: its own parameters, the defaults and registry of its parent."""
+        """Return a nested stack's environment: its own parameters, its parent's defaults and registry."""
         return Environment(
             parameters=parameters,
             parameter_defaults=self.parameter_defaults,
@@ -56,7 +56,7 @@ class Environment:
         )
 
     def merged_with(self, other: Environment) -> Environment:
-        """Return it with what a later update gave laid over it."""
+        """Return it with a later update's environment applied."""
         return Environment(
             parameters={**self.parameters, **other.parameters},
             parameter_defaults={**self.parameter_defaults, **other.parameter_defaults},
@@ -66,7 +66,7 @@ class Environment:
         )
 
     def mapped_type(self, resource_type: str, resource_name: str) -> str:
-        """Return the type that the registry puts in the place of another, for that resource or for all."""
+        """Return the type that the registry substitutes for another, for that resource or for all."""
         by_name = self.resource_registry.get("resources")
         if isinstance(by_name, dict):
             mapped = (by_name.get(resource_name) or {}).get(resource_type)
@@ -97,7 +97,7 @@ def _merge(target: Json, source: Mapping[str, Any]) -> None:
 def parameter_values(template: Template, environment: Environment, *, strict: bool, lookup: Lookup) -> Json:
     """Return the value of every parameter of the template, typed.
 
-    ``strict``: refuse values for parameters that the template does not have (a root stack's user may mistype them).
+    ``strict``: refuse values for parameters that the template lacks (a root stack's user may mistype them).
     Raises: ServiceError: UserParameterMissing, UnknownUserParameter, StackValidationFailed.
     """
     if strict:
@@ -208,7 +208,7 @@ def _breaks(constraint: Json, schema: ParameterSchema, value: Any, lookup: Looku
 
 
 def shown(schema: ParameterSchema, value: Any) -> str:
-    """Return a parameter's value as a stack shows it: always text, hidden ones as stars."""
+    """Return a parameter's value as a stack shows it: always text, hidden ones as asterisks."""
     if schema.hidden:
         return "******"
     if schema.kind == "json":

@@ -1,4 +1,4 @@
-"""The signed addresses at which a scaling policy is signalled without a token, as Heat's CFN service has them."""
+"""The signed addresses at which a scaling policy is signalled without a token, like those of Heat's CFN service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def arn(resource: Resource) -> str:
 
 
 def signature(key: bytes, name: str) -> str:
-    """Return the proof that the lab itself gave out the address of that name."""
+    """Return the signature of the address of that name."""
     return hmac.new(key, name.encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Stacks and their resources: what Heat knows of each, and the scope in which a stack's functions are resolved."""
+"""Stacks and their resources, and the scope in which a stack's functions are resolved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVENTS_KEPT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a stack or to one of its resources."""
+    """An event of a stack or of one of its resources."""
 
     event_id: str
     time: str
@@ -43,18 +43,18 @@ class Resource:
     definition: ResourceDefinition
     kind: ResourceType
     resource_type: str
-    """As the template names it."""
+    """The type, as the template names it."""
     action: str = "INIT"
     status: str = "COMPLETE"
     reason: str = ""
     physical_id: str | None = None
     physical_name: str = ""
     props: Json = field(default_factory=dict)
-    """Its properties as they were last applied, with every default."""
+    """The properties that were applied last, with every default."""
     requires: frozenset[str] = frozenset()
     nested: Stack | None = None
     data: Json = field(default_factory=dict)
-    """What its type needs to remember."""
+    """State that the type keeps."""
     created: str = field(default_factory=now_z)
     updated: str = field(default_factory=now_z)
 
@@ -73,16 +73,16 @@ class Resource:
 
     @property
     def made(self) -> bool:
-        """Whether it was ever begun."""
+        """Whether its creation was ever started."""
         return self.action != "INIT"
 
     def became(self, action: str, status: str, reason: str = "state changed") -> None:
-        """Note a state and tell it as an event."""
+        """Record a state and add an event."""
         self.action, self.status, self.reason = action, status, reason
         self.updated = now_z()
         if action == "CREATE" and status == "IN_PROGRESS":
             self.created = self.updated
-        self.stack.tell(
+        self.stack.add_event(
             self.name,
             self.physical_id or self.physical_name,
             f"{action}_{status}",
@@ -116,7 +116,7 @@ class Stack:
     parent: Resource | None = None
     resources: dict[str, Resource] = field(default_factory=dict)
     replaced: list[Resource] = field(default_factory=list)
-    """Resources that another took the place of, until they are removed."""
+    """Resources that were replaced, until they are removed."""
     action: str = "CREATE"
     status: str = "IN_PROGRESS"
     reason: str = "Stack CREATE started"
@@ -126,7 +126,7 @@ class Stack:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
     task: asyncio.Task[None] | None = None
     generation: int = 0
-    """Which change is the current one; an older change that still runs begins nothing new."""
+    """Number of the current change; an older change that still runs starts nothing new."""
     _conditions: dict[str, bool] = field(default_factory=dict)
 
     @property
@@ -145,11 +145,11 @@ class Stack:
         return f"{self.name}/{self.stack_id}"
 
     def became(self, action: str, status: str, reason: str) -> None:
-        """Note a state and tell it as an event."""
+        """Record a state and add an event."""
         self.action, self.status, self.reason = action, status, reason
-        self.tell(self.name, self.stack_id, f"{action}_{status}", reason, "OS::Heat::Stack")
+        self.add_event(self.name, self.stack_id, f"{action}_{status}", reason, "OS::Heat::Stack")
 
-    def tell(
+    def add_event(
         self,
         resource: str,
         physical_id: str,
@@ -163,7 +163,7 @@ class Stack:
         self.events.appendleft(event)
 
     def use(self, template: Template, environment: Environment, files: dict[str, Any], parameters: Json) -> None:
-        """Take over what a create or update gave."""
+        """Apply the input of a create or update."""
         self.template, self.environment, self.files, self.parameters = template, environment, files, parameters
         self._conditions = {}
 
@@ -176,7 +176,7 @@ class Stack:
         }
 
     def holds(self, where: str, condition: Any) -> bool:
-        """Return whether a condition holds; raise a 400 that says where it stands if it cannot be worked out."""
+        """Return whether a condition holds; raise a 400 that names its place if it cannot be evaluated."""
         try:
             return resolve_condition(self, condition)
         except KeyError as error:
@@ -190,15 +190,15 @@ class Stack:
             level = [r.nested for stack in level for r in stack.all_resources() if r.nested is not None]
 
     def all_resources(self) -> Sequence[Resource]:
-        """Return its resources, those that wait to be removed too."""
+        """Return its resources, including replaced ones that are not removed yet."""
         return [*self.resources.values(), *self.replaced]
 
     def outputs(self) -> list[Json]:
-        """Return its outputs as the API shows them; null where a value is not there yet."""
+        """Return its outputs as the API shows them; null where a value does not exist yet."""
         return [shown for name in self.template.outputs if (shown := self.output(name)) is not None]
 
     def output(self, name: str) -> Json | None:
-        """Return one output as the API shows it; None when its condition does not hold."""
+        """Return one output as the API shows it; None if its condition does not hold."""
         definition = self.template.outputs[name]
         if definition.condition is not None and not self.holds(f"outputs.{name}.condition", definition.condition):
             return None
@@ -210,7 +210,7 @@ class Stack:
         return shown
 
     def output_value(self, name: str) -> Any:
-        """Return an output's value, None when there is no such output: how a nested stack's attributes are read."""
+        """Return an output's value, None if there is no such output; nested stacks' attributes are read so."""
         shown = self.output(name) if name in self.template.outputs else None
         return shown["output_value"] if shown else None
 
@@ -229,12 +229,12 @@ class Stack:
         raise ServiceError("heat", 400, "UserParameterMissing", f"The Parameter ({name}) was not provided.")
 
     def reference(self, name: str) -> Any:
-        """Return what ``get_resource`` gives; None for one whose condition does not hold."""
+        """Return what ``get_resource`` gives; None if the resource's condition does not hold."""
         resource = self.resources.get(name)
         return resource.reference() if resource is not None else None
 
     def attribute(self, name: str, attribute: str, path: Sequence[Any]) -> Any:
-        """Return what ``get_attr`` gives; None for a resource that is not there (yet)."""
+        """Return what ``get_attr`` gives; None for a resource that does not exist (yet)."""
         resource = self.resources.get(name)
         if resource is None or not resource.made:
             return None
@@ -249,7 +249,7 @@ class Stack:
         return str(self.files[name])
 
     def condition(self, name: str) -> bool:
-        """Return whether a named condition holds; raise KeyError when there is none of that name."""
+        """Return whether a named condition holds; raise KeyError if there is none of that name."""
         known = self._conditions.get(name)
         if known is None:
             known = self._conditions[name] = resolve_condition(self, self.template.conditions[name])

@@ -1,4 +1,4 @@
-"""HOT templates: read once, kept by their text, and taken apart into definitions."""
+"""HOT templates: parsed once, cached by their text, and split into definitions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Json = dict[str, Any]
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C parser where there is one
-    """Reads dates as the strings they are: heat_template_version is one."""
+    """Reads dates as strings: heat_template_version is one."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -72,7 +72,7 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True)
 class ParameterSchema:
-    """A parameter that a template takes."""
+    """A parameter of a template."""
 
     name: str
     kind: str
@@ -87,7 +87,7 @@ class ParameterSchema:
 
 @dataclass(frozen=True, slots=True)
 class ResourceDefinition:
-    """A resource as the template asks for it, with its functions unresolved."""
+    """A resource as the template defines it, with its functions unresolved."""
 
     name: str
     resource_type: str
@@ -100,12 +100,12 @@ class ResourceDefinition:
     description: str = ""
     external_id: Any = None
     references: frozenset[str] = frozenset()
-    """Every resource that it names: it comes after them."""
+    """Every resource that it refers to; it is created after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputDefinition:
-    """A value that a stack tells."""
+    """A value that a stack publishes."""
 
     name: str
     value: Any
@@ -115,7 +115,7 @@ class OutputDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template in pieces, and as it was given."""
+    """A parsed template, with its raw form."""
 
     version: str
     description: str
@@ -129,7 +129,7 @@ class Template:
 def parse(source: object, *, name: str = "root stack") -> Template:
     """Return a template from YAML or JSON text or from an object.
 
-    Raises: ServiceError (400) as Heat words it. The same text is read only once.
+    Raises: ServiceError (400) in Heat's words. The same text is parsed only once.
     """
     if isinstance(source, str):
         return _parse_text(source, name)
@@ -153,7 +153,7 @@ def load_yaml(text: str, name: str) -> Json:
         if isinstance(value, dict):
             return value
     try:
-        # The loader is a safe one; ruff knows yaml's own only.
+        # The loader is a safe one; ruff knows only yaml's own.
         value = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise invalid_template(f"Error parsing template [{name}] {error}") from error

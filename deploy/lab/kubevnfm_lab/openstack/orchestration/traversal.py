@@ -1,7 +1,7 @@
-"""One passage through a stack: every resource brought to what the template asks for, or everything removed.
+"""One passage through a stack: every resource is made to match the template, or everything is removed.
 
-Like Heat's convergence: resources that do not wait for one another at once; after a failure nothing new is begun; what
-a change replaced is removed only when all else is done.
+As in Heat's convergence, independent resources run at once, no new one starts after a failure, and replaced resources are
+removed only when all else is done.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from kubevnfm_lab.openstack.orchestration.validation import checked_properties
 
 
 class Traversal:
-    """Brings the resources of stacks to their definitions."""
+    """Makes the resources of stacks match their definitions."""
 
     def __init__(self, services: Services, types: Types, *, create_retries: int) -> None:
         self._services, self._types, self._create_retries = services, types, create_retries
 
     async def settle(self, stack: Stack, generation: int, *, limited: bool = False) -> ActionFailed | None:
-        """Bring every resource to its definition, remove what is not wanted any more, and note how it ended."""
+        """Make every resource match its definition, remove those no longer wanted, and record the result."""
         seconds = None
         if limited and stack.timeout_mins:
             seconds = stack.timeout_mins * self._services.durations.stack_minute_s
@@ -88,7 +88,7 @@ class Traversal:
     async def _replace(
         self, old: Resource, definition: ResourceDefinition, resource_type: str, kind: ResourceType
     ) -> None:
-        """Make a new resource in the place of one; the old one is removed once everything else is done."""
+        """Create a replacement for a resource; the old one is removed once everything else is done."""
         stack = old.stack
         try:
             await old.kind.before_replacement(old)
@@ -120,7 +120,7 @@ class Traversal:
         await resource.kind.create(resource)
 
     async def _update_one(self, resource: Resource, definition: ResourceDefinition) -> None:
-        """Change a resource in place if anything of it changed; raise UpdateReplace when that cannot be."""
+        """Update a resource in place if anything of it changed; raise UpdateReplace if that is impossible."""
         try:
             props = self._properties(resource, definition)
         except ResourceFailure as error:
@@ -141,7 +141,7 @@ class Traversal:
         try:
             await self._act(resource, "UPDATE", partial(resource.kind.update, resource, before, changed))
         except (ActionFailed, asyncio.CancelledError):
-            resource.props = before  # so that the next update sees that there is still something to change
+            resource.props = before  # so that the next update finds that a change is still missing
             raise
 
     def _properties(self, resource: Resource, definition: ResourceDefinition) -> Json:
@@ -157,7 +157,7 @@ class Traversal:
             raise ResourceFailure(type(error).__name__, str(error)) from error
 
     async def _act(self, resource: Resource, action: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something to a resource and note how it ended; raise ActionFailed."""
+        """Run an action on a resource and record the result; raise ActionFailed."""
         resource.became(action, "IN_PROGRESS")
         try:
             await work()
@@ -182,7 +182,7 @@ class Traversal:
         return await self.remove(stack, [*stack.replaced, *unwanted], generation)
 
     async def remove(self, stack: Stack, resources: Sequence[Resource], generation: int) -> ActionFailed | None:
-        """Remove resources, each after those that need it."""
+        """Remove resources, each after those that depend on it."""
         return await graph.run(
             {resource: partial(self._remove_one, stack, resource) for resource in resources},
             {resource: {other for other in resources if resource.name in other.requires} for resource in resources},
@@ -191,7 +191,7 @@ class Traversal:
         )
 
     async def pause(self, stack: Stack, action: str, generation: int) -> ActionFailed | None:
-        """SUSPEND every resource after those that need it, or RESUME it after those it needs; note how it ended."""
+        """SUSPEND every resource after its dependents, or RESUME it after its dependencies; record the result."""
         made = {name: resource for name, resource in stack.resources.items() if resource.made}
         needed = {name: resource.requires & made.keys() for name, resource in made.items()}
         if action == "SUSPEND":
@@ -219,7 +219,7 @@ class Traversal:
 
 
 def finish(stack: Stack, generation: int, failure: ActionFailed | None) -> None:
-    """Note how a change ended, unless a later one has begun or it was noted already."""
+    """Record a change's result, unless a later change has started or it was recorded already."""
     if stack.generation != generation or stack.status != "IN_PROGRESS":
         return
     if failure is None:

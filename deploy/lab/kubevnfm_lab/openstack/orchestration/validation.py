@@ -1,4 +1,4 @@
-"""Check a stack before anything of it is made: parameters, references, types, properties, attributes, order."""
+"""Validate a stack before anything is created: parameters, references, types, properties, attributes, order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubevnfm_lab.openstack.orchestration.types.registry import Types
 
 
 class Draft:
-    """The scope of a stack of which nothing is made yet: what resources will tell is not known."""
+    """The scope of a stack without any resource yet: their values are not known."""
 
     def __init__(self, stack: Stack, types: Types) -> None:
         self._stack, self._types = stack, types
@@ -47,7 +47,7 @@ class _UnknownAttribute(Exception):
 
 
 def validate(stack: Stack, types: Types, services: Services) -> None:
-    """Raise the first thing that is wrong with a stack, as a ServiceError (400) in Heat's words."""
+    """Raise the first error of a stack, as a ServiceError (400) in Heat's words."""
     _check_references(stack)
     draft = Draft(stack, types)
     wanted = stack.wanted()

@@ -1,4 +1,4 @@
-"""How Heat's API shows stacks, resources and events."""
+"""The form of stacks, resources and events in Heat's API."""
 
 from __future__ import annotations
 

@@ -63,10 +63,10 @@ class VolumeApi:
         return json_answer({"volumes": [v.view(_base(call)) for v in self._listed(call)]})
 
     async def create(self, call: Call) -> web.Response:
-        """Take the volume into the books; it becomes available after the answer."""
+        """Register the volume; it becomes available after the answer."""
         _check_project(call)
         volume = self._cinder.begin(call.project_id, call.token.user.user_id, call.part_of_body("cinder", "volume"))
-        # The answer to a create does not name the project.
+        # The answer to a create does not contain the project.
         shown = {k: v for k, v in volume.view(_base(call)).items() if k != "os-vol-tenant-attr:tenant_id"}
         self._spawn(self._cinder.make(volume))
         return json_answer({"volume": shown}, 202)
@@ -125,7 +125,7 @@ class VolumeApi:
         return json_answer({"limits": {"rate": [], "absolute": absolute}})
 
     async def quota(self, call: Call) -> web.Response:
-        """Return the limits, with what is used when ``usage=True``."""
+        """Return the limits, and their use if ``usage=True``."""
         target = call.path("target")
         shown: Json = {"id": target}
         usage = (call.query("usage") or "").lower() == "true"

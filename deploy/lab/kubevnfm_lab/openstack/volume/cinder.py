@@ -1,4 +1,4 @@
-"""Cinder: volumes that only exist as records, and what is attached to what."""
+"""Cinder: volumes that exist as records only, and their attachments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubevnfm_lab.openstack.volume.volume_types import VolumeType, VolumeTypes
 
 @dataclass(slots=True)
 class Attachment:
-    """A volume in a server."""
+    """The attachment of a volume to a server."""
 
     attachment_id: str
     server_id: str
@@ -101,7 +101,7 @@ class Cinder:
         self.types = VolumeTypes(in_use=self._has_volumes)
 
     def begin(self, project_id: str, user_id: str, body: Mapping[str, Any]) -> Volume:
-        """Take a volume into the books, in status creating; raise what the API refuses."""
+        """Register a volume in status creating; raise the API's errors."""
         size = body.get("size")
         if isinstance(size, str) and size.isdigit():
             size = int(size)
@@ -124,7 +124,7 @@ class Cinder:
                 f" Requested {size}G, quota is {limit}G and {used}G has been consumed."
             )
             raise ServiceError("cinder", 413, "VolumeSizeExceedsAvailableQuota", message)
-        self._quotas.take(project_id, volumes=1, gigabytes=size)
+        self._quotas.use(project_id, volumes=1, gigabytes=size)
         made = Volume(
             project_id=project_id,
             user_id=user_id,
@@ -148,7 +148,7 @@ class Cinder:
             self._now(volume, "available")
 
     def attach(self, volume: Volume, server_id: str, device: str = "") -> Attachment:
-        """Put a volume into a server; raise BadRequest unless it is available or allows another server."""
+        """Attach a volume to a server; raise BadRequest unless it is available or allows another server."""
         if not self.can_attach(volume):
             raise bad_request(
                 "cinder",
@@ -161,23 +161,23 @@ class Cinder:
         return made
 
     def can_attach(self, volume: Volume) -> bool:
-        """Return whether a server can take the volume now."""
+        """Return whether the volume can be attached to another server now."""
         return volume.status in ("available", "reserved") or (
             volume.status == "in-use" and volume.volume_type.multiattach
         )
 
     def detach(self, volume: Volume, server_id: str) -> None:
-        """Take a volume out of a server."""
+        """Detach a volume from a server."""
         volume.attachments = [one for one in volume.attachments if one.server_id != server_id]
         if not volume.attachments and volume.status == "in-use":
             self._now(volume, "available")
 
     def extend(self, volume: Volume, size_gib: int) -> None:
-        """Make a volume larger."""
+        """Enlarge a volume."""
         if size_gib <= volume.size_gib:
             message = f"New size for extend must be greater than current size. (current: {volume.size_gib}, extended: {size_gib})."
             raise bad_request("cinder", f"Invalid input received: {message}")
-        self._quotas.take(volume.project_id, gigabytes=size_gib - volume.size_gib)
+        self._quotas.use(volume.project_id, gigabytes=size_gib - volume.size_gib)
         volume.size_gib = size_gib
         self._now(volume, volume.status)
 
@@ -201,7 +201,7 @@ class Cinder:
                 " transfer, or be disassociated from snapshots after volume transfer.",
             )
         del self.volumes[volume.volume_id]
-        self._quotas.give_back(volume.project_id, volumes=1, gigabytes=volume.size_gib)
+        self._quotas.release(volume.project_id, volumes=1, gigabytes=volume.size_gib)
 
     def get(self, volume_id: str) -> Volume:
         """Return a volume; raise Cinder's 404."""

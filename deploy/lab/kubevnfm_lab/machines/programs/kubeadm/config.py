@@ -1,4 +1,4 @@
-"""kubeadm's configuration files, v1beta3 and v1beta4, as far as the lab acts on them."""
+"""kubeadm's configuration files, v1beta3 and v1beta4, as far as the lab uses them."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class KubeadmConfig:
     api: str = "kubeadm.k8s.io/v1beta4"
 
     def section(self, kind: str, *path: str) -> Any:
-        """Return what is at a path of a document; None when it is not there."""
+        """Return the value at a path of a document; None if there is none."""
         found: Any = self.documents.get(kind, {})
         for name in path:
             found = found.get(name) if isinstance(found, dict) else None
         return found
 
     def text(self, kind: str, *path: str) -> str:
-        """Return the same as text; empty when it is not there."""
+        """Return the same as text; empty if there is none."""
         found = self.section(kind, *path)
         return "" if found is None else str(found)
 
 
 def read_config(call: Call, given: Options, *, kubeadm_minor: int) -> KubeadmConfig:
-    """Return the file that ``--config`` names, nothing set without; fail as kubeadm does for what it cannot read."""
+    """Return the file that ``--config`` names, empty without one; fail as kubeadm does for one that it cannot read."""
     name = given.get("--config")
     config = KubeadmConfig(api=f"kubeadm.k8s.io/{'v1beta4' if kubeadm_minor >= 31 else 'v1beta3'}")
     if not name:

@@ -1,4 +1,4 @@
-"""The files that kubeadm writes and takes away on a machine."""
+"""The files that kubeadm writes and removes on a machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubevnfm_lab.machines.programs.kubeadm.preflight import MANIFESTS
 
 
 def write_kubelet(machine: Machine, plane: ControlPlane, node_name: str) -> None:
-    """Write what lets the kubelet run as a node of the cluster, and start it."""
+    """Write the files that let the kubelet run as a node of the cluster, and start it."""
     ca = plane.cluster.ca_pem
     access = Access(f"https://{plane.endpoint}", ca)
     _write(machine, "etc/kubernetes/pki/ca.crt", ca, 0o644)
@@ -31,7 +31,7 @@ def write_kubelet(machine: Machine, plane: ControlPlane, node_name: str) -> None
 
 
 def write_control_plane(machine: Machine, plane: ControlPlane) -> None:
-    """Write admin.conf with a credential that works, the static pods' manifests and the marks of etcd."""
+    """Write admin.conf with a valid credential, the static pods' manifests and the traces of etcd."""
     access = Access(f"https://{plane.endpoint}", plane.cluster.ca_pem, plane.cluster.admin_token)
     for name, user in (
         ("admin", "kubernetes-admin"),
@@ -60,7 +60,7 @@ def write_control_plane(machine: Machine, plane: ControlPlane) -> None:
 
 
 def reset(machine: Machine) -> None:
-    """Take all of it away, as kubeadm reset does, and stop the kubelet."""
+    """Remove all of it, as kubeadm reset does, and stop the kubelet."""
     unit = machine.units.find("kubelet")
     if unit:
         machine.units.stop(unit)

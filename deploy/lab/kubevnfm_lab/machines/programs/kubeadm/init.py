@@ -19,7 +19,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True)
 class _Plan:
-    """All that an init was told, flags and file together."""
+    """The settings of an init, from flags and file together."""
 
     node_name: str
     address: str
@@ -163,8 +163,8 @@ def _no_control_plane(reason: str) -> str:
 
 
 async def upload_certs(call: Call, given: Options, config: KubeadmConfig) -> Exit:
-    """Run ``kubeadm init phase upload-certs --upload-certs``: a new certificate key, good for two hours."""
-    plane = call.world.control_planes.of(call.machine)
+    """Run ``kubeadm init phase upload-certs --upload-certs``: print a new certificate key, valid for two hours."""
+    plane = call.world.control_planes.served_by(call.machine)
     if plane is None:
         raise Failed(
             "error execution phase upload-certs: failed to load admin kubeconfig: "
@@ -179,7 +179,8 @@ async def upload_certs(call: Call, given: Options, config: KubeadmConfig) -> Exi
     key = plane.add_certificate_key(
         given.get("--certificate-key") or config.text("InitConfiguration", "certificateKey") or None
     )
-    told = "" if given.has("--skip-certificate-key-print") else f"[upload-certs] Using certificate key:\n{key}\n"
+    shown_key = "" if given.has("--skip-certificate-key-print") else f"[upload-certs] Using certificate key:\n{key}\n"
     return Exit(
-        0, f'[upload-certs] Storing the certificates in Secret "kubeadm-certs" in the "kube-system" Namespace\n{told}'
+        0,
+        f'[upload-certs] Storing the certificates in Secret "kubeadm-certs" in the "kube-system" Namespace\n{shown_key}',
     )

@@ -37,7 +37,7 @@ async def join(call: Call, given: Options) -> Exit:
         _check_certificates(call, plane, plan)
     await _refuse_ready_namesake(call, plane, plan.node_name)
     if plan.control_plane:
-        # etcd first, then the API server, then the Node: as kubeadm's phases are ordered.
+        # etcd first, then the API server, then the Node: the order of kubeadm's phases.
         await call.world.control_planes.join(plane, call.machine, plan.node_name)
         files.write_control_plane(call.machine, plane)
     files.write_kubelet(call.machine, plane, plan.node_name)
@@ -138,7 +138,7 @@ def _check_certificates(call: Call, plane: ControlPlane, plan: _Plan) -> None:
 
 
 async def _refuse_ready_namesake(call: Call, plane: ControlPlane, name: str) -> None:
-    """Fail when a Ready Node of that name is there: kubeadm would take over another machine's Node."""
+    """Fail if a Ready Node of that name exists: kubeadm would take over another machine's Node."""
     await call.world.nodes.settled()
     try:
         node = await call.world.apis.api(own_access(plane)).request("GET", f"/api/v1/nodes/{name}")

@@ -18,7 +18,7 @@ def release(call: Call, package: str) -> tuple[int, int, int]:
 
 
 def check(call: Call, given: Options, *, role: str, control_plane_version: str = "") -> None:
-    """Fail with every check that fails, as kubeadm lists them; ``role``: init, join or join-control-plane."""
+    """Fail with every failed check, as kubeadm lists them; ``role``: init, join or join-control-plane."""
     ignored = {name.lower() for group in given.all("--ignore-preflight-errors") for name in group.split(",")}
     errors = [
         (name, text)
@@ -69,7 +69,7 @@ def _failures(call: Call, role: str, control_plane_version: str) -> Iterator[tup
     yield from _kubelet(call, control_plane_version)
     if machine.units.is_active("kubelet"):
         yield "Port-10250", "Port 10250 is in use"
-    if role == "init" and call.world.control_planes.of(machine):
+    if role == "init" and call.world.control_planes.served_by(machine):
         yield f"Port-{API_PORT}", f"Port {API_PORT} is in use"
         yield "Port-2379", "Port 2379 is in use"
     etcd = machine.root / "var/lib/etcd"

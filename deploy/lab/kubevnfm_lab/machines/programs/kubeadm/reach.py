@@ -1,4 +1,4 @@
-"""How a node finds the cluster behind an endpoint: name, balancer, master; and whether it answers at all."""
+"""How a node finds the cluster behind an endpoint: name, balancer, master; and whether it answers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def split_endpoint(endpoint: str) -> tuple[str, int]:
-    """Return host and port of ``host:port``, ``host`` or a URL; the port is 6443 unless said."""
+    """Return host and port of ``host:port``, ``host`` or a URL; the port is 6443 unless given."""
     place = endpoint.removeprefix("https://").rstrip("/")
     host, colon, port = place.rpartition(":")
     return (host.strip("[]"), int(port)) if colon and port.isdigit() else (place, API_PORT)
 
 
 def resolved(call: Call, host: str) -> str:
-    """Return the address of a host name by the machine's ``/etc/hosts``; the name itself when it is not there."""
+    """Return the address of a host name by the machine's ``/etc/hosts``; the name itself if it has no entry."""
     hosts = call.machine.root / "etc/hosts"
     for line in hosts.read_text().splitlines() if hosts.exists() else []:
         address, *names = line.split("#")[0].split() or [""]
@@ -28,7 +28,7 @@ def resolved(call: Call, host: str) -> str:
 
 
 async def control_plane_at(call: Call, endpoint: str) -> ControlPlane | None:
-    """Return the control plane that answers at an endpoint, None when nothing does."""
+    """Return the control plane that answers at an endpoint, None if none does."""
     host, port = split_endpoint(endpoint)
     address = resolved(call, host)
     await call.world.balancer.settle()

@@ -1,4 +1,4 @@
-"""kubectl: which command does what, and how failures read."""
+"""kubectl: its commands, and the texts of its failures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def kubectl(call: Call) -> Exit:
             if given.get("--client") == "true" or given.values.get("--client") == [""]
             else open_session(call, given)
         )
-        return await _told(reading.version(call, given, session))
+        return await _translated(reading.version(call, given, session))
     if verb == "config":
         return await reading.config(call, given)
     if verb in ("help", "options", "completion", "plugin"):
@@ -60,11 +60,11 @@ async def kubectl(call: Call) -> Exit:
     command = COMMANDS.get(verb)
     if command is None:
         raise Failed(f'error: unknown command "{verb}" for "kubectl"')
-    return await _told(command(open_session(call, given)))
+    return await _translated(command(open_session(call, given)))
 
 
-async def _told(running: Awaitable[Exit]) -> Exit:
-    """Turn what the server or the network said into kubectl's words."""
+async def _translated(running: Awaitable[Exit]) -> Exit:
+    """Translate errors of the server or the network into kubectl's words."""
     try:
         return await running
     except ApiRefusal as refusal:

@@ -13,7 +13,7 @@ from kubevnfm_lab.machines.programs.kubectl.session import Session
 from kubevnfm_lab.machines.programs.kubectl.waiting import FOR_EVER_S, until
 
 EVICTION_RETRY_S = 5.0
-"""kubectl tries an eviction that a disruption budget forbids again after five seconds."""
+"""kubectl retries after five seconds an eviction that a disruption budget forbids."""
 
 
 async def cordon(session: Session) -> Exit:
@@ -43,7 +43,7 @@ async def _set(session: Session, *, unschedulable: bool) -> str:
 
 
 async def drain(session: Session) -> Exit:
-    """Kubectl drain: cordon, then evict every pod that is no daemon's or static one, all at once."""
+    """Kubectl drain: cordon, then evict every pod except those of DaemonSets and static ones, all at once."""
     given = session.given
     output = await _set(session, unschedulable=True)
     pods = await session.resource("pods")
@@ -132,6 +132,6 @@ async def _evict(session: Session, pod: dict[str, Any]) -> None:
                 return
             if refusal.status != 429:
                 raise
-            await asyncio.sleep(EVICTION_RETRY_S)  # the budget may allow it later
+            await asyncio.sleep(EVICTION_RETRY_S)  # the budget may permit it later
         else:
             return

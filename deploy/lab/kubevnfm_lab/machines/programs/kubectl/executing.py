@@ -1,4 +1,4 @@
-"""kubectl exec: only into etcd's pods, for etcdctl; no container of the lab holds other programs."""
+"""kubectl exec: only into etcd's pods, for etcdctl; the lab's containers have no other programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def execute(session: Session) -> Exit:
     if name not in members:
         raise Failed(f'Error from server (NotFound): pods "{name}" not found')
     while command and "=" in command[0] and not command[0].startswith("-"):
-        command = command[1:]  # ETCDCTL_API=3
+        command = command[1:]  # drop assignments like ETCDCTL_API=3
     if not command or command[0].rsplit("/", 1)[-1] != "etcdctl":
         raise Failed(f'OCI runtime exec failed: exec failed: unable to start container process: exec: "{command[0] if command else ""}": '
                      "executable file not found in $PATH: unknown\ncommand terminated with exit code 126", 126)  # fmt: skip

@@ -21,7 +21,7 @@ def named(resource: Resource, obj: dict[str, Any]) -> str:
 
 
 def structured(form: str, document: Any) -> str:
-    """Return a document as json, yaml or what a template makes of it; fail for forms that are not known."""
+    """Return a document as json, yaml or the output of a template; fail for unknown formats."""
     kind, _, template = form.partition("=")
     try:
         match kind:
@@ -51,14 +51,14 @@ def _columns(template: str, document: Any) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows with their columns below one another, three spaces apart."""
+    """Return rows with aligned columns, three spaces apart."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     lines = ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
     return "".join(f"{line}\n" for line in lines)
 
 
 def table_rows(table: dict[str, Any], *, wide: bool, namespaced: bool, heads: bool) -> list[list[str]]:
-    """Return a server's Table as rows of text; with the namespace first where objects of several are listed."""
+    """Return a server's Table as rows of text; with the namespace first if objects of several are listed."""
     chosen = [
         (index, column["name"].upper())
         for index, column in enumerate(table.get("columnDefinitions", []))

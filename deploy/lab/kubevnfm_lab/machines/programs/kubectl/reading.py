@@ -1,4 +1,4 @@
-"""kubectl get, describe, logs, version, cluster-info, config and the like: what changes nothing."""
+"""kubectl get, describe, logs, version, cluster-info, config and others: the commands that change nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def _table(session: Session, pairs: list[tuple[Resource, str]], *, wide: b
 
 
 async def describe(session: Session) -> Exit:
-    """Kubectl describe: the object as YAML, which holds what the real one tells."""
+    """Kubectl describe: the object as YAML, which contains the facts that the real one prints."""
     output = ""
     for resource, name in await session.named(session.given.words[1:]):
         objects = [await session.find(resource, name)] if name else (await session.listing(resource))["items"]

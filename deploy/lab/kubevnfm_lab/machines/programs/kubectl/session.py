@@ -1,4 +1,4 @@
-"""One kubectl call's view: which server, as whom, in which namespace; and what its arguments name."""
+"""The context of one kubectl call: its server, credential and namespace, and the objects that its arguments name."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Session:
 
     @property
     def all_namespaces(self) -> bool:
-        """Tell whether -A was given."""
+        """Return whether -A was given."""
         return self.given.has("-A", "--all-namespaces")
 
     async def resource(self, name: str) -> Resource:
-        """Return a resource type; fail as kubectl does for one that the server has not."""
+        """Return a resource type; fail as kubectl does for one that the server lacks."""
         try:
             return await self.api.resource(name)
         except UnknownResource:
             raise Failed(f'error: the server doesn\'t have a resource type "{name}"') from None
 
     async def named(self, words: Sequence[str]) -> list[tuple[Resource, str]]:
-        """Return type and name for ``pods a b``, ``pod/a svc/b`` and ``pods``; an empty name stands for all."""
+        """Return type and name for ``pods a b``, ``pod/a svc/b`` and ``pods``; an empty name means all."""
         if not words:
             raise Failed("error: You must specify the type of resource to get.")
         if "/" in words[0]:
@@ -53,7 +53,7 @@ class Session:
         return [(kind, name) for kind in kinds for name in (words[1:] or [""])]
 
     def space_of(self, resource: Resource) -> str:
-        """Return the namespace to ask in; empty for all and for cluster-wide resources."""
+        """Return the namespace to ask in; empty for all and for cluster-scoped resources."""
         return "" if self.all_namespaces or not resource.namespaced else self.namespace
 
     async def find(self, resource: Resource, name: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Session:
         return found
 
     async def listing(self, resource: Resource, *, accept: str = "application/json") -> dict[str, Any]:
-        """Return the list of a type with the selectors that were given."""
+        """Return the list of a type with the given selectors."""
         params = {}
         for names, key in ((("-l", "--selector"), "labelSelector"), (("--field-selector",), "fieldSelector")):
             if self.given.get(*names):
@@ -122,7 +122,7 @@ def open_session(call: Call, given: Options) -> Session:
 
 
 def access_of(call: Call, given: Options) -> Access:
-    """Return what kubeconfig and flags say."""
+    """Return the access that kubeconfig and flags give."""
     name = given.get("--kubeconfig") or call.env.get("KUBECONFIG", "")
     file = call.path(name) if name else call.path(f"{call.env.get('HOME', '/root')}/.kube/config")
     access = Access("http://localhost:8080")

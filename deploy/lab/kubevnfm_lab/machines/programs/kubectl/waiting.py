@@ -1,4 +1,4 @@
-"""kubectl wait and rollout: watch objects until they are as asked, or time is up."""
+"""kubectl wait and rollout: watch objects until a condition holds or the timeout expires."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Obj = dict[str, Any]
 async def until(
     session: Session, resource: Resource, space: str, name: str, fits: Callable[[Obj | None], bool], timeout_s: float
 ) -> Obj | None:
-    """Watch one object until it fits (None: it is gone); raise TimeoutError."""
+    """Watch one object until it matches (None: it is gone); raise TimeoutError."""
     async with asyncio.timeout(timeout_s):
         while True:
             current: Obj | None = None
@@ -38,7 +38,7 @@ async def until(
             params = {"fieldSelector": f"metadata.name={name}"}
             if current:
                 params["resourceVersion"] = str(current["metadata"]["resourceVersion"])
-            # The watch may end when the server likes; then all of it begins anew, a moment later.
+            # The server may end the watch at any time; list and watch start again after a moment.
             async for kind, obj in session.api.watch(resource.path(space), params):
                 seen = None if kind == "DELETED" else obj
                 if kind in ("ADDED", "MODIFIED", "DELETED") and fits(seen):
@@ -47,7 +47,7 @@ async def until(
 
 
 async def until_gone(session: Session, resource: Resource, space: str, name: str) -> None:
-    """Wait until an object is gone; fail when that takes longer than --timeout."""
+    """Wait until an object is gone; fail if that takes longer than --timeout."""
     timeout_s = _timeout(session, FOR_EVER_S)
     try:
         await until(session, resource, space, name, lambda obj: obj is None, timeout_s or FOR_EVER_S)
@@ -80,8 +80,9 @@ async def wait(session: Session) -> Exit:
         raise Failed("error: no matching resources found")
 
     async def one(resource: Resource, space: str, name: str) -> tuple[str, str]:
+        # kubectl does not wait for an object that does not exist: it fails.
         if asked not in ("delete", "create"):
-            await session.api.request("GET", resource.path(space, name))  # wait does not wait for what is not there
+            await session.api.request("GET", resource.path(space, name))
         try:
             await until(session, resource, space, name, fits, timeout_s)
         except TimeoutError:

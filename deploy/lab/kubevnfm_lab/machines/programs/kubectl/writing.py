@@ -1,4 +1,4 @@
-"""kubectl apply, create, delete, patch, label, annotate, taint, scale: what changes objects."""
+"""kubectl apply, create, delete, patch, label, annotate, taint, scale: the commands that change objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATCH_TYPES: Mapping[str, str] = {
 
 
 async def apply(session: Session) -> Exit:
-    """Kubectl apply: every object, on the server's side; what fails does not keep the others from being applied."""
+    """Kubectl apply: every object, on the server's side; a failed object does not stop the others."""
     if not session.given.has("-f", "--filename"):
         raise Failed("error: must specify one of -f and -k")
     output, errors = "", ""
@@ -254,13 +254,13 @@ async def taint(session: Session) -> Exit:
         for change in changes:
             key, _, effect = change.removesuffix("-").partition(":")
             key, _, value = key.partition("=")
-            kept = [t for t in taints if t["key"] != key or (effect and t["effect"] != effect)]
-            if change.endswith("-") and len(kept) == len(taints):
+            remaining = [t for t in taints if t["key"] != key or (effect and t["effect"] != effect)]
+            if change.endswith("-") and len(remaining) == len(taints):
                 raise Failed(f"error: taint {change.removesuffix('-')!r} not found")
             taints = (
-                kept
+                remaining
                 if change.endswith("-")
-                else [*kept, {"key": key, "effect": effect, **({"value": value} if value else {})}]
+                else [*remaining, {"key": key, "effect": effect, **({"value": value} if value else {})}]
             )
         body = {"spec": {"taints": taints or None}}
         await session.api.request("PATCH", resource.path("", name), body=body, content_type=MERGE_PATCH)

@@ -1,4 +1,4 @@
-"""What every resource type is: a schema of properties, and how one is made, changed, removed and asked."""
+"""The base of all resource types: a schema of properties, and the actions on a resource."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FALSE: Final = frozenset({"false", "f", "no", "n", "off", "0"})
 
 
 class Invalid(ServiceError):
-    """A property or attribute that does not pass; worded with or without the engine's empty path pieces."""
+    """An invalid property or attribute; its text comes with or without the engine's empty path pieces."""
 
     def __init__(self, error: str, where: str, text: str) -> None:
         self.inner = ": ".join(part for part in (error, where, text) if part)
@@ -38,7 +38,7 @@ class Invalid(ServiceError):
 
 
 class UpdateReplace(Exception):
-    """A type cannot change a resource in place; a new one takes its place."""
+    """A type cannot update a resource in place, so it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Property:
     required: bool = False
     default: Any = None
     updatable: bool = False
-    """Whether a change of it is made in place; else the resource is replaced."""
+    """Whether a change of it is made in place; otherwise the resource is replaced."""
     constraint: str | None = None
     """Name of a custom constraint: ``nova.flavor``."""
     allowed: tuple[Any, ...] = ()
@@ -58,7 +58,7 @@ class Property:
     high: float | None = None
 
     def typed(self, value: Any) -> Any:
-        """Return a value as the property's kind; raise ValueError in Heat's words."""
+        """Return a value converted to the property's kind; raise ValueError in Heat's words."""
         converted = self._converted(value)
         if self.allowed and converted not in self.allowed:
             shown = ", ".join(str(one) for one in self.allowed)
@@ -97,18 +97,18 @@ class Property:
 
 
 class StackRunner(Protocol):
-    """What nested types need of the engine."""
+    """The engine's methods for nested types."""
 
     async def create_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Make the nested stack of a resource; raise ResourceFailure."""
+        """Create the nested stack of a resource; raise ResourceFailure."""
         ...
 
     async def update_nested(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Change it; raise ResourceFailure."""
+        """Update it; raise ResourceFailure."""
         ...
 
     async def delete_nested(self, holder: Resource) -> None:
-        """Remove it; raise ResourceFailure."""
+        """Delete it; raise ResourceFailure."""
         ...
 
     async def pause_nested(self, holder: Resource, action: str) -> None:
@@ -116,7 +116,7 @@ class StackRunner(Protocol):
         ...
 
     def begin_resize(self, holder: Resource, template: Template, environment: Environment) -> None:
-        """Change it on its own, with nobody waiting: what a signal does; raise ServiceError when it cannot be begun."""
+        """Update it on its own, after a signal, with no stack that waits; raise ServiceError if it cannot start."""
         ...
 
 
@@ -133,14 +133,14 @@ class Services:
     gate: Gate
     durations: Durations
     base_url: str = ""
-    """Where the cloud is reached, for the addresses that resources tell."""
+    """The cloud's address, for the addresses that resources publish."""
     configs: dict[str, str] = field(default_factory=dict)
     """Texts of software configurations and multi-part user data, by id."""
     signal_key: bytes = b""
-    """Signs the addresses at which signals need no token."""
+    """Key of the signatures in addresses at which signals need no token."""
 
     async def enter(self, part: str, verb: str, node: str = "") -> None:
-        """Pass the gate of a neighbouring service; raise what Heat's client of it would."""
+        """Enter another service's gate; raise the error of Heat's client for it."""
         try:
             await self.gate.enter(part, verb, node)
         except FaultInjected as fault:
@@ -149,7 +149,7 @@ class Services:
             raise ResourceFailure("ConnectFailure", f"Unable to establish connection to {part}") from fault
 
     def wrong(self, constraint: str, value: Any, project_id: str = "", user_id: str = "") -> str | None:
-        """Say what is wrong with a value under a custom constraint, as Heat words it; None when nothing is."""
+        """Return what is wrong with a value under a custom constraint, in Heat's words; None if it is valid."""
         text = str(value)
         found: object
         missing: str
@@ -189,45 +189,45 @@ class Services:
 
 
 class ResourceType(ABC):
-    """One type of resource; an object of it serves every resource of the type."""
+    """A type of resource; one object of it serves every resource of the type."""
 
     name: ClassVar[str]
     properties: ClassVar[Mapping[str, Property]]
     attributes: ClassVar[frozenset[str]] = frozenset({"show"})
     always_updates: ClassVar[bool] = False
-    """Whether an update of the stack goes into it even when its own properties stay."""
+    """Whether an update of the stack runs it even if its own properties are unchanged."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
 
     @abstractmethod
     async def create(self, resource: Resource) -> None:
-        """Make it and set ``physical_id`` as soon as there is something to remove again."""
+        """Create it and set ``physical_id`` as soon as there is something to delete."""
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:  # noqa: B027  # optional
-        """Change it in place; ``resource.props`` are the new properties, ``before`` the old ones."""
+        """Update it in place; ``resource.props`` are the new properties, ``before`` the old ones."""
 
     async def delete(self, resource: Resource) -> None:  # noqa: B027  # optional
-        """Remove it; nothing happens when it is gone."""
+        """Delete it; does nothing if it no longer exists."""
 
     async def suspend(self, resource: Resource) -> None:  # noqa: B027  # optional
-        """Put it to sleep; most types have no sleep."""
+        """Suspend it; most types cannot be suspended."""
 
     async def resume(self, resource: Resource) -> None:  # noqa: B027  # optional
-        """Wake it up."""
+        """Resume it."""
 
     async def before_replacement(self, resource: Resource) -> None:  # noqa: B027  # optional
-        """Free what the resource that takes its place needs."""
+        """Release what the replacement of the resource needs."""
 
     def schema(self, stack: Stack, resource_type: str) -> Mapping[str, Property]:
-        """Return its properties; nested templates have their own each."""
+        """Return its properties; nested templates have their own."""
         return self.properties
 
     def validate(self, resource_name: str, props: Json) -> None:  # noqa: B027  # optional
-        """Raise what does not fit together; values not known yet are ``UNKNOWN``."""
+        """Raise errors of combined properties; values not known yet are ``UNKNOWN``."""
 
     def is_there(self, resource: Resource) -> bool:
-        """Tell whether it exists and works, for a check and for what failed before."""
+        """Return whether it exists and works, for a check and after a failure."""
         return resource.physical_id is not None
 
     def reference(self, resource: Resource) -> Any:
@@ -244,16 +244,16 @@ class ResourceType(ABC):
         return follow(shown if name == "show" else shown.get(name), path)
 
     def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
-        """Tell whether there is such an attribute."""
+        """Return whether there is such an attribute."""
         return attribute in self.attributes or attribute == "show"
 
 
 def checked(
     schema: Mapping[str, Property], given: Json, *, where: str, services: Services, project_id: str, user_id: str
 ) -> Json:
-    """Return all properties of a schema, typed, None or the default where nothing is given.
+    """Return all properties of a schema, typed; None or the default if not given.
 
-    Raises: Invalid, naming the property.
+    Raises: Invalid, which names the property.
     """
     for name in given:
         if name not in schema:

@@ -64,7 +64,7 @@ class ServerType(ResourceType):
     )
 
     def validate(self, resource_name: str, props: Json) -> None:
-        """A server boots from an image or from a volume."""
+        """Require an image or a volume to boot from."""
         if not props["image"] and not props["block_device_mapping"] and not props["block_device_mapping_v2"]:
             raise validation_failed(
                 f"Either volume_id, snapshot_id, image_id or swap_size must be specified, or an image for instance"
@@ -72,7 +72,7 @@ class ServerType(ResourceType):
             )
 
     async def create(self, resource: Resource) -> None:
-        """Ask Nova for the server and wait until it is ACTIVE."""
+        """Create the server and wait until it is ACTIVE."""
         request = self._request(resource)
         await self.services.enter("nova", "server_create", request.name)
         nova = self.services.nova
@@ -110,28 +110,28 @@ class ServerType(ResourceType):
             await self.services.nova.rewire(server)
 
     async def delete(self, resource: Resource) -> None:
-        """Ask Nova to end the server and wait until it is gone."""
+        """Delete the server and wait until it is gone."""
         server = self._server(resource)
         if server is not None:
             await self.services.enter("nova", "server_delete", server.name)
             await self.services.nova.destroy(server)
 
     async def suspend(self, resource: Resource) -> None:
-        """Ask Nova to suspend the server and wait until it is SUSPENDED."""
+        """Suspend the server and wait until it is SUSPENDED."""
         server = self._found(resource)
         if server.status != "SUSPENDED":
             await self.services.enter("nova", "server_action", server.name)
             await self.services.nova.suspend(server)
 
     async def resume(self, resource: Resource) -> None:
-        """Ask Nova to resume the server and wait until it is ACTIVE."""
+        """Resume the server and wait until it is ACTIVE."""
         server = self._found(resource)
         if server.status != "ACTIVE":
             await self.services.enter("nova", "server_action", server.name)
             await self.services.nova.resume(server)
 
     async def before_replacement(self, resource: Resource) -> None:
-        """Free the ports: the server that takes its place shall have them."""
+        """Release the ports for the server's replacement."""
         server = self._server(resource)
         if server is not None:
             await self.services.nova.cut_off(server)
@@ -228,7 +228,7 @@ class ServerType(ResourceType):
 
     def _user_data(self, props: Json) -> str:
         text = str(props["user_data"] or "")
-        # A software configuration is given by its id.
+        # a software configuration is given by its id
         return self.services.configs.get(text, text)
 
     def _connect(self, request: ServerRequest, network: Json, project_id: str) -> None:
@@ -294,7 +294,7 @@ class ServerGroupType(ResourceType):
     }
 
     async def create(self, resource: Resource) -> None:
-        """Make the group."""
+        """Create the group."""
         await self.services.enter("nova", "server_group_create")
         policies = resource.props["policies"] or ["anti-affinity"]
         made = self.services.nova.add_group(
@@ -306,7 +306,7 @@ class ServerGroupType(ResourceType):
         resource.physical_id = made.group_id
 
     async def delete(self, resource: Resource) -> None:
-        """Remove the group; its servers stay."""
+        """Delete the group; its servers stay."""
         await self.services.enter("nova", "server_group_delete")
         self.services.nova.groups.pop(resource.physical_id or "", None)
 
@@ -330,7 +330,7 @@ class KeyPairType(ResourceType):
     attributes = frozenset({"public_key", "private_key"})
 
     async def create(self, resource: Resource) -> None:
-        """Keep the public key; Nova makes none itself since 2.92."""
+        """Store the public key; Nova has generated none itself since 2.92."""
         await self.services.enter("nova", "keypair_create")
         if not resource.props["public_key"]:
             raise ServiceError(
@@ -344,7 +344,7 @@ class KeyPairType(ResourceType):
         resource.physical_id = resource.props["name"]
 
     async def delete(self, resource: Resource) -> None:
-        """Forget the key."""
+        """Delete the key."""
         await self.services.enter("nova", "keypair_delete")
         self.services.nova.key_pairs.pop((resource.stack.user_id, resource.physical_id or ""), None)
 
@@ -381,7 +381,7 @@ class FlavorType(ResourceType):
     attributes = frozenset({"is_public", "extra_specs"})
 
     async def create(self, resource: Resource) -> None:
-        """Make the flavor."""
+        """Create the flavor."""
         props = resource.props
         await self.services.enter("nova", "flavor_create")
         flavor_id = new_uuid() if props["flavorid"] == "auto" else str(props["flavorid"])
@@ -398,7 +398,7 @@ class FlavorType(ResourceType):
         resource.physical_id = flavor_id
 
     async def delete(self, resource: Resource) -> None:
-        """Remove the flavor; servers of it stay."""
+        """Delete the flavor; servers of it stay."""
         await self.services.enter("nova", "flavor_delete")
         self.services.nova.flavors.pop(resource.physical_id or "", None)
 

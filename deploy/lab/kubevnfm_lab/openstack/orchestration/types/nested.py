@@ -1,4 +1,4 @@
-"""Resources that are stacks: templates of the user's own, and groups of members."""
+"""Resources that are stacks: the user's own templates, and groups of members."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PARAMETER_KIND: Final = {
 
 
 class NestedType(ResourceType):
-    """What all of them share: the nested stack is made, changed and removed with the resource."""
+    """The base of nested types: the nested stack is created, updated and deleted with the resource."""
 
     always_updates = True
 
@@ -38,34 +38,34 @@ class NestedType(ResourceType):
 
     @abstractmethod
     def child(self, resource: Resource) -> Template:
-        """Return the nested stack's template for the resource's present properties."""
+        """Return the nested stack's template for the resource's current properties."""
 
     def child_environment(self, resource: Resource) -> Environment:
         """Return the nested stack's parameters and registry."""
         return resource.stack.environment.for_nested({})
 
     async def create(self, resource: Resource) -> None:
-        """Make the nested stack."""
+        """Create the nested stack."""
         await self.runner.create_nested(resource, self.child(resource), self.child_environment(resource))
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Change the nested stack; what in it needs no change stays."""
+        """Update the nested stack; unchanged resources in it stay."""
         await self.runner.update_nested(resource, self.child(resource), self.child_environment(resource))
 
     async def delete(self, resource: Resource) -> None:
-        """Remove the nested stack."""
+        """Delete the nested stack."""
         await self.runner.delete_nested(resource)
 
     async def suspend(self, resource: Resource) -> None:
-        """Suspend the stack inside."""
+        """Suspend the nested stack."""
         await self.runner.pause_nested(resource, "SUSPEND")
 
     async def resume(self, resource: Resource) -> None:
-        """Resume the stack inside."""
+        """Resume the nested stack."""
         await self.runner.pause_nested(resource, "RESUME")
 
     def is_there(self, resource: Resource) -> bool:
-        """What failed inside is mended inside."""
+        """A failure inside is repaired by an update inside, so the resource itself is not replaced."""
         return resource.nested is not None
 
 
@@ -76,7 +76,7 @@ class TemplateType(NestedType):
     properties: ClassVar[Mapping[str, Property]] = {}
 
     def template_of(self, stack: Stack, resource_type: str) -> Template:
-        """Return the template that the type names; raise Heat's 400 when the request did not bring it."""
+        """Return the template that the type names; raise Heat's 400 if the request did not contain it."""
         text = stack.files.get(resource_type)
         if text is None:
             raise validation_failed(f'Could not fetch remote template "{resource_type}": Invalid URL scheme ')
@@ -99,7 +99,7 @@ class TemplateType(NestedType):
         return resource.stack.environment.for_nested(given)
 
     def reference(self, resource: Resource) -> Any:
-        """Return the output ``OS::stack_id`` where the template has one, else the nested stack's ARN-like id."""
+        """Return the output ``OS::stack_id`` if the template has one, else the nested stack's ARN-like id."""
         if resource.nested is not None:
             own = resource.nested.output_value("OS::stack_id")
             if own is not None:
@@ -113,7 +113,7 @@ class TemplateType(NestedType):
         return {name: nested.output_value(name) for name in nested.template.outputs} if nested else {}
 
     def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
-        """Return an output, or ``resource.NAME(.ATTRIBUTE)`` of what is inside."""
+        """Return an output, or ``resource.NAME(.ATTRIBUTE)`` of a resource inside."""
         if resource.nested is None:
             return None
         if name.startswith("resource."):
@@ -121,7 +121,7 @@ class TemplateType(NestedType):
         return follow(resource.nested.output_value(name), path)
 
     def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
-        """Its outputs, what is inside, and nothing else."""
+        """Its outputs and the resources inside."""
         return (
             attribute == "show"
             or attribute.startswith("resource.")
@@ -130,7 +130,7 @@ class TemplateType(NestedType):
 
 
 class GroupType(NestedType):
-    """What groups share: members of one definition in a stack of their own."""
+    """The base of groups: members with one definition, in a stack of their own."""
 
     def members(self, resource: Resource) -> list[Resource]:
         """Return the members that did not fail, oldest first."""
@@ -144,12 +144,12 @@ class GroupType(NestedType):
         return member.kind.attribute(member, str(path[0]), path[1:]) if path else member.reference()
 
     def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
-        """A group passes on what its members know."""
+        """A group has its members' attributes."""
         return True
 
 
 class AutoScalingGroupType(GroupType):
-    """OS::Heat::AutoScalingGroup: members with random names; the oldest go first."""
+    """OS::Heat::AutoScalingGroup: members with random names; the oldest are removed first."""
 
     name = "OS::Heat::AutoScalingGroup"
     properties: ClassVar[Mapping[str, Property]] = {
@@ -163,7 +163,7 @@ class AutoScalingGroupType(GroupType):
     attributes = frozenset({"outputs", "outputs_list", "current_size", "refs", "refs_map"})
 
     def validate(self, resource_name: str, props: Json) -> None:
-        """Check the sizes against one another."""
+        """Check the sizes against each other."""
         low, high, wanted = props["min_size"], props["max_size"], props["desired_capacity"]
         if is_unknown([low, high, wanted]):
             return
@@ -184,17 +184,17 @@ class AutoScalingGroupType(GroupType):
         return self.sized(resource, min(max(capacity, props["min_size"]), props["max_size"]))
 
     def sized(self, resource: Resource, capacity: int) -> Template:
-        """Return the group's template for a capacity: failed members leave first, then the oldest."""
+        """Return the group's template for a capacity: failed members are removed first, then the oldest."""
         wanted = resource.props["resource"]
-        kept: list[str] = []
+        staying: list[str] = []
         if resource.nested is not None:
             ranked = sorted(resource.nested.resources.values(), key=lambda r: (r.status != "FAILED", *_age(r)))
-            kept = [r.name for r in ranked][-capacity:] if capacity else []
-        names = kept + [short_id() for _ in range(capacity - len(kept))]
+            staying = [r.name for r in ranked][-capacity:] if capacity else []
+        names = staying + [short_id() for _ in range(capacity - len(staying))]
         return group_template({name: (wanted["type"], wanted.get("properties") or {}) for name in names})
 
     def adjust(self, resource: Resource, policy: Json) -> str | None:
-        """Do what a scaling policy asks; return why nothing is done, None when it is begun."""
+        """Scale as a policy asks; return why nothing is done, None if it is started."""
         if resource.nested is None or resource.status != "COMPLETE":
             return "the group is not complete"
         if resource.nested.status == "IN_PROGRESS":
@@ -213,7 +213,7 @@ class AutoScalingGroupType(GroupType):
         return None
 
     def show(self, resource: Resource) -> Json:
-        """Return what Heat's API shows of a group: the names alone, for every group there is."""
+        """Return the attributes as Heat's API shows them: only their names, for every group."""
         return dict.fromkeys(("current_size", "refs", "outputs_list", "outputs", "refs_map"))
 
     def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
@@ -236,7 +236,7 @@ class AutoScalingGroupType(GroupType):
         return None
 
     def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
-        """The names above."""
+        """The attributes named above."""
         return attribute in self.attributes or attribute == "show" or attribute.startswith("resource.")
 
 
@@ -319,16 +319,16 @@ class ScalingPolicyType(ResourceType):
     attributes = frozenset({"alarm_url", "signal_url"})
 
     async def create(self, resource: Resource) -> None:
-        """Be there; its id is the one of the user that may signal it."""
+        """Set the physical id, in Heat that of the user that may signal it."""
         resource.physical_id = new_hex()
 
     def show(self, resource: Resource) -> Json:
-        """Return the address that signals it without a token."""
+        """Return the address at which it can be signalled without a token."""
         url = signal_url(self.services.base_url, self.services.signal_key, resource)
         return {"alarm_url": url, "signal_url": url}
 
     def signal(self, resource: Resource) -> str | None:
-        """Change the group; return why nothing is done, None when it is begun."""
+        """Scale the group; return why nothing is done, None if it is started."""
         group_id = resource.props["auto_scaling_group_id"]
         for group in resource.stack.resources.values():
             if isinstance(group.kind, AutoScalingGroupType) and group.reference() == group_id:
@@ -367,7 +367,7 @@ def _capacity(current: int, policy: Json) -> int:
     delta: float = current * adjustment / 100.0
     outwards = math.ceil if delta > 0 else math.floor
     inwards = math.floor if delta > 0 else math.ceil
-    # Less than one member counts as one; the rest is cut off.
+    # Less than one member counts as one; otherwise the fraction is dropped.
     change: int = outwards(delta) if abs(delta) < 1 else inwards(delta)
     step = policy["min_adjustment_step"]
     if step and step > abs(change):

@@ -1,4 +1,4 @@
-"""OS::Neutron resources between the edges: networks, subnets, routers."""
+"""OS::Neutron resources of the network itself: networks, subnets, routers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NetType(NeutronType):
     )
 
     async def create(self, resource: Resource) -> None:
-        """Make the network."""
+        """Create the network."""
         props = resource.props
         await self.services.enter("neutron", "network_create")
         made = self.neutron.create_network(
@@ -119,10 +119,10 @@ class SubnetType(NeutronType):
     )
 
     async def create(self, resource: Resource) -> None:
-        """Make the subnet."""
+        """Create the subnet."""
         props, project_id = resource.props, resource.stack.project_id
         await self.services.enter("neutron", "subnet_create")
-        # An explicit null means no gateway; schema defaults cannot tell it from nothing given.
+        # An explicit null means no gateway, which a schema's default could not express.
         gateway = props["gateway_ip"] or "auto"
         given = resource.definition.properties
         if "gateway_ip" in given and given["gateway_ip"] is None:
@@ -141,7 +141,7 @@ class SubnetType(NeutronType):
         resource.physical_id = made.record_id
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Rename it, or change what its machines are told."""
+        """Rename it, or change its DHCP options."""
         subnet = self.record(resource)
         if subnet is None:
             raise UpdateReplace
@@ -181,7 +181,7 @@ class RouterType(NeutronType):
     attributes = frozenset({"status", "external_gateway_info", "name", "admin_state_up", "tenant_id"})
 
     async def create(self, resource: Resource) -> None:
-        """Make the router."""
+        """Create the router."""
         await self.services.enter("neutron", "router_create")
         made = self.neutron.create_router(
             resource.stack.project_id,

@@ -1,4 +1,4 @@
-"""What all OS::Neutron types share."""
+"""The base of all OS::Neutron types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubevnfm_lab.openstack.orchestration.types.base import ResourceType
 
 
 class NeutronType(ResourceType):
-    """What the Neutron types share: their attributes are what Neutron shows."""
+    """The base of all Neutron types: their attributes are the fields of Neutron's answer."""
 
     @property
     def neutron(self) -> Neutron:
@@ -21,7 +21,7 @@ class NeutronType(ResourceType):
         return self.services.neutron
 
     def record(self, resource: Resource) -> Record | None:
-        """Return what Neutron keeps of it."""
+        """Return Neutron's record of it."""
         raise NotImplementedError
 
     def is_there(self, resource: Resource) -> bool:

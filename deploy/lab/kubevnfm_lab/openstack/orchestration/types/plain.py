@@ -1,4 +1,4 @@
-"""OS::Heat resources that are values only, and the test resource."""
+"""OS::Heat resources that only hold values, and the test resource."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _CLASSES: Final = {
 
 
 class NamedType(ResourceType):
-    """What needs nothing of the cloud: its physical id is its name."""
+    """A resource without any counterpart in the cloud: its physical id is its name."""
 
     async def create(self, resource: Resource) -> None:
-        """Be there."""
+        """Set the physical id."""
         resource.physical_id = resource.physical_name
 
 
@@ -62,7 +62,7 @@ class NoneType(NamedType):
         return _Anything()
 
     def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
-        """It knows every attribute, with no value."""
+        """It has every attribute, without a value."""
         return True
 
 
@@ -84,7 +84,7 @@ class RandomStringType(NamedType):
     attributes = frozenset({"value"})
 
     async def create(self, resource: Resource) -> None:
-        """Draw the string: what each class asks for, the rest from all classes, shuffled."""
+        """Draw the string: the minimum of each class, the rest from all classes, shuffled."""
         await super().create(resource)
         length = int(resource.props["length"])
         classes = resource.props["character_classes"] or [{"class": "lettersdigits", "min": 1}]
@@ -118,16 +118,16 @@ class SoftwareConfigType(ResourceType):
     attributes = frozenset({"config"})
 
     async def create(self, resource: Resource) -> None:
-        """Keep the text under an id."""
+        """Store the text under an id."""
         resource.physical_id = new_uuid()
         self.services.configs[resource.physical_id] = self.text(resource)
 
     async def delete(self, resource: Resource) -> None:
-        """Forget it."""
+        """Delete it."""
         self.services.configs.pop(resource.physical_id or "", None)
 
     def text(self, resource: Resource) -> str:
-        """Return what a server gets."""
+        """Return the text for a server."""
         return str(resource.props["config"] or "")
 
     def show(self, resource: Resource) -> Json:
@@ -147,7 +147,7 @@ class CloudConfigType(SoftwareConfigType):
 
 
 class MultipartMimeType(SoftwareConfigType):
-    """OS::Heat::MultipartMime: the parts one after the other; the lab's machines run each."""
+    """OS::Heat::MultipartMime: several parts in one message; the lab's machines run each."""
 
     name = "OS::Heat::MultipartMime"
     properties: ClassVar[Mapping[str, Property]] = {
@@ -167,7 +167,7 @@ class MultipartMimeType(SoftwareConfigType):
 
 
 class TestResourceType(NamedType):
-    """OS::Heat::TestResource: takes time and fails as told."""
+    """OS::Heat::TestResource: waits and fails as its properties say."""
 
     name = "OS::Heat::TestResource"
     properties: ClassVar[Mapping[str, Property]] = {
@@ -184,12 +184,12 @@ class TestResourceType(NamedType):
     attributes = frozenset({"output"})
 
     async def create(self, resource: Resource) -> None:
-        """Wait, then fail or be there."""
+        """Wait, then fail or exist."""
         await super().create(resource)
         await self._act(resource, "create")
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Wait, then fail or take the value over."""
+        """Wait, then fail or take the new value."""
         await self._act(resource, "update")
 
     async def delete(self, resource: Resource) -> None:
@@ -199,7 +199,7 @@ class TestResourceType(NamedType):
             await asyncio.sleep(float(wait))
 
     def is_there(self, resource: Resource) -> bool:
-        """What failed is made anew."""
+        """A failed one is created again."""
         return resource.status != "FAILED"
 
     def show(self, resource: Resource) -> Json:

@@ -1,4 +1,4 @@
-"""OS::Neutron resources at the edge: ports, floating IPs, security groups."""
+"""OS::Neutron resources of servers: ports, floating IPs, security groups."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class PortType(NeutronType):
     )
 
     def validate(self, resource_name: str, props: Json) -> None:
-        """A port is on a network."""
+        """Require a network."""
         if props["network"] is None and props["network_id"] is None:
             raise Invalid("Property error", f"resources.{resource_name}.properties", "Property network not assigned")
 
     async def create(self, resource: Resource) -> None:
-        """Make the port."""
+        """Create the port."""
         props, project_id = resource.props, resource.stack.project_id
         await self.services.enter("neutron", "port_create")
         if self.services.durations.port_create_s:
@@ -92,7 +92,7 @@ class PortType(NeutronType):
         self._fill_pairs(port)
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Change the port."""
+        """Update the port."""
         port = self.record(resource)
         if port is None:
             raise UpdateReplace
@@ -120,7 +120,7 @@ class PortType(NeutronType):
             self.neutron.delete_port(port)
 
     async def before_replacement(self, resource: Resource) -> None:
-        """Give its addresses back: the port that takes its place may ask for the same."""
+        """Release its addresses: the replacement may ask for the same."""
         port = self.record(resource)
         if port is not None:
             self.neutron.readdress_port(port, [])
@@ -130,7 +130,7 @@ class PortType(NeutronType):
         return self.neutron.ports.get(resource.physical_id or "")
 
     def attribute(self, resource: Resource, name: str, path: Sequence[Any]) -> Any:
-        """Return an attribute; the addresses, asked for most, without looking at the rest."""
+        """Return an attribute; the addresses, the most frequent one, without building the whole answer."""
         port = self.record(resource)
         if port is None:
             return None
@@ -197,7 +197,7 @@ class FloatingIpType(NeutronType):
     )
 
     async def create(self, resource: Resource) -> None:
-        """Take an address of the external network."""
+        """Allocate an address of the external network."""
         props, project_id = resource.props, resource.stack.project_id
         await self.services.enter("neutron", "floatingip_create")
         made = self.neutron.create_floating_ip(
@@ -209,7 +209,7 @@ class FloatingIpType(NeutronType):
         resource.physical_id = made.record_id
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Let it lead to another port."""
+        """Point it to another port."""
         floating = self.neutron.floating_ips.get(resource.physical_id or "")
         if floating is None:
             raise UpdateReplace
@@ -217,7 +217,7 @@ class FloatingIpType(NeutronType):
         self.neutron.associate(floating, self._port(resource), resource.props["fixed_ip_address"])
 
     async def delete(self, resource: Resource) -> None:
-        """Give it back."""
+        """Release it."""
         floating = self.neutron.floating_ips.get(resource.physical_id or "")
         if floating is not None:
             await self.services.enter("neutron", "floatingip_delete")
@@ -248,7 +248,7 @@ class FloatingIpAssociationType(NeutronType):
     }
 
     async def create(self, resource: Resource) -> None:
-        """Let the floating IP lead to the port."""
+        """Point the floating IP to the port."""
         props = resource.props
         await self.services.enter("neutron", "floatingip_update")
         floating = self.neutron.floating_ips.get(str(props["floatingip_id"]))
@@ -260,11 +260,11 @@ class FloatingIpAssociationType(NeutronType):
         resource.physical_id = floating.record_id
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Let it lead elsewhere."""
+        """Point it elsewhere."""
         await self.create(resource)
 
     async def delete(self, resource: Resource) -> None:
-        """Let it lead nowhere."""
+        """Point it nowhere."""
         floating = self.neutron.floating_ips.get(resource.physical_id or "")
         if floating is not None:
             await self.services.enter("neutron", "floatingip_update")
@@ -286,7 +286,7 @@ class SecurityGroupType(NeutronType):
     }
 
     async def create(self, resource: Resource) -> None:
-        """Make the group and its rules."""
+        """Create the group and its rules."""
         await self.services.enter("neutron", "security_group_create")
         made = self.neutron.create_security_group(
             resource.stack.project_id,
@@ -297,7 +297,7 @@ class SecurityGroupType(NeutronType):
         self._rules(resource, made)
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Make the rules anew."""
+        """Replace the rules."""
         group = self.record(resource)
         if group is None:
             raise UpdateReplace

@@ -1,4 +1,4 @@
-"""Which class stands behind the name of a type."""
+"""The table from the name of a resource type to its class."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Types:
         return sorted(self._types)
 
     def find(self, stack: Stack, resource_type: str, resource_name: str) -> tuple[str, ResourceType]:
-        """Return the type that a resource has after the environment's registry, and what serves it.
+        """Return a resource's type after the environment's registry, and the object that serves it.
 
         Raises: ServiceError (400) when there is none.
         """

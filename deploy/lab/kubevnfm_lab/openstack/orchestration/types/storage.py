@@ -62,7 +62,7 @@ class VolumeResource(ResourceType):
     )
 
     async def create(self, resource: Resource) -> None:
-        """Make the volume and wait until it is available."""
+        """Create the volume and wait until it is available."""
         props = resource.props
         await self.services.enter("cinder", "volume_create")
         image = self.services.glance.find(str(props["image"])) if props["image"] else None
@@ -86,7 +86,7 @@ class VolumeResource(ResourceType):
             raise ResourceInError("Unknown", status="error")
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Rename or enlarge it; a volume never shrinks."""
+        """Rename, retype or enlarge it; a volume never shrinks."""
         volume = self._volume(resource)
         if volume is None:
             raise UpdateReplace
@@ -136,7 +136,7 @@ class VolumeAttachmentType(ResourceType):
     }
 
     async def create(self, resource: Resource) -> None:
-        """Put the volume into the server."""
+        """Attach the volume to the server."""
         props = resource.props
         server = self.services.nova.servers.get(str(props["instance_uuid"]))
         if server is None:
@@ -148,16 +148,16 @@ class VolumeAttachmentType(ResourceType):
         resource.data["server_id"] = server.server_id
 
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
-        """Take it out of the old server and put it into the new one."""
+        """Detach it from the old server and attach it to the new one."""
         await self._take_out(resource)
         await self.create(resource)
 
     async def delete(self, resource: Resource) -> None:
-        """Take the volume out of the server."""
+        """Detach the volume from the server."""
         await self._take_out(resource)
 
     def is_there(self, resource: Resource) -> bool:
-        """Whether the volume is still in the server."""
+        """Whether the volume is still attached."""
         volume = self.services.cinder.volumes.get(resource.physical_id or "")
         return volume is not None and any(a.server_id == resource.data.get("server_id") for a in volume.attachments)
 
@@ -248,7 +248,7 @@ class VolumeTypeResource(ResourceType):
 
 
 class ImageType(ResourceType):
-    """OS::Glance::WebImage; its bits are not fetched, it is simply there."""
+    """OS::Glance::WebImage; its bits are not downloaded."""
 
     name = "OS::Glance::WebImage"
     properties: ClassVar[Mapping[str, Property]] = {
@@ -273,7 +273,7 @@ class ImageType(ResourceType):
     }
 
     async def create(self, resource: Resource) -> None:
-        """Make the image."""
+        """Create the image."""
         props = resource.props
         await self.services.enter("glance", "image_create")
         body: dict[str, Any] = {key: value for key, value in props.items() if value is not None}
