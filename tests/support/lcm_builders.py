@@ -37,7 +37,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plans import planned, write_draft
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -177,8 +177,8 @@ def an_operation(draft: Any, *, state: OperationState = OperationState.STARTING)
         ),
         api_version="v2",
         plan=draft.plan,
-        steps=planned(draft),
-        draft=write_draft(draft, RING),
+        steps=SEQUENCES.planned(draft),
+        draft=draft.document(RING),
         has_way_back=draft.has_way_back,
     )  # fmt: skip
 

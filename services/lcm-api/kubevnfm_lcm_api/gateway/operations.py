@@ -14,7 +14,7 @@ from kubevnfm_lcm_api.gateway.events import STREAM, stream, wanted_by
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.saga import step_views
+from kubevnfm_lcm_api.lifecycle.domain.views import step_views
 
 
 async def show(request: web.Request) -> web.StreamResponse:

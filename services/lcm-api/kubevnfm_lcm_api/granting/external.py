@@ -12,7 +12,7 @@ can tell by ``vnfLcmOpOccId`` that it is the same. Once it has named a grant, on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -26,6 +26,8 @@ from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.granting.domain.grant_request import grant_request
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.domain.granting import (
     Answer,
     Granted,
@@ -38,8 +40,9 @@ from kubevnfm_lcm_api.lifecycle.domain.granting import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.news import state_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plans import read_draft, write_draft
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.engine import Change
 
 log = structlog.get_logger()
 
@@ -55,9 +58,6 @@ _LONGEST_WISH_S: Final = 600.0
 """The longest Retry-After that is honoured."""
 _SPARE_S: Final = 1.0
 """Above the time of a call: until then it is the caller's turn."""
-
-Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
-"""The engine's compare-and-set."""
 
 
 class Descriptors(Protocol):
@@ -191,7 +191,7 @@ class ExternalGrants:
     def _granted(self, record: OccurrenceRecord, granting: Granting, answer: Granted, now: datetime) -> Move:
         try:
             grant = read_grant(answer.grant, record.occ.id)
-            draft = granted(read_draft(record.plan, record.draft), grant, granting.request)
+            draft = granted(SEQUENCES.draft(record.plan, record.draft), grant, granting.request)
         except VnfmError as error:
             return self._saga.refuse(record, _problem(error, record), now)
         kept = granting.model_copy(
@@ -202,7 +202,7 @@ class ExternalGrants:
                 "grant": grant.model_dump(by_alias=True, exclude_none=True),
             }
         )
-        record = record.model_copy(update={"granting": kept, "draft": write_draft(draft, self._ring)})
+        record = record.model_copy(update={"granting": kept, "draft": draft.document(self._ring)})
         return self._saga.grant(record, grant.id, now)
 
     def _refused(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move | None:
@@ -232,9 +232,9 @@ class ExternalGrants:
 
     async def _request(self, record: OccurrenceRecord) -> Mapping[str, Any]:
         """Return the GrantRequest. Raises NotFound when the package that it is made from is gone."""
-        draft = read_draft(record.plan, record.draft)
+        draft = SEQUENCES.draft(record.plan, record.draft)
         flavour: Flavour | None = None
-        if hasattr(draft, "flavour_id"):
+        if isinstance(draft, InstantiateDraft | ChangeVmDraft):
             vnfd = await self._descriptors.vnfd(draft.package.package_id, draft.package.checksum)
             try:
                 flavour = vnfd.flavour(draft.flavour_id)

@@ -10,9 +10,9 @@ decision; each finds by ids whether it was done already.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
@@ -28,15 +28,15 @@ from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.granting.external import ExternalGrants
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.news import state_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plans import read_draft
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import SILENCE_S, CancelModeName, Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
 
 log = structlog.get_logger()
@@ -62,6 +62,21 @@ class OperationRunning(Conflict):
         self.occurrence_id = occurrence_id
 
 
+Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
+"""The engine's compare-and-set: reads the occurrence of an id, moves it and stores it."""
+
+
+class Grants(Protocol):
+    """An authority outside of the VNFM that grants operations."""
+
+    async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
+        """Do what can be done now for an operation that is STARTING.
+
+        Returns: the seconds after which to call again; None if it is no longer STARTING.
+        """
+        ...
+
+
 class Engine:
     """Accepts, advances and ends operations."""
 
@@ -73,7 +88,8 @@ class Engine:
         ring: KeyRing,
         clock: Clock,
         clean_up_look_s: float = 0.5,
-        grants: ExternalGrants | None = None,
+        grants: Grants | None = None,
+        sequences: Sequences = SEQUENCES,
     ) -> None:
         """``grants``: None under the local policy, which grants everything.
 
@@ -81,7 +97,7 @@ class Engine:
         doubles with each.
         """
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
-        self._saga = Saga(ring)
+        self._saga, self._sequences = Saga(ring, sequences), sequences
         self._clean_up_look_s = clean_up_look_s
         self._grants = grants
         self._accepting: dict[str, asyncio.Event] = {}
@@ -182,7 +198,7 @@ class Engine:
         await self._change(occurrence_id, grant)
         return Ack()
 
-    async def _pursue_grant(self, grants: ExternalGrants, occurrence_id: str) -> float | None:
+    async def _pursue_grant(self, grants: Grants, occurrence_id: str) -> float | None:
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
         if stored is None:
             return None
@@ -209,7 +225,7 @@ class Engine:
             failed = OccurrenceRecord.from_document(stored.body)
             if (pause_s := await self._clean_up(failed)) is not None:
                 return NotYet(again_in_s=pause_s)
-            occurrence_id = read_draft(failed.plan, failed.draft).remains_of
+            occurrence_id = failed.draft.get("remains_of")
         return Done(RemainsRemoved(vnf_instance_id=command.vnf_instance_id))
 
     async def _clean_up(self, failed: OccurrenceRecord) -> float | None:
@@ -338,14 +354,14 @@ class Engine:
             instance = InstanceRecord.from_document(stored.body)
             if instance.internals.current_operation != occ.id:
                 return
-            draft = read_draft(record.plan, record.draft)
+            draft = self._sequences.draft(record.plan, record.draft)
             if occ.operation_state is OperationState.COMPLETED:
                 instance = draft.completed(instance)
             elif occ.operation_state is OperationState.ROLLED_BACK:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.given_up(instance, occ.id)
-            instance = instance.with_its_vim()
+            instance = instance.with_its_vims()
             instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_of(occ))
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
@@ -359,7 +375,7 @@ class Engine:
 
     async def _hold_vim(self, record: OccurrenceRecord) -> None:
         """Note in the instance the VIM that a grant has brought, before anything is made there; until the end it counts."""
-        vim_id = read_draft(record.plan, record.draft).vim_id
+        vim_id = self._sequences.draft(record.plan, record.draft).vim_id
         for _ in range(_RACES):
             stored = await self._store.get(instances.COLLECTION, record.occ.vnf_instance_id)
             if stored is None:

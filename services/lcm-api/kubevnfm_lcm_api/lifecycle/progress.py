@@ -66,7 +66,7 @@ class Progress:
         worked on it was stopped, or is gone.
         """
         found = await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
-        attempts = {step.name: step.attempt for step in record.running}
+        attempts = {step.id: step.attempt for step in record.running}
         shown = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
         for task in shown:
             is_at_work = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]

@@ -275,7 +275,7 @@ async def unanswered(world: EngineWorld, user: Living) -> Envelope[Message]:
     await user.settles()
     await user.engine.fail_overdue()
     await user.reaches("op-1", S.PROCESSING)
-    world.clock.ahead_s = CreateVnfResources.timeout_s + SILENCE_S + 1
+    world.clock.ahead_s = CreateVnfResources().timeout_s + SILENCE_S + 1
     await user.engine.fail_overdue()
     await user.reaches("op-1", S.FAILED_TEMP)
     record = await user.record("op-1")

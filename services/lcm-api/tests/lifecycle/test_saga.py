@@ -8,8 +8,9 @@ import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, HealVmDraft, ReplaceVmDraft, ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord, StepState
-from kubevnfm_lcm_api.lifecycle.domain.plans import STEPS, read_draft
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
 from kubevnfm_sol.lcm import InstantiationState, OperationState
@@ -96,7 +97,7 @@ def run_on(move: Move) -> tuple[Move, list[str]]:
 def test_a_plan_runs_to_completed_and_asks_each_step_once(name: str) -> None:
     move, asked = run_on(granted(DRAFTS[name]))
     assert move.record.occ.operation_state is OperationState.COMPLETED
-    assert sorted(asked) == sorted(step.name for step in move.record.steps)
+    assert sorted(asked) == sorted(step.id for step in move.record.steps)
     assert all(step.state is StepState.DONE for step in move.record.steps)
 
 
@@ -145,7 +146,7 @@ def test_a_failed_step_stops_the_operation_and_retry_goes_on_there(name: str, in
     assert error is not None
     assert "w1" in error.detail
     assert error.status == 422
-    done_before = {step.name for step in move.record.steps if step.state is StepState.DONE}
+    done_before = {step.id for step in move.record.steps if step.state is StepState.DONE}
     again = SAGA.retry(reread(move.record), later(5))
     last, asked = run_on(again)
     assert broken.stepid in asked
@@ -161,11 +162,11 @@ def test_rollback_runs_the_compensations_backwards(name: str, index: int) -> Non
     for _ in range(index):
         move = answered(move, answer_to(out.pop(0)))
         out += commands_of(move)
-    touched = [step.name for step in move.record.steps if step.state is not StepState.WAITING]
+    touched = [step for step in move.record.steps if step.state is not StepState.WAITING]
     move = answered(move, failure(out[0]))
     last, undone = run_on(SAGA.rollback(reread(move.record), later(5)))
-    draft = read_draft(move.record.plan, move.record.draft)
-    assert undone == [step for step in reversed(touched) if STEPS[step].undo(draft) is not None]
+    draft = SEQUENCES.draft(move.record.plan, move.record.draft)
+    assert undone == [step.id for step in reversed(touched) if SEQUENCES.step(step).undo(draft) is not None]
     assert last.record.occ.operation_state is OperationState.ROLLED_BACK
     assert last.record.occ.error is not None
 
@@ -232,10 +233,12 @@ def test_a_name_that_points_nowhere_fails_the_step_before_anything_is_sent() -> 
 
 def test_completed_makes_the_instance_and_its_cluster_known() -> None:
     move, _ = run_on(granted(DRAFTS["cluster"]))
-    draft = read_draft(move.record.plan, move.record.draft)
+    draft = SEQUENCES.draft(move.record.plan, move.record.draft)
     instance = draft.completed(an_instance())
+    info = instance.vnf.instantiated_vnf_info
     assert instance.vnf.instantiation_state is InstantiationState.INSTANTIATED
-    assert {vnfc.vdu_id for vnfc in instance.vnf.instantiated_vnf_info.vnfc_resource_info} == {
+    assert info is not None
+    assert {vnfc.vdu_id for vnfc in info.vnfc_resource_info} == {
         "masterNode",
         "workerNode",
     }
@@ -249,11 +252,11 @@ def test_completed_makes_the_instance_and_its_cluster_known() -> None:
 
 def test_terminated_is_as_never_instantiated() -> None:
     move, _ = run_on(granted(DRAFTS["cluster"]))
-    built = read_draft(move.record.plan, move.record.draft).completed(an_instance())
+    built = SEQUENCES.draft(move.record.plan, move.record.draft).completed(an_instance())
     gone = DRAFTS["terminate cluster"].completed(built)
     assert gone.vnf.instantiated_vnf_info is None
     assert gone.vnf.vim_connection_info == {}
-    assert gone.internals.resources is None
+    assert gone.internals.deployments == ()
 
 
 def test_resource_changes_grow_as_steps_end() -> None:
@@ -284,8 +287,8 @@ def test_a_clean_up_undoes_a_failed_operation_silently() -> None:
 
 def test_a_step_that_nobody_answers_fails_after_its_deadline() -> None:
     move = granted(DRAFTS["plain vm"])
-    assert SAGA.overdue(move.record, later(STEPS["create_resources"].timeout_s)) is None
-    late = SAGA.overdue(reread(move.record), later(STEPS["create_resources"].timeout_s + 200))
+    assert SAGA.overdue(move.record, later(SEQUENCES.kinds["create_resources"].base_timeout_s)) is None
+    late = SAGA.overdue(reread(move.record), later(SEQUENCES.kinds["create_resources"].base_timeout_s + 200))
     assert late is not None
     assert late.record.occ.operation_state is OperationState.FAILED_TEMP
     assert late.record.occ.error is not None

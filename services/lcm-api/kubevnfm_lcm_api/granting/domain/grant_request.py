@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateDraft,
     TerminateCnfDraft,
@@ -29,7 +30,6 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
 
 Json = dict[str, Any]
 

@@ -11,9 +11,9 @@ from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateVmDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, merged
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
 
 Json = dict[str, Any]
 

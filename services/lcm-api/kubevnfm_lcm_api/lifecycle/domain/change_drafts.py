@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData
@@ -20,14 +20,39 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
 
 VmState = Literal["STARTED", "STOPPED"]
 
 
+class ChangeFields(TypedDict):
+    """The fields that a request gives `ChangeVmDraft`."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    vim_connections: dict[str, VimConnectionInfo]
+    stack_name: str
+    flavour_id: str
+    instantiation_level_id: str | None
+    api_version: Literal["v1", "v2"]
+    request: SecretParams
+    grant_request: SecretParams
+    instance: SecretParams
+    user_data: UserData | None
+    counts: dict[str, int]
+    connections: SecretParams
+    connections_before: SecretParams
+    external_cps: dict[str, str]
+    scale_status: tuple[ScaleInfo, ...]
+    max_scale_levels: tuple[ScaleInfo, ...]
+    before: StackResources
+
+
 class ChangeVmDraft(Draft):
-    """What all of them have in common: the stack before, and as it shall be."""
+    """What all of them have in common: the stack as it was, and as it will be."""
 
     package: PackageRef
     vim_key: str
@@ -46,25 +71,33 @@ class ChangeVmDraft(Draft):
     """VnfInstance in v2 form, as it was before."""
     user_data: UserData | None = None
     counts: dict[str, int] = Field(default_factory=dict)
-    """Instances by VDU as they shall be."""
+    """The wanted instances by VDU."""
     connections: SecretParams = Field(default_factory=dict)
-    """External and managed links as they shall be, in v2 form."""
+    """The wanted external and managed links, in v2 form."""
     connections_before: SecretParams = Field(default_factory=dict)
     external_cps: dict[str, str] = Field(default_factory=dict)
     scale_status: tuple[ScaleInfo, ...] = ()
-    """As it shall be."""
+    """The wanted scale levels."""
     max_scale_levels: tuple[ScaleInfo, ...] = ()
     vim_connections: dict[str, VimConnectionInfo] = Field(default_factory=dict)
-    """vimConnectionInfo as it shall be; empty: as it was."""
+    """The wanted vimConnectionInfo; empty: unchanged."""
 
     before: StackResources
     resources: StackResources | None = None
-    """What there is now; None until it is told."""
+    """What there is now; None until it is reported."""
 
     @property
     def staying(self) -> tuple[str, ...]:
         """The servers that were there before."""
         return tuple(server.server_id for server in self.before.servers)
+
+    def with_resources(self, resources: StackResources | None) -> Self:
+        """Return the draft with what the stack holds now."""
+        return self.model_copy(update={"resources": resources})
+
+    def restored(self, resources: StackResources) -> Self:
+        """Return the draft after the stack was restored, on its earlier links."""
+        return self.model_copy(update={"resources": resources, "connections": self.connections_before})
 
     def changes(self) -> ResourceChanges:
         """What differs from before, link ports included."""
@@ -81,25 +114,25 @@ class ChangeVmDraft(Draft):
         """INSTANTIATED, with what the stack holds now."""
         assert self.resources is not None
         info = self._info(instance, self.resources, self.connections, self.scale_status)
-        kept = instance.with_internals(resources=self.resources, connections=self.connections)
+        changed = instance.with_resources(self.resources).with_internals(connections=self.connections)
         connections = self.vim_connections or instance.vnf.vim_connection_info
-        return kept.with_vnf(instantiated_vnf_info=info, vim_connection_info=connections)
+        return changed.with_vnf(instantiated_vnf_info=info, vim_connection_info=connections)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
-        """As before; what got another identity meanwhile (a port, an address) is told."""
+        """As before, with the new identity of what was created again (a port, an address)."""
         if self.resources is None:
             return instance
         scale_status = _scale_status(instance)
         info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
-        return instance.with_internals(resources=self.resources).with_vnf(instantiated_vnf_info=info)
+        return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
     def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """INSTANTIATED with what is there, as far as that was told (api.md 4.3)."""
+        """INSTANTIATED with what is there, as far as that was reported (api.md 4.3)."""
         if self.resources is None:
             return instance
         scale_status = self.scale_status_of(instance, self.resources)
         info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
-        return instance.with_internals(resources=self.resources).with_vnf(instantiated_vnf_info=info)
+        return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
     def scale_status_of(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
         """Return the scale levels that the machines which are there make up."""
@@ -153,13 +186,13 @@ class ScaleVmDraft(ChangeVmDraft):
     plan: ClassVar[str] = "scale_vm"
 
     leaving: tuple[str, ...] = ()
-    """Nova ids of the servers that shall go."""
+    """Nova ids of the servers that are removed."""
     steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
     """By aspect: the instances by VDU that each level has more than level 0."""
 
     @property
     def has_way_back(self) -> bool:
-        """Machines that were taken away do not come back."""
+        """Removed machines cannot be restored."""
         return not self.leaving
 
     def scale_status_of(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
@@ -196,27 +229,39 @@ class HealVmDraft(ChangeVmDraft):
     servers: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     is_recreated: bool = False
-    """The whole stack is deleted and made anew."""
+    """The whole stack is deleted and created again."""
     instantiate_request: SecretParams = Field(default_factory=dict)
     instance_to_make: SecretParams = Field(default_factory=dict)
-    """VnfInstance as it was before it was instantiated, for the user data of a stack that is made anew."""
+    """VnfInstance as it was before it was instantiated, for the user data of a stack that is created again."""
     is_gone: bool = False
-    graceful_wait_s: float = 0.0
+    """Whether the old stack is deleted."""
+
+    def without_stack(self) -> Self:
+        """Return the draft once nothing is left of the old stack."""
+        return self.model_copy(update={"is_gone": True})
+
+    @property
+    def creation(self) -> Self:
+        """The facts of the instantiation, on the present links, which a later operation may have changed."""
+        links = {name: links for name, links in self.connections.items() if links}
+        return self.model_copy(
+            update={"request": {**self.instantiate_request, **links}, "instance": self.instance_to_make}
+        )
 
     @property
     def has_way_back(self) -> bool:
-        """Machines that were made anew are not made old again."""
+        """A replaced machine cannot be restored."""
         return False
 
     def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """As of all; a stack that is gone holds nothing."""
+        """As for every change; a deleted stack holds nothing."""
         if self.is_gone and self.resources is None:
             nothing = StackResources(stack_id=self.before.stack_id, stack_name=self.before.stack_name)
             return self.model_copy(update={"resources": nothing}).given_up(instance, occurrence_id)
         return super().given_up(instance, occurrence_id)
 
     def changes(self) -> ResourceChanges:
-        """As of all; everything was removed once the old stack is, until the new one is there."""
+        """As for every change; between the deletion of the old stack and the creation of the new one all is removed."""
         if self.is_gone and self.resources is None:
             return inventory.changes_of_stack(
                 self.before, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="REMOVED"
@@ -248,9 +293,9 @@ class ReplaceVmDraft(ChangeVmDraft):
     before_flavour_id: str
     is_new_package: bool = False
     instantiate_request: SecretParams = Field(default_factory=dict)
-    """The request that would have instantiated what there will be: heal makes the stack anew by it."""
+    """The request that would have instantiated the result: heal creates the stack by it."""
     parameters: SecretParams = Field(default_factory=dict)
-    """additionalParams, those of before merged with the request's."""
+    """additionalParams, the earlier ones merged with the request's."""
     tasks: tuple[str, ...] = ()
     extensions: SecretParams = Field(default_factory=dict)
     vnf_configurable_properties: SecretParams = Field(default_factory=dict)
@@ -278,7 +323,7 @@ class ReplaceVmDraft(ChangeVmDraft):
             tasks=self.tasks,
         )
 
-    def told_at_end(self) -> dict[str, Any]:
+    def final_attributes(self) -> dict[str, Any]:
         """Return what of the instance's information a change of package has changed, as SOL003 names it."""
         if not self.is_new_package:
             return {}
@@ -318,6 +363,10 @@ class OperateVmDraft(Draft):
     graceful_wait_s: float = 0.0
     is_done: bool = False
 
+    def operated(self, *, is_done: bool) -> Self:
+        """Return the draft with the servers in the state, or in the opposite again."""
+        return self.model_copy(update={"is_done": is_done})
+
     def changes(self) -> ResourceChanges:
         """The machines were changed, and nothing else."""
         if not self.is_done:
@@ -348,23 +397,23 @@ class OperateVmDraft(Draft):
 
 
 class ModifyDraft(Draft):
-    """MODIFY_INFO: nothing is asked of anybody; the instance's document changes at the end."""
+    """MODIFY_INFO: no service has a part in it; the instance's document changes at the end."""
 
     plan: ClassVar[str] = "modify_info"
 
     vnf: dict[str, str] = Field(default_factory=dict)
-    """Simple attributes of the instance as they shall be."""
+    """The wanted simple attributes of the instance."""
     removed: tuple[str, ...] = ()
-    """Simple attributes that go."""
+    """Simple attributes that are removed."""
     free: dict[str, SecretParams] = Field(default_factory=dict)
-    """KeyValuePairs of the instance as they shall be, by attribute."""
+    """The wanted KeyValuePairs of the instance, by attribute."""
     vim_connections: dict[str, VimConnectionInfo] | None = None
     vnfc_properties: dict[str, SecretParams] = Field(default_factory=dict)
-    """vnfcConfigurableProperties by vnfcInfo id, as they shall be."""
+    """The wanted vnfcConfigurableProperties by vnfcInfo id."""
     changed: SecretParams = Field(default_factory=dict)
     """VnfInfoModifications: what was asked for, in v2 form."""
 
-    def told_at_end(self) -> dict[str, Any]:
+    def final_attributes(self) -> dict[str, Any]:
         """Return what was changed."""
         return {"changed_info": self.changed}
 
@@ -386,7 +435,7 @@ class ModifyDraft(Draft):
 
 
 def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:
-    """The VNF is STOPPED when all of its VNFCs are; one that was made anew is STARTED."""
+    """Return STOPPED if all VNFCs are; a VNFC that was created again is STARTED."""
     return "STOPPED" if all(one.vnfc_state == "STOPPED" for one in vnfcs) else "STARTED"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData, VduTarget
+from kubevnfm_events.mgmt import PhaseDone
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
@@ -14,9 +16,39 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
-from kubevnfm_lcm_api.lifecycle.domain.granting import merged
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceInternals, InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.granting import granted_zones, merged
+from kubevnfm_lcm_api.lifecycle.domain.instance import (
+    Deployment,
+    InstanceInternals,
+    InstanceRecord,
+    Release,
+    ReleaseDeployment,
+    StackDeployment,
+)
+
+
+class InstantiateFields(TypedDict):
+    """The fields that a request gives `InstantiateDraft`."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    vim_connections: dict[str, VimConnectionInfo]
+    flavour_id: str
+    instantiation_level_id: str | None
+    api_version: Literal["v1", "v2"]
+    parameters: SecretParams
+    extensions: SecretParams
+    vnf_configurable_properties: SecretParams
+    localization_language: str | None
+    scale_status: tuple[ScaleInfo, ...]
+    max_scale_levels: tuple[ScaleInfo, ...]
+    external_cps: dict[str, str]
+    ext_virtual_links: tuple[dict[str, Any], ...]
+    tasks: tuple[str, ...]
+    remains_of: str | None
 
 
 class InstantiateDraft(Draft):
@@ -47,12 +79,20 @@ class InstantiateDraft(Draft):
     remains_of: str | None = None
     """A FAILED instantiate whose resources must go first."""
 
-    def _instantiated(self, instance: InstanceRecord, info: InstantiatedVnfInfo, **internals: Any) -> InstanceRecord:
+    def _instantiated(
+        self,
+        instance: InstanceRecord,
+        info: InstantiatedVnfInfo,
+        deployment: Deployment,
+        *,
+        cluster_connections: Mapping[str, VimConnectionInfo] = {},
+    ) -> InstanceRecord:
+        """Return the instance with what both kinds have in common; ``cluster_connections``: of its own cluster."""
         vnf: VnfInstance = instance.vnf.model_copy(
             update={
                 "instantiation_state": InstantiationState.INSTANTIATED,
                 "instantiated_vnf_info": info,
-                "vim_connection_info": self.vim_connections | internals.pop("more_connections", {}),
+                "vim_connection_info": {**self.vim_connections, **cluster_connections},
                 "extensions": {**instance.vnf.extensions, **self.extensions},
                 "vnf_configurable_properties": {
                     **instance.vnf.vnf_configurable_properties,
@@ -60,17 +100,16 @@ class InstantiateDraft(Draft):
                 },
             }
         )
-        kept = InstanceInternals(
+        internals = InstanceInternals(
             current_operation=instance.internals.current_operation,
-            vim_key=self.vim_key,
+            deployments=(deployment,),
             parameters=self.parameters,
             instantiation_level_id=self.instantiation_level_id,
             api_version=self.api_version,
             external_cps=self.external_cps,
             tasks=self.tasks,
-            **internals,
         )
-        return instance.model_copy(update={"vnf": vnf, "internals": kept})
+        return instance.model_copy(update={"vnf": vnf, "internals": internals})
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED as before: it holds nothing on any VIM, what was left of an earlier one aside."""
@@ -107,6 +146,25 @@ class InstantiateVmDraft(InstantiateDraft):
     node_names: dict[str, str] = Field(default_factory=dict)
     cluster_vim: VimRegistered | None = None
 
+    @property
+    def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
+        """By VDU, in the order of the GrantRequest's resources."""
+        return granted_zones(self.grant, self.grant_request)
+
+    def with_resources(self, resources: StackResources | None) -> Self:
+        """Return the draft with what the stack holds now; None: it holds nothing."""
+        return self.model_copy(update={"resources": resources})
+
+    def after_phase(self, reply: PhaseDone) -> Self:
+        """Return the draft with what the driver's phase made known: a cluster's access data and its nodes."""
+        if reply.cluster is None and not reply.node_names:
+            return self
+        return self.model_copy(update={"cluster": reply.cluster, "node_names": reply.node_names})
+
+    def with_cluster_vim(self, vim: VimRegistered) -> Self:
+        """Return the draft with the VIM that the cluster was registered as."""
+        return self.model_copy(update={"cluster_vim": vim})
+
     def changes(self) -> ResourceChanges:
         """Everything that the stack holds was added."""
         if self.resources is None:
@@ -134,12 +192,10 @@ class InstantiateVmDraft(InstantiateDraft):
         more: dict[str, VimConnectionInfo] = {}
         if self.cluster is not None and self.cluster_vim is not None and self.cluster_vim_name is not None:
             more[self.cluster_vim_name] = self._cluster_connection(self.cluster, self.cluster_vim)
-        return self._instantiated(
-            instance,
-            info,
-            kind="vm",
-            stack_name=self.stack_name,
-            resources=self.resources,
+        deployment = StackDeployment(
+            kind="stack", vim_key=self.vim_key, stack_name=self.stack_name, resources=self.resources
+        )
+        return self._instantiated(instance, info, deployment, cluster_connections=more).with_internals(
             phases=self.phases,
             user_data=self.user_data,
             request=self.request,
@@ -153,7 +209,6 @@ class InstantiateVmDraft(InstantiateDraft):
             },
             cluster_vim_id=self.cluster_vim.vim_id if self.cluster_vim else None,
             cluster_vim_key=self.cluster_vim_name if self.cluster_vim else None,
-            more_connections=more,
         )
 
     def _cluster_connection(self, cluster: ClusterAccess, vim: VimRegistered) -> VimConnectionInfo:
@@ -185,6 +240,10 @@ class InstantiateCnfDraft(InstantiateDraft):
 
     release: Release | None = None
 
+    def with_release(self, release: Release | None) -> Self:
+        """Return the draft with what was applied; None: nothing is there."""
+        return self.model_copy(update={"release": release})
+
     def changes(self) -> ResourceChanges:
         """Every pod was added."""
         if self.release is None:
@@ -207,7 +266,19 @@ class InstantiateCnfDraft(InstantiateDraft):
         ).model_copy(
             update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
         )
-        return self._instantiated(instance, info, kind="cnf", release=self.release)
+        deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
+        return self._instantiated(instance, info, deployment)
+
+
+class TerminateFields(TypedDict):
+    """The fields that a request gives `TerminateDraft`."""
+
+    vnf_instance_id: str
+    vnfd_id: str
+    vim_key: str
+    vim: VimConnection
+    is_forceful: bool
+    graceful_wait_s: float
 
 
 class TerminateDraft(Draft):
@@ -219,13 +290,11 @@ class TerminateDraft(Draft):
     is_forceful: bool
     graceful_wait_s: float = 0.0
     is_gone: bool = False
-    """Whether the infrastructure has told that nothing is left."""
+    """Whether the infrastructure reported that nothing is left."""
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
-        kept = InstanceInternals(
-            current_operation=instance.internals.current_operation,
-        )
+        internals = InstanceInternals(current_operation=instance.internals.current_operation)
         vnf = instance.vnf.model_copy(
             update={
                 "instantiation_state": InstantiationState.NOT_INSTANTIATED,
@@ -233,7 +302,7 @@ class TerminateDraft(Draft):
                 "vim_connection_info": {},
             }
         )
-        return instance.model_copy(update={"vnf": vnf, "internals": kept})
+        return instance.model_copy(update={"vnf": vnf, "internals": internals})
 
 
 class TerminateVmDraft(TerminateDraft):
@@ -247,6 +316,20 @@ class TerminateVmDraft(TerminateDraft):
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
     cluster_vim_key: str | None = None
+    max_nodes: int | None = None
+
+    @property
+    def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
+        """A termination adds no machines, so no zones are granted."""
+        return {}
+
+    def without_stack(self) -> Self:
+        """Return the draft once nothing is left of the stack."""
+        return self.model_copy(update={"is_gone": True})
+
+    def after_phase(self, reply: PhaseDone) -> Self:
+        """A phase before the deletion makes nothing known that outlives it."""
+        return self
 
     def changes(self) -> ResourceChanges:
         """Everything is removed once the stack is."""
@@ -261,6 +344,10 @@ class TerminateCnfDraft(TerminateDraft):
     plan: ClassVar[str] = "terminate_cnf"
 
     release: Release | None = None
+
+    def without_release(self) -> Self:
+        """Return the draft once nothing is left of the release."""
+        return self.model_copy(update={"is_gone": True})
 
     def changes(self) -> ResourceChanges:
         """Everything is removed once the objects are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
@@ -12,18 +12,42 @@ from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import NewsRef
+from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
 
 COLLECTION = "vnf_instances"
 
 
 class Release(BaseModel):
-    """What of a CNF lies in a cluster."""
+    """What a CNF has in a cluster."""
 
     model_config = ConfigDict(frozen=True)
 
     namespace: str
     objects: tuple[ObjectFacts, ...] = ()
     pods: tuple[PodFacts, ...] = ()
+
+
+class StackDeployment(SolType):
+    """Machines: a Heat stack."""
+
+    kind: Literal["stack"]
+    vim_key: str
+    """The entry of vimConnectionInfo that it is on."""
+    stack_name: str
+    resources: StackResources | None = None
+    """None: never reported."""
+
+
+class ReleaseDeployment(SolType):
+    """Containers: objects in a Kubernetes cluster."""
+
+    kind: Literal["release"]
+    vim_key: str
+    """The entry of vimConnectionInfo that it is on."""
+    release: Release | None = None
+
+
+Deployment = Annotated[StackDeployment | ReleaseDeployment, Field(discriminator="kind")]
 
 
 class VnfFacts(SolType):
@@ -38,21 +62,16 @@ class VnfFacts(SolType):
 
 
 class InstanceInternals(SolType):
-    """Never shown; lies under ``internal`` in the document, where no filter reaches."""
+    """Never shown; stored under ``internal`` in the document, where no filter reaches."""
 
     current_operation: str | None = None
     """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
     dst_vnfd_id: str | None = None
     """What that occurrence changes the VNFD to: the package of it is in use until the occurrence ends."""
-    kind: Literal["vm", "cnf"] | None = None
-    """What it is made of while INSTANTIATED."""
+    deployments: tuple[Deployment, ...] = ()
+    """The parts that it consists of while INSTANTIATED, each on one VIM."""
     vim_ids: tuple[str, ...] = ()
     """The registered VIMs that its resources live on, or are being made on: whose deletion is refused."""
-    vim_key: str | None = None
-    """Which entry of vimConnectionInfo its resources live on."""
-    stack_name: str | None = None
-    resources: StackResources | None = None
-    release: Release | None = None
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request: the defaults of later operations."""
     instantiation_level_id: str | None = None
@@ -103,7 +122,7 @@ class InstanceRecord(BaseModel):
             vnf=VnfInstance.model_validate(body),
             created_at=body["createdAt"],
             updated_at=body["updatedAt"],
-            internals=InstanceInternals.model_validate(body.get("internal", {})),
+            internals=InstanceInternals.model_validate(upgraded_internals(body.get("internal", {}))),
         )
 
     @property
@@ -119,12 +138,28 @@ class InstanceRecord(BaseModel):
             vnfd_version=vnf.vnfd_version,
         )
 
-    def with_its_vim(self) -> Self:
-        """Return the record, while INSTANTIATED, with the VIM noted that the resources are on by now."""
-        connection = self.vnf.vim_connection_info.get(self.internals.vim_key or "")
-        if self.vnf.instantiation_state is not InstantiationState.INSTANTIATED or connection is None:
+    @property
+    def stack(self) -> StackDeployment | None:
+        """The stack of a VNF of machines; None if it has none."""
+        return next((one for one in self.internals.deployments if isinstance(one, StackDeployment)), None)
+
+    def with_resources(self, resources: StackResources) -> Self:
+        """Return the record with what its stack holds now."""
+        deployments = tuple(
+            one.model_copy(update={"resources": resources}) if isinstance(one, StackDeployment) else one
+            for one in self.internals.deployments
+        )
+        return self.with_internals(deployments=deployments)
+
+    def with_its_vims(self) -> Self:
+        """Return the record, while INSTANTIATED, with the VIMs of its deployments noted as in use."""
+        if self.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
             return self
-        return self.with_internals(vim_ids=(connection.vim_id,) if connection.vim_id is not None else ())
+        connections = [self.vnf.vim_connection_info.get(one.vim_key) for one in self.internals.deployments]
+        if not connections or None in connections:
+            return self
+        vim_ids = [one.vim_id for one in connections if one is not None and one.vim_id is not None]
+        return self.with_internals(vim_ids=tuple(dict.fromkeys(vim_ids)))
 
     def with_vnf(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""

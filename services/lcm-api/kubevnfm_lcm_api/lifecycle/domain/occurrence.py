@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, Literal, Self
 
 from kubevnfm_secrets import KeyRing, sealing
-from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import VnfLcmOpOcc
-from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.event_chain import NewsRef
 from kubevnfm_lcm_api.lifecycle.domain.granting import Granting
 from kubevnfm_lcm_api.lifecycle.domain.instance import VnfFacts
+from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_step
 from kubevnfm_lcm_api.lifecycle.domain.states import Task
 
 COLLECTION = "vnf_lcm_op_occs"
-
-
-class StepState(StrEnum):
-    """Where a step of a plan stands."""
-
-    WAITING = "waiting"
-    """Not asked; waits for the steps it comes after."""
-    ASKED = "asked"
-    """Its command is out; waits for the reply."""
-    DONE = "done"
-    FAILED = "failed"
-    UNDOING = "undoing"
-    """Its compensation is out; waits for the reply."""
-    UNDONE = "undone"
-
-
-class PlannedStep(SolType):
-    """One step of a stored plan."""
-
-    name: str
-    after: tuple[str, ...] = ()
-    """The steps that must be done before."""
-    state: StepState = StepState.WAITING
-    attempt: int = 0
-    """How often it (or its compensation) was asked; replies to older attempts are ignored."""
-    started_at: str | None = None
-    ended_at: str | None = None
-    deadline: str | None = None
-    """While it is asked: when its time is over."""
-    error: ProblemDetails | None = None
 
 
 class OccurrenceRecord(BaseModel):
@@ -58,10 +28,10 @@ class OccurrenceRecord(BaseModel):
     occ: VnfLcmOpOcc
     api_version: Literal["v1", "v2"]
     plan: str
-    """The plan's name in `plans.PLANS`."""
+    """The stored name of its sequence (`plans.SEQUENCES`)."""
     steps: tuple[PlannedStep, ...]
     draft: dict[str, Any]
-    """The plan's draft as its JSON document, secrets sealed; `plans` reads and writes it."""
+    """The draft as its JSON document, secrets sealed; `SEQUENCES.draft` reads it."""
     facts: VnfFacts = VnfFacts()
     is_internal: bool = False
     """A clean-up of ours: in no list, without notifications."""
@@ -105,7 +75,7 @@ class OccurrenceRecord(BaseModel):
             occ=VnfLcmOpOcc.model_validate(body),
             api_version=internal["apiVersion"],
             plan=internal["plan"],
-            steps=tuple(PlannedStep.model_validate(step) for step in internal["steps"]),
+            steps=tuple(_step(step, internal["draft"]) for step in internal["steps"]),
             draft=internal["draft"],
             facts=VnfFacts.model_validate(internal["facts"]),
             is_internal=internal["isInternal"],
@@ -122,18 +92,26 @@ class OccurrenceRecord(BaseModel):
     @property
     def running(self) -> tuple[PlannedStep, ...]:
         """The steps whose command, or compensation, is out."""
-        return tuple(step for step in self.steps if step.state in {StepState.ASKED, StepState.UNDOING})
+        return tuple(step for step in self.steps if step.is_running)
 
     @property
     def next_deadline(self) -> str | None:
         """When the first of the running steps' time is over."""
         return min((step.deadline for step in self.running if step.deadline is not None), default=None)
 
-    def step(self, name: str) -> PlannedStep | None:
-        """Return the planned step of that name."""
-        return next((step for step in self.steps if step.name == name), None)
+    def step(self, step_id: str) -> PlannedStep | None:
+        """Return the planned step of that id."""
+        return next((step for step in self.steps if step.id == step_id), None)
 
     def with_steps(self, changed: Sequence[PlannedStep]) -> Self:
-        """Return the record with these steps in place of those of the same names."""
-        by_name = {step.name: step for step in changed}
-        return self.model_copy(update={"steps": tuple(by_name.get(step.name, step) for step in self.steps)})
+        """Return the record with these steps in place of those with the same ids."""
+        by_id = {step.id: step for step in changed}
+        return self.model_copy(update={"steps": tuple(by_id.get(step.id, step) for step in self.steps)})
+
+
+def _step(step: Mapping[str, Any], draft: Mapping[str, Any]) -> PlannedStep:
+    upgraded = upgraded_step(step, draft)
+    if "timeoutS" not in upgraded:
+        kind = SEQUENCES.kinds[upgraded["kind"]]
+        upgraded = {**upgraded, "timeoutS": kind.from_arguments(upgraded["arguments"]).timeout_s}
+    return PlannedStep.model_validate(upgraded)

@@ -1,16 +1,12 @@
-"""The sequences, each readable as its table of contents, and how their drafts are written and read.
+"""The sequences, each readable as its table of contents.
 
-A plan is a pure function of the draft; an operation keeps the plan it started with. Steps that do not come after one
-another run side by side.
+A plan is a pure function of the draft; an operation keeps the plan it started with, and replies may extend it. Steps
+that do not come after one another run side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-from kubevnfm_secrets import KeyRing, sealing
+from typing import Final
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
@@ -26,176 +22,149 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateCnfDraft,
     TerminateVmDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import PlannedStep
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft, Step
+from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
+from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
 from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     ConnectVnf,
     HealVnfcs,
     OperateVnf,
-    RecreateVnf,
     ReplaceTemplate,
     RestoreScale,
     ScaleVnf,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
+    INSTANTIATE_END,
+    INSTANTIATE_START,
+    TERMINATE_START,
     ForgetMachines,
-    InstallOnMachines,
-    PrepareInstantiate,
-    PrepareTerminate,
+    RunDriverPhase,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
-from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources, DeleteVnfResources
+from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, RegisterClusterVim
 
-AnyStep = Step[Any, Any]
 
-
-def instantiate_vm(draft: InstantiateVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that build a VM-based VNF, and a cluster out of it where the VNFD says so (sequences.md 1.1)."""
-    steps: list[AnyStep] = []
+def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
+    """Build a VM-based VNF, and a cluster out of it if the VNFD says so (sequences.md 1.1)."""
+    plan = Plan[InstantiateVmDraft]()
     if draft.remains_of is not None:
-        steps.append(RemoveRemains())
-    if "instantiate_start" in draft.phases:
-        steps.append(PrepareInstantiate())
-    steps.append(CreateVnfResources())
-    if "instantiate_end" in draft.phases:
-        steps.append(InstallOnMachines())
+        plan.then(RemoveRemains(draft.remains_of))
+    if INSTANTIATE_START in draft.phases:
+        plan.then(RunDriverPhase(INSTANTIATE_START), id=INSTANTIATE_START)
+    plan.then(CreateVnfResources())
+    if INSTANTIATE_END in draft.phases:
+        plan.then(RunDriverPhase(INSTANTIATE_END), id=INSTANTIATE_END)
     if draft.cluster_vim_name is not None:
-        steps.append(RegisterClusterVim())
-    return steps
+        plan.then(RegisterClusterVim())
+    return plan
 
 
-def instantiate_cnf(draft: InstantiateCnfDraft) -> Sequence[AnyStep]:
-    """Return the steps that deploy a CNF."""
-    steps: list[AnyStep] = []
+def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
+    """Deploy a CNF."""
+    plan = Plan[InstantiateCnfDraft]()
     if draft.remains_of is not None:
-        steps.append(RemoveRemains())
-    steps.append(ApplyCnfObjects())
-    return steps
+        plan.then(RemoveRemains(draft.remains_of))
+    plan.then(ApplyCnfObjects(draft.wait_timeout_s))
+    return plan
 
 
-def terminate_vm(draft: TerminateVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that take a VM-based VNF down: the stack first, then what is known about it (SEQ-035)."""
-    steps: list[AnyStep] = []
-    if "terminate_start" in draft.phases and draft.resources is not None:
-        steps.append(PrepareTerminate())
-    steps.append(DeleteVnfResources())
+def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
+    """Delete a VM-based VNF: the stack first, then what is known about it (SEQ-035)."""
+    plan = Plan[TerminateVmDraft]()
+    if TERMINATE_START in draft.phases and draft.resources is not None:
+        plan.then(RunDriverPhase(TERMINATE_START), id=TERMINATE_START)
+    deleted = plan.then(DeleteVnfResources(draft.graceful_wait_s))
     if draft.cluster_vim_key is not None:
-        steps.append(DeregisterClusterVim())
+        plan.add(DeregisterClusterVim(draft.is_forceful), after=[deleted])
     if draft.phases:
-        steps.append(ForgetMachines())
-    return steps
+        plan.add(ForgetMachines(), after=[deleted])
+    return plan
 
 
-def terminate_cnf(_: TerminateCnfDraft) -> Sequence[AnyStep]:
-    """Return the steps that take a CNF away."""
-    return [DeleteCnfObjects()]
+def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
+    """Delete a CNF."""
+    plan = Plan[TerminateCnfDraft]()
+    grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
+    plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
+    return plan
 
 
-def scale_vm(_: ScaleVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that scale a VNF of plain machines."""
-    return [ScaleVnf()]
+def scale_vm(_: ScaleVmDraft) -> Plan[ScaleVmDraft]:
+    """Scale a VNF of plain machines."""
+    plan = Plan[ScaleVmDraft]()
+    plan.then(ScaleVnf())
+    return plan
 
 
-def heal_vm(draft: HealVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that heal a VNF of plain machines: some of them in place, or the whole stack anew."""
+def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
+    """Heal a VNF of plain machines: replace some of them in place, or the whole stack."""
+    plan = Plan[HealVmDraft]()
     if draft.is_recreated:
-        return [DeleteVnfResources(), RecreateVnf(), RestoreScale()]
-    return [HealVnfcs()]
+        plan.then(DeleteVnfResources())
+        plan.then(RecreateVnf())
+        plan.then(RestoreScale())
+    else:
+        plan.then(HealVnfcs())
+    return plan
 
 
-def operate_vm(_: OperateVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that start or stop machines."""
-    return [OperateVnf()]
+def operate_vm(draft: OperateVmDraft) -> Plan[OperateVmDraft]:
+    """Start or stop machines."""
+    plan = Plan[OperateVmDraft]()
+    plan.then(OperateVnf(draft.graceful_wait_s))
+    return plan
 
 
-def change_ext_conn_vm(_: ConnectVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that change the external connectivity of a VNF of plain machines."""
-    return [ConnectVnf()]
+def change_ext_conn_vm(_: ConnectVmDraft) -> Plan[ConnectVmDraft]:
+    """Change the external connectivity of a VNF of plain machines."""
+    plan = Plan[ConnectVmDraft]()
+    plan.then(ConnectVnf())
+    return plan
 
 
-def change_template_vm(_: ReplaceVmDraft) -> Sequence[AnyStep]:
-    """Return the steps that change a VNF of plain machines to another flavour or package."""
-    return [ReplaceTemplate()]
+def change_template_vm(_: ReplaceVmDraft) -> Plan[ReplaceVmDraft]:
+    """Change a VNF of plain machines to another flavour or package."""
+    plan = Plan[ReplaceVmDraft]()
+    plan.then(ReplaceTemplate())
+    return plan
 
 
-def modify_info(_: ModifyDraft) -> Sequence[AnyStep]:
-    """Nobody is asked: the instance's document changes at the end."""
-    return []
+def modify_info(_: ModifyDraft) -> Plan[ModifyDraft]:
+    """No service has a part in it: the instance's document changes at the end."""
+    return Plan[ModifyDraft]()
 
 
-@dataclass(frozen=True)
-class Plan:
-    """One kind of operation: its draft and its sequence."""
-
-    draft: type[Draft]
-    steps: Callable[[Any], Sequence[AnyStep]]
-
-
-PLANS: Final[Mapping[str, Plan]] = {
-    InstantiateVmDraft.plan: Plan(InstantiateVmDraft, instantiate_vm),
-    InstantiateCnfDraft.plan: Plan(InstantiateCnfDraft, instantiate_cnf),
-    TerminateVmDraft.plan: Plan(TerminateVmDraft, terminate_vm),
-    TerminateCnfDraft.plan: Plan(TerminateCnfDraft, terminate_cnf),
-    ScaleVmDraft.plan: Plan(ScaleVmDraft, scale_vm),
-    HealVmDraft.plan: Plan(HealVmDraft, heal_vm),
-    OperateVmDraft.plan: Plan(OperateVmDraft, operate_vm),
-    ConnectVmDraft.plan: Plan(ConnectVmDraft, change_ext_conn_vm),
-    ReplaceVmDraft.plan: Plan(ReplaceVmDraft, change_template_vm),
-    ModifyDraft.plan: Plan(ModifyDraft, modify_info),
-}
-
-_SIDE_BY_SIDE: Final = {
-    ForgetMachines.name: DeleteVnfResources.name,
-    DeregisterClusterVim.name: DeleteVnfResources.name,
-}
-"""Steps that come after a named step and not after the one before them in the list."""
-
-STEPS: Final[Mapping[str, AnyStep]] = {
-    step.name: step
-    for step in (
-        RemoveRemains(),
-        PrepareInstantiate(),
-        CreateVnfResources(),
-        InstallOnMachines(),
-        RegisterClusterVim(),
-        ApplyCnfObjects(),
-        PrepareTerminate(),
-        DeleteVnfResources(),
-        DeregisterClusterVim(),
-        ForgetMachines(),
-        DeleteCnfObjects(),
-        ScaleVnf(),
-        HealVnfcs(),
-        RecreateVnf(),
-        RestoreScale(),
-        OperateVnf(),
-        ConnectVnf(),
-        ReplaceTemplate(),
-    )
-}
-"""Every step by its stored name."""
-
-
-def planned(draft: Any) -> tuple[PlannedStep, ...]:
-    """Return the plan that is stored with a new operation."""
-    steps = PLANS[draft.plan].steps(draft)
-    names = [step.name for step in steps]
-    return tuple(
-        PlannedStep(
-            name=name,
-            after=(_SIDE_BY_SIDE[name],) if name in _SIDE_BY_SIDE else tuple(names[index - 1 : index] if index else ()),
-        )
-        for index, name in enumerate(names)
-    )
-
-
-def write_draft(draft: Draft, ring: KeyRing) -> dict[str, Any]:
-    """Return the draft as it is stored: secrets sealed."""
-    return draft.model_dump(mode="json", exclude_none=True, context=sealing(ring))
-
-
-def read_draft(plan: str, document: Mapping[str, Any]) -> Any:
-    """Return the draft of a stored operation."""
-    return PLANS[plan].draft.model_validate(document)
+SEQUENCES: Final = Sequences(
+    [
+        Operation(InstantiateVmDraft, instantiate_vm),
+        Operation(InstantiateCnfDraft, instantiate_cnf),
+        Operation(TerminateVmDraft, terminate_vm),
+        Operation(TerminateCnfDraft, terminate_cnf),
+        Operation(ScaleVmDraft, scale_vm),
+        Operation(HealVmDraft, heal_vm),
+        Operation(OperateVmDraft, operate_vm),
+        Operation(ConnectVmDraft, change_ext_conn_vm),
+        Operation(ReplaceVmDraft, change_template_vm),
+        Operation(ModifyDraft, modify_info),
+    ],
+    [
+        RemoveRemains,
+        RunDriverPhase,
+        CreateVnfResources,
+        RegisterClusterVim,
+        ApplyCnfObjects,
+        DeleteVnfResources,
+        DeregisterClusterVim,
+        ForgetMachines,
+        DeleteCnfObjects,
+        ScaleVnf,
+        HealVnfcs,
+        RecreateVnf,
+        RestoreScale,
+        OperateVnf,
+        ConnectVnf,
+        ReplaceTemplate,
+    ],
+)
+"""Every sequence, and every kind of step that a stored plan can have."""

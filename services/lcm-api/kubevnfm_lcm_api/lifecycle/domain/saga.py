@@ -1,4 +1,4 @@
-"""Moves an operation on: pure functions from a record and what happened to the new record and its messages.
+"""Moves an operation on: pure functions from a record and an occasion to the new record and its messages.
 
 The engine stores the result and the messages in one write, then stops; no coroutine waits in memory, the reply wakes
 it, a restart changes nothing. The only thing taken from outside is the time, as an argument.
@@ -6,28 +6,27 @@ it, a restart changes nothing. The only thing taken from outside is the time, as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
-from kubevnfm_events.infra import CancelK8sStep, CancelOpenstackStep
-from kubevnfm_events.lcm import AdvanceOperation, CancelLcmStep, OperationChanged, Problem, StepChanged
-from kubevnfm_events.mgmt import CancelMgmtStep
-from kubevnfm_events.vim import CancelVimStep
+from kubevnfm_events import CommandFailed, Envelope, Event, Message
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.ids import derived_id
-from kubevnfm_secrets import KeyRing, without_secrets
+from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.problem import ProblemDetails
 
-from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.domain import problems
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.messages import Messages
 from kubevnfm_lcm_api.lifecycle.domain.news import state_of
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord, PlannedStep, StepState
-from kubevnfm_lcm_api.lifecycle.domain.plans import STEPS, AnyStep, read_draft, write_draft
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plan import PlanInvalid, PlannedStep, StepState, extended, ready, undoable
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 from kubevnfm_lcm_api.lifecycle.domain.states import (
     CancelPending,
     RollbackUnsupported,
@@ -36,15 +35,9 @@ from kubevnfm_lcm_api.lifecycle.domain.states import (
     next_state,
 )
 
-CANCELLED = "cancelled"
-"""The code with which a service ends a command that was cancelled."""
 CancelModeName = Literal["GRACEFUL", "FORCEFUL"]
-STOP_SIGNS: Final[Mapping[str, type[CancelStep]]] = {
-    kind.service: kind for kind in (CancelOpenstackStep, CancelK8sStep, CancelMgmtStep, CancelVimStep, CancelLcmStep)
-}
-"""By the service that is to stop."""
-SILENCE_S = 120.0
-"""How long after its deadline a step is given up by the engine: the service's own failure event comes long before."""
+SILENCE_S: Final = 120.0
+"""How long after its deadline the engine fails a step: the service's own failure event comes long before."""
 
 
 @dataclass(frozen=True)
@@ -63,77 +56,68 @@ class Move:
 class Saga:
     """The moves. Holds the key ring only because drafts are stored with sealed secrets."""
 
-    def __init__(self, ring: KeyRing) -> None:
-        self._ring = ring
+    def __init__(self, ring: KeyRing, sequences: Sequences = SEQUENCES) -> None:
+        self._ring, self._sequences = ring, sequences
+        self._messages = Messages(ring, sequences)
 
     # --- triggers -----------------------------------------------------------------------------------------------------
 
     def announce(self, record: OccurrenceRecord) -> Envelope[Message]:
         """Return the event of an occurrence's first state."""
-        return self._news(record, is_first=True)
+        return self._messages.operation_changed(record, is_first=True)
 
     def grant(self, record: OccurrenceRecord, grant_id: str, now: datetime) -> Move:
-        """STARTING to PROCESSING, and the first steps are asked; ROLLED_BACK when it was cancelled meanwhile.
+        """STARTING to PROCESSING, and the first steps are sent; ROLLED_BACK if it was cancelled meanwhile.
 
         Raises IllegalTransition.
         """
         if record.occ.is_cancel_pending:
             return self._cancelled(record, [], now)
         granted = self._enter(record.with_occ(grant_id=grant_id), "granted", now)
-        return self._advance(granted, [self._news(granted)], now)
+        return self._advance(granted, [self._messages.operation_changed(granted)], now)
 
     def take_reply(self, record: OccurrenceRecord, reply: Envelope[Message], now: datetime) -> Move | None:
-        """Fold a service's answer in and go on; None when it answers nothing that is waited for (a repeat)."""
+        """Fold a service's reply in and continue; None if no step waits for it (a repeat)."""
         planned = record.step(reply.stepid)
-        if planned is None or planned not in record.running or planned.attempt != reply.attempt:
+        if planned is None or not planned.is_running or planned.attempt != reply.attempt:
             return None
+        step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
         if isinstance(reply.data, CommandFailed):
             if planned.state is StepState.ASKED and reply.data.remains is not None:
-                draft = read_draft(record.plan, record.draft)
-                record = self._known(record, STEPS[planned.name].keep_remains(draft, reply.data.remains))
-            return self._failed(record, planned, _problem(reply.data, planned, record), now)
-        step = STEPS[planned.name]
+                record = self._with_draft(record, step.keep_remains(draft, reply.data.remains))
+            return self._failed(record, planned, problems.failure(reply.data, planned, record), now)
+        if not isinstance(reply.data, Event):
+            return None
         if planned.state is StepState.UNDOING:
-            return self._undone(record, planned, step, reply.data, now)
+            return self._undone(record, planned, step.undone(draft, reply.data), now)
         if not isinstance(reply.data, step.reply):
             return None
-        draft = step.fold(read_draft(record.plan, record.draft), reply.data)
-        done = planned.model_copy(update={"state": StepState.DONE, "ended_at": rfc3339(now), "error": None})
-        record = self._known(record, draft).with_steps([done])
-        news = self._step_news(record, done, "finished", now)
-        return self._advance(record, [news], now)
+        return self._done(record, planned, step.fold_reply(draft, reply.data), now)
 
     def overdue(self, record: OccurrenceRecord, now: datetime) -> Move | None:
-        """Fail a step that nobody answered: its service is gone for good. None when none is overdue.
+        """Fail a step that got no reply: its service is gone for good. None if none is overdue.
 
-        A service that lives fails its steps itself; so it gets ``SILENCE_S`` more than the deadline.
+        A live service fails its steps itself; so it gets ``SILENCE_S`` more than the deadline.
         """
         limit = rfc3339(now - timedelta(seconds=SILENCE_S))
         late = next((step for step in record.running if step.deadline is not None and step.deadline < limit), None)
-        if late is None:
-            return None
-        problem = ProblemDetails(
-            type="step-unanswered",
-            title="Step not answered",
-            status=504,
-            detail=f"{late.name}: no answer within {STEPS[late.name].timeout_s:g} s; is its service running?",
-            instance=record.occ.id,
-        )
-        return self._failed(record, late, problem, now)
+        return None if late is None else self._failed(record, late, problems.unanswered(late, record), now)
 
     def retry(self, record: OccurrenceRecord, now: datetime) -> Move:
-        """FAILED_TEMP to PROCESSING, from the first step that is not done. Raises IllegalTransition."""
+        """FAILED_TEMP to PROCESSING, from the first steps that are not done. Raises IllegalTransition."""
         record = self._enter(record, "retry", now)
         again = [
-            step.model_copy(update={"state": StepState.WAITING, "started_at": None, "ended_at": None})
+            step.model_copy(
+                update={"state": StepState.WAITING, "started_at": None, "ended_at": None, "undo_failed": False}
+            )
             for step in record.steps
             if step.state in {StepState.FAILED, StepState.UNDONE}
         ]
         record = record.with_steps(again)
-        return self._advance(record, [self._news(record)], now)
+        return self._advance(record, [self._messages.operation_changed(record)], now)
 
     def rollback(self, record: OccurrenceRecord, now: datetime) -> Move:
-        """FAILED_TEMP to ROLLING_BACK: compensations run backwards over what was asked.
+        """FAILED_TEMP to ROLLING_BACK: compensations run backwards over the steps that were sent.
 
         Raises: IllegalTransition; RollbackUnsupported for operations without a way back.
         """
@@ -141,11 +125,14 @@ class Saga:
         occ = record.occ
         if "rollback" not in allowed_tasks(occ.operation_state, occ.operation, has_way_back=record.has_way_back):
             raise RollbackUnsupported(record.occ.operation)
-        return self._undo_next(entered, [self._news(entered)], now)
+        again = [step.model_copy(update={"undo_failed": False}) for step in record.steps if step.undo_failed]
+        entered = entered.with_steps(again)
+        return self._undo_next(entered, [self._messages.operation_changed(entered)], now)
 
     def clean_up(self, record: OccurrenceRecord, occurrence_id: str, now: datetime) -> Move:
         """Return a new internal operation that runs the compensations of a FAILED one."""
-        fresh = record.model_copy(update={"is_internal": True}).with_occ(
+        steps = tuple(step.model_copy(update={"undo_failed": False}) for step in record.steps)
+        fresh = record.model_copy(update={"is_internal": True, "steps": steps}).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
         )
         entered = self._enter(fresh, "rollback", now)
@@ -154,26 +141,19 @@ class Saga:
     def fail(self, record: OccurrenceRecord, now: datetime) -> Move:
         """FAILED_TEMP to FAILED. Raises IllegalTransition."""
         failed = self._enter(record, "fail", now)
-        return Move(failed, (self._news(failed),))
+        return Move(failed, (self._messages.operation_changed(failed),))
 
     def decide(self, record: OccurrenceRecord, task: Task, now: datetime) -> Move:
-        """Note that a person's task ends the operation; nothing else can be asked of it from now on.
+        """Record that a person's task ends the operation; no other task is possible from now on.
 
-        The end is written in two documents, and nobody asks again after a crash. So this comes first, with a message
-        that has `end` done by whoever lives.
+        The end is written in two documents, and after a crash no request repeats it. So the decision is stored first,
+        with a message by which any live process carries out `end`.
         """
-        wake_up: Envelope[Message] = Envelope(
-            data=AdvanceOperation(occurrence=record.document(self._ring)),
-            source=SOURCE,
-            id=derived_id("end", record.occ.id),
-            time=now,
-            subject=record.occ.vnf_instance_id,
-            operationid=record.occ.id,
-        )
-        return Move(record.model_copy(update={"ending": task}), (wake_up,))
+        decided = record.model_copy(update={"ending": task})
+        return Move(decided, (self._messages.wake_up(record, now, "end", record.occ.id),))
 
     def end(self, record: OccurrenceRecord, now: datetime) -> Move | None:
-        """Do what was decided; None when nothing was, or it is done."""
+        """Carry out what was decided; None if nothing was, or it is done."""
         if record.ending is None or record.occ.operation_state in TERMINAL:
             return None
         return self.task(record, record.ending, now)
@@ -188,7 +168,7 @@ class Saga:
         return tasks[task](record, now)
 
     def begin(self, record: OccurrenceRecord, now: datetime) -> Move | None:
-        """Go on with an operation that needs no grant and so began PROCESSING; None when it has begun."""
+        """Send the first steps of an operation that needs no grant and so began PROCESSING; None if they were sent."""
         if record.occ.operation_state is not S.PROCESSING or any(
             s.state is not StepState.WAITING for s in record.steps
         ):
@@ -196,7 +176,7 @@ class Saga:
         return self._advance(record, [], now)
 
     def cancel(self, record: OccurrenceRecord, mode: CancelModeName, now: datetime) -> Move:
-        """Note that the operation is cancelled, and stop it: GRACEFUL after what runs, FORCEFUL that too (api.md 4.4).
+        """Record that the operation is cancelled, and stop it: GRACEFUL after what runs, FORCEFUL at once (api.md 4.4).
 
         Raises: IllegalTransition; CancelPending unless it is FORCEFUL after GRACEFUL.
         """
@@ -205,43 +185,12 @@ class Saga:
             raise CancelPending(record.occ.cancel_mode)
         record = record.with_occ(is_cancel_pending=True, cancel_mode=mode)
         if record.occ.operation_state is S.STARTING:
-            wake_up: Envelope[Message] = Envelope(
-                data=AdvanceOperation(occurrence=record.document(self._ring)),
-                source=SOURCE,
-                id=derived_id("cancel", record.occ.id, mode),
-                time=now,
-                subject=record.occ.vnf_instance_id,
-                operationid=record.occ.id,
-            )
-            return Move(record, (wake_up,))
+            return Move(record, (self._messages.wake_up(record, now, "cancel", record.occ.id, mode),))
         if not record.running:
             return self._cancelled(record, [], now)
         if mode == "GRACEFUL":
             return Move(record)
-        return Move(record, tuple(self._stop_signs(record)))
-
-    def _stop_signs(self, record: OccurrenceRecord) -> Iterator[Envelope[Message]]:
-        """Yield for each running step the command that has its service end it."""
-        draft = read_draft(record.plan, record.draft)
-        for planned in record.running:
-            step = STEPS[planned.name]
-            command = step.undo(draft) if planned.state is StepState.UNDOING else step.ask(draft)
-            assert command is not None
-            started = datetime.fromisoformat(planned.started_at or record.occ.state_entered_time)
-            sent = self._command(record, planned, step, command, started)
-            sign = STOP_SIGNS[command.service](command=sent.document(self._ring))
-            yield Envelope(
-                data=sign,
-                source=SOURCE,
-                id=derived_id("cancel", sent.id),
-                subject=record.occ.vnf_instance_id,
-                operationid=record.occ.id,
-            )
-
-    def _cancelled(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """Leave the state: nothing runs any more."""
-        stopped = self._enter(record, "cancelled", now).with_occ(error=_cancellation(record))
-        return Move(stopped, (*messages, self._news(stopped)))
+        return Move(record, tuple(self._messages.cancellations(record)))
 
     def withdraw(self, record: OccurrenceRecord, now: datetime) -> Move:
         """STARTING to ROLLED_BACK: cancelled before it was granted."""
@@ -250,108 +199,130 @@ class Saga:
     def refuse(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move:
         """STARTING to ROLLED_BACK: the grant was refused or no plan can be made."""
         refused = self._enter(record, "refused", now).with_occ(error=problem)
-        return Move(refused, (self._news(refused),))
+        return Move(refused, (self._messages.operation_changed(refused),))
 
     # --- forwards -----------------------------------------------------------------------------------------------------
 
     def _advance(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """Ask every step that can be asked; complete when all are done; stop when one failed and none runs."""
-        failed = next((step for step in record.steps if step.state is StepState.FAILED), None)
-        while failed is None and not record.occ.is_cancel_pending:
-            done = {step.name for step in record.steps if step.state is StepState.DONE}
-            ready = next((s for s in record.steps if s.state is StepState.WAITING and done.issuperset(s.after)), None)
-            if ready is None:
-                break
-            asked = _asked(ready, StepState.ASKED, now)
-            step = STEPS[ready.name]
-            try:
-                command = step.ask(read_draft(record.plan, record.draft))
-            except VnfmError as error:
-                problem = _problem_of(error, step, record)
-                failed = asked.model_copy(
-                    update={"state": StepState.FAILED, "ended_at": rfc3339(now), "error": problem}
-                )
-                record = record.with_steps([failed])
-                messages.append(self._step_news(record, failed, "failed", now))
-                break
-            record = record.with_steps([asked])
-            messages += [
-                self._step_news(record, asked, "started", now),
-                self._command(record, asked, step, command, now),
-            ]
-        if failed is not None:
+        """Send every step that can be sent; complete when all are done; stop if one failed and none runs."""
+        has_failed = any(step.state is StepState.FAILED for step in record.steps)
+        draft = self._sequences.draft(record.plan, record.draft)
+        if not has_failed and not record.occ.is_cancel_pending:
+            for planned in ready(record.steps):
+                asked = _sent(planned, StepState.ASKED, now)
+                try:
+                    command = self._sequences.step(planned).ask(draft)
+                except VnfmError as error:
+                    problem = problems.error_of_step(error, planned, record)
+                    failed = _ended(asked, StepState.FAILED, now, problem)
+                    record, has_failed = record.with_steps([failed]), True
+                    messages.append(self._messages.step_changed(record, failed, "failed", now))
+                    break
+                record = record.with_steps([asked])
+                messages += [
+                    self._messages.step_changed(record, asked, "started", now),
+                    self._messages.command(record, asked, command, now),
+                ]
+        if has_failed:
             return self._stop(record, messages, now)
         if all(step.state is StepState.DONE for step in record.steps):
-            told = read_draft(record.plan, record.draft).told_at_end()
-            completed = self._enter(record, "steps_done", now).with_occ(error=None, **told)
-            return Move(completed, (*messages, self._news(completed)))
+            completed = self._enter(record, "steps_done", now).with_occ(error=None, **draft.final_attributes())
+            return Move(completed, (*messages, self._messages.operation_changed(completed)))
         if record.occ.is_cancel_pending and not record.running:
             return self._cancelled(record, messages, now)
         return Move(record, tuple(messages))
 
+    def _done(self, record: OccurrenceRecord, planned: PlannedStep, draft: Draft | None, now: datetime) -> Move:
+        """``draft``: with the reply's facts, None if there were none. The steps that the reply adds are stored too."""
+        record = self._with_draft(record, draft)
+        done = _ended(planned, StepState.DONE, now)
+        plan = extended(record.with_steps([done]).steps, done)
+        try:
+            self._sequences.step(planned).extend(self._sequences.draft(record.plan, record.draft), plan)
+        except PlanInvalid as error:
+            return self._failed(record, planned, problems.error_of_step(error, planned, record), now)
+        record = record.model_copy(update={"steps": plan.steps})
+        return self._advance(record, [self._messages.step_changed(record, done, "finished", now)], now)
+
     def _failed(self, record: OccurrenceRecord, planned: PlannedStep, problem: ProblemDetails, now: datetime) -> Move:
-        was_undoing = planned.state is StepState.UNDOING
-        failed = planned.model_copy(update={"state": StepState.FAILED, "ended_at": rfc3339(now), "error": problem})
+        failed = _ended(planned, StepState.FAILED, now, problem)
+        if planned.state is StepState.UNDOING:
+            failed = failed.model_copy(update={"undo_failed": True})
         record = record.with_steps([failed])
-        messages = [self._step_news(record, failed, "failed", now)]
-        if was_undoing:
-            return self._stop(record, messages, now)
-        return self._advance(record, messages, now)
+        messages = [self._messages.step_changed(record, failed, "failed", now)]
+        return self._stop(record, messages, now) if failed.undo_failed else self._advance(record, messages, now)
 
     def _stop(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """FAILED_TEMP once nothing runs any more; until then the others may end."""
+        """FAILED_TEMP once nothing runs any more; until then the running steps may end."""
         if record.running:
             return Move(record, tuple(messages))
-        problems = [step.error for step in record.steps if step.state is StepState.FAILED]
-        problem = next((one for one in problems if one is not None and one.type != CANCELLED), None)
+        failed = [step for step in record.steps if step.state is StepState.FAILED]
+        errors = [step.error for step in failed if step.undo_failed] or [step.error for step in failed]
+        problem = next((one for one in errors if one is not None and one.type != problems.CANCELLED), None)
         if problem is None:
             return self._cancelled(record, messages, now)
         stopped = self._enter(record, "step_failed", now).with_occ(error=problem)
-        return Move(stopped, (*messages, self._news(stopped)))
+        return Move(stopped, (*messages, self._messages.operation_changed(stopped)))
+
+    def _cancelled(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
+        """Leave the state: nothing runs any more."""
+        stopped = self._enter(record, "cancelled", now).with_occ(error=problems.cancellation(record))
+        return Move(stopped, (*messages, self._messages.operation_changed(stopped)))
 
     # --- backwards ----------------------------------------------------------------------------------------------------
 
     def _undo_next(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """Ask for the compensation of the last step that was asked, done or not; one at a time, backwards."""
-        for planned in reversed(record.steps):
-            if planned.state in {StepState.WAITING, StepState.UNDONE}:
-                continue
-            step = STEPS[planned.name]
-            command = step.undo(read_draft(record.plan, record.draft))
-            if command is None:
-                undone = planned.model_copy(update={"state": StepState.UNDONE, "ended_at": rfc3339(now)})
-                record = record.with_steps([undone])
-                continue
-            if record.occ.is_cancel_pending:
-                return self._cancelled(record, messages, now)
-            undoing = _asked(planned, StepState.UNDOING, now)
-            record = record.with_steps([undoing])
-            messages += [
-                self._step_news(record, undoing, "undoing", now),
-                self._command(record, undoing, step, command, now),
-            ]
+        """Send the compensations that no other waits before, side by side; ROLLED_BACK when all is undone.
+
+        Once a compensation failed, those that run may end and no other is sent.
+        """
+        draft = self._sequences.draft(record.plan, record.draft)
+        found = list(undoable(record.steps))
+        while found:
+            for planned in found:
+                command = self._sequences.step(planned).undo(draft)
+                if command is None:
+                    record = record.with_steps([_ended(planned, StepState.UNDONE, now, planned.error)])
+                    continue
+                if record.occ.is_cancel_pending:
+                    continue
+                undoing = _sent(planned, StepState.UNDOING, now)
+                record = record.with_steps([undoing])
+                messages += [
+                    self._messages.step_changed(record, undoing, "undoing", now),
+                    self._messages.command(record, undoing, command, now),
+                ]
+            # A step without a compensation frees the ones before it at once.
+            found = [step for step in undoable(record.steps) if step not in found]
+        if record.running:
             return Move(record, tuple(messages))
+        if record.occ.is_cancel_pending and any(undoable(record.steps)):
+            return self._cancelled(record, messages, now)
         rolled_back = self._enter(record, "steps_undone", now)
-        return Move(rolled_back, (*messages, self._news(rolled_back)))
+        return Move(rolled_back, (*messages, self._messages.operation_changed(rolled_back)))
 
-    def _undone(self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, reply: Any, now: datetime) -> Move:
-        undone = planned.model_copy(update={"state": StepState.UNDONE, "ended_at": rfc3339(now), "error": None})
-        draft = step.undone(read_draft(record.plan, record.draft), reply)
-        record = self._known(record, draft).with_steps([undone])
-        return self._undo_next(record, [self._step_news(record, undone, "undone", now)], now)
+    def _undone(self, record: OccurrenceRecord, planned: PlannedStep, draft: Draft | None, now: datetime) -> Move:
+        undone = _ended(planned, StepState.UNDONE, now)
+        record = self._with_draft(record, draft).with_steps([undone])
+        messages = [self._messages.step_changed(record, undone, "undone", now)]
+        if any(step.undo_failed for step in record.steps):
+            return self._stop(record, messages, now)
+        return self._undo_next(record, messages, now)
 
-    def _known(self, record: OccurrenceRecord, draft: Any) -> OccurrenceRecord:
+    # --- the record ---------------------------------------------------------------------------------------------------
+
+    def _with_draft(self, record: OccurrenceRecord, draft: Draft | None) -> OccurrenceRecord:
         """Return the record with a new draft; ``resourceChanges`` are what the draft has added or removed in sum.
 
         Cumulative with the error handling (SOL003 5.5.2.13): what was added and rolled back is no change any more.
         """
+        if draft is None:
+            return record
         changes = draft.changes()
-        return record.model_copy(update={"draft": write_draft(draft, self._ring)}).with_occ(
+        return record.model_copy(update={"draft": draft.document(self._ring)}).with_occ(
             resource_changes=None if changes.is_empty else changes,
             changed_ext_connectivity=draft.changed_connectivity() or None,
         )
-
-    # --- messages -----------------------------------------------------------------------------------------------------
 
     def _enter(self, record: OccurrenceRecord, trigger: str, now: datetime) -> OccurrenceRecord:
         """States are entered at different milliseconds: subscribers get them in the order of these times."""
@@ -364,145 +335,18 @@ class Saga:
             cancel_mode=None,
         )
 
-    def _command(
-        self, record: OccurrenceRecord, planned: PlannedStep, step: AnyStep, command: Command, now: datetime
-    ) -> Envelope[Message]:
-        """The id is derived, so that a move that was computed twice sends one command."""
-        return Envelope(
-            data=command,
-            source=SOURCE,
-            id=derived_id("command", record.occ.id, planned.name, str(planned.attempt)),
-            time=now,
-            subject=record.occ.vnf_instance_id,
-            operationid=record.occ.id,
-            stepid=planned.name,
-            attempt=planned.attempt,
-            deadline=now + timedelta(seconds=step.timeout_s),
-        )
 
-    def _event(self, record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:
-        return Envelope(
-            data=data, source=SOURCE, time=now, subject=record.occ.vnf_instance_id, operationid=record.occ.id
-        )
-
-    def _step_news(
-        self, record: OccurrenceRecord, planned: PlannedStep, state: Any, now: datetime
-    ) -> Envelope[Message]:
-        started = datetime.fromisoformat(planned.started_at) if planned.started_at else None
-        ended = state in {"finished", "failed", "undone"}
-        names = [step.name for step in record.steps]
-        news = StepChanged(
-            vnf_lcm_op_occ_id=record.occ.id,
-            step=planned.name,
-            title=STEPS[planned.name].title,
-            state=state,
-            attempt=planned.attempt,
-            number=names.index(planned.name) + 1,
-            of=len(names),
-            duration_s=round((now - started).total_seconds(), 3) if started and ended else None,
-            detail=planned.error.detail if planned.error is not None and state == "failed" else "",
-        )
-        return self._event(record, news, now)
-
-    def _news(self, record: OccurrenceRecord, *, is_first: bool = False) -> Envelope[Message]:
-        occ, facts = record.occ, record.facts
-        changes = occ.resource_changes
-        dump: dict[str, Any] = (
-            changes.model_dump(mode="json", by_alias=True, exclude_none=True) if changes is not None else {}
-        )
-        moment = datetime.fromisoformat(occ.state_entered_time)
-        problem = None
-        if occ.error is not None and occ.operation_state in {S.FAILED_TEMP, S.FAILED, S.ROLLED_BACK}:
-            problem = Problem(
-                type=occ.error.type, title=occ.error.title or "", status=occ.error.status, detail=occ.error.detail
-            )
-        data = OperationChanged(
-            vnf_lcm_op_occ_id=occ.id,
-            vnf_instance_id=occ.vnf_instance_id,
-            **facts.model_dump(),
-            operation=occ.operation.value,
-            state=occ.operation_state.value,
-            state_entered_time=moment,
-            is_automatic_invocation=occ.is_automatic_invocation,
-            is_first=is_first,
-            follows=record.follows.id if record.follows is not None else "",
-            follows_at=datetime.fromisoformat(record.follows.at) if record.follows is not None else None,
-            error=problem,
-            affected_vnfcs=tuple(dump.get("affectedVnfcs", ())),
-            affected_virtual_links=tuple(dump.get("affectedVirtualLinks", ())),
-            affected_virtual_storages=tuple(dump.get("affectedVirtualStorages", ())),
-            affected_ext_link_ports=tuple(dump.get("affectedExtLinkPorts", ())),
-            changed_info=without_secrets(occ.changed_info) if occ.changed_info is not None else None,
-            changed_ext_connectivity=tuple(
-                link.model_dump(mode="json", by_alias=True, exclude_none=True)
-                for link in occ.changed_ext_connectivity or ()
-            ),
-            modifications_triggered_by_vnf_pkg_change=(
-                without_secrets(occ.modifications_triggered_by_vnf_pkg_change)
-                if occ.modifications_triggered_by_vnf_pkg_change is not None
-                else None
-            ),
-        )
-        return replace(self._event(record, data, moment), id=state_of(occ).id)
-
-
-def _asked(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
+def _sent(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
     return planned.model_copy(
         update={
             "state": state,
             "attempt": planned.attempt + 1,
             "started_at": rfc3339(now),
             "ended_at": None,
-            "deadline": rfc3339(now + timedelta(seconds=STEPS[planned.name].timeout_s)),
+            "deadline": rfc3339(now + timedelta(seconds=planned.timeout_s)),
         }
     )
 
 
-def _problem(failure: CommandFailed, planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails:
-    """Return the failure with its step, and with its node and task unless the service has named them itself."""
-    place = " on node ".join(part for part in (failure.task, failure.node) if part)
-    detail = f"{place}: {failure.detail}" if place and failure.node not in failure.detail else failure.detail
-    return ProblemDetails(
-        type=failure.code,
-        title=failure.title,
-        status=failure.status,
-        detail=f"{planned.name}: {detail}",
-        instance=record.occ.id,
-    )
-
-
-def _cancellation(record: OccurrenceRecord) -> ProblemDetails:
-    """Return the error of an operation that somebody has stopped (api.md 4.4)."""
-    occ = record.occ
-    waiting = [step.name for step in record.steps if step.state is not StepState.DONE]
-    place = f" before {waiting[0]} was done" if waiting and occ.operation_state is S.PROCESSING else ""
-    return ProblemDetails(
-        type=CANCELLED,
-        title="Operation cancelled",
-        status=409,
-        detail=f"cancelled ({occ.cancel_mode or 'FORCEFUL'}) while {occ.operation_state}{place}",
-        instance=occ.id,
-    )
-
-
-def _problem_of(error: VnfmError, step: AnyStep, record: OccurrenceRecord) -> ProblemDetails:
-    return ProblemDetails(
-        type=error.code, title=error.title, status=error.status, detail=f"{step.name}: {error}", instance=record.occ.id
-    )
-
-
-def step_views(record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
-    """Return the plan as people see it: name, title, state, times, error."""
-    return [
-        {
-            "name": step.name,
-            "title": STEPS[step.name].title,
-            "state": step.state.value,
-            "attempt": step.attempt,
-            "after": list(step.after),
-            **({"startedAt": step.started_at} if step.started_at else {}),
-            **({"endedAt": step.ended_at} if step.ended_at else {}),
-            **({"error": step.error.model_dump(by_alias=True, exclude_none=True)} if step.error else {}),
-        }
-        for step in record.steps
-    ]
+def _ended(planned: PlannedStep, state: StepState, now: datetime, error: ProblemDetails | None = None) -> PlannedStep:
+    return planned.model_copy(update={"state": state, "ended_at": rfc3339(now), "error": error})

@@ -11,10 +11,10 @@ from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plans import planned, write_draft
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Draft
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 
 ApiVersion = Literal["v1", "v2"]
@@ -59,8 +59,8 @@ class Acceptance:
             ),
             api_version=version,
             plan=draft.plan,
-            steps=planned(draft),
-            draft=write_draft(draft, self._ring),
+            steps=SEQUENCES.planned(draft),
+            draft=draft.document(self._ring),
             facts=record.facts,
             has_way_back=draft.has_way_back,
         )

@@ -11,15 +11,17 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
+_LONGEST_WAIT_S: Final = 86_400
+"""As for the other waits that a request can ask for (gracefulTerminationTimeout)."""
 
 
 def cnf_draft(
-    common: Mapping[str, Any], flavour: Flavour, request: InstantiateVnfRequest, files: frozenset[str]
+    fields: InstantiateFields, flavour: Flavour, request: InstantiateVnfRequest, files: frozenset[str]
 ) -> InstantiateCnfDraft:
-    """Return the draft; ``common``: what it has in common with that of a VM-based VNF; ``files``: the package's.
+    """Return the draft; ``fields``: those that it shares with that of a VM-based VNF; ``files``: the package's.
 
     Raises: InvalidInput naming the parameter.
     """
@@ -29,11 +31,13 @@ def cnf_draft(
     if namespace is not None and not isinstance(namespace, str):
         raise InvalidInput("additionalParams/namespace", "a text expected")
     wait = parameters.get("wait_timeout")
-    if wait is not None and (not isinstance(wait, int | float) or isinstance(wait, bool) or wait <= 0):
-        raise InvalidInput("additionalParams/wait_timeout", "seconds above 0 expected")
+    if wait is not None and (
+        not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S
+    ):
+        raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
     counts = flavour.initial_counts(request.instantiation_level_id)
     return InstantiateCnfDraft(
-        **common,
+        **fields,
         def_files=def_files,
         namespace=namespace,
         multi_namespace=_flag(parameters, "multi_namespace"),

@@ -10,9 +10,9 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ConnectVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.subject import CHANGE_EXT_CONN, Subjects, grant_request
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import CHANGE_EXT_CONN, VnfsUnderChange, grant_request
 
 Link = dict[str, Any]
 
@@ -20,8 +20,8 @@ Link = dict[str, Any]
 class ChangeConnectivity:
     """Takes ChangeExtVnfConnectivityRequests."""
 
-    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
-        self._subjects, self._acceptance = subjects, acceptance
+    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+        self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
         self,
@@ -34,23 +34,21 @@ class ChangeConnectivity:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a connection point that the VNFD does not have.
         """
-        subject = await self._subjects.find(instance_id, CHANGE_EXT_CONN)
-        check_points(request.ext_virtual_links, subject.flavour)
-        before = subject.record.internals.connections
+        vnf = await self._vnfs.find(instance_id, CHANGE_EXT_CONN)
+        check_points(request.ext_virtual_links, vnf.flavour)
+        before = vnf.record.internals.connections
         links = merged_links(before.get("extVirtualLinks") or (), request.ext_virtual_links)
-        files = await self._subjects.files(subject.package.package_id)
-        common = subject.common(
-            hide(original), request.additional_params, version, files, connections=request.vim_connection_info
-        )
-        draft = ConnectVmDraft(
-            **{
-                **common,
-                "connections": {**before, "extVirtualLinks": links},
-                "grant_request": grant_request("CHANGE_EXT_CONN", subject.record),
-            }
-        )
+        files = await self._vnfs.files(vnf.package.package_id)
+        fields: ChangeFields = {
+            **vnf.fields(
+                hide(original), request.additional_params, version, files, connections=request.vim_connection_info
+            ),
+            "connections": {**before, "extVirtualLinks": links},
+            "grant_request": grant_request("CHANGE_EXT_CONN", vnf.record),
+        }
+        draft = ConnectVmDraft(**fields)
         return await self._acceptance.accept(
-            subject.stored, subject.record, OperationType.CHANGE_EXT_CONN, draft, original=original, version=version
+            vnf.stored, vnf.record, OperationType.CHANGE_EXT_CONN, draft, original=original, version=version
         )
 
 

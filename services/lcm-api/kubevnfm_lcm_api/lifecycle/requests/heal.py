@@ -10,9 +10,9 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import InstantiatedVnfInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, HealVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.subject import HEAL, Subject, Subjects, grant_request
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, VnfsUnderChange, VnfUnderChange, grant_request
 
 _ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
@@ -21,8 +21,8 @@ _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
 class Heal:
     """Takes HealVnfRequests."""
 
-    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
-        self._subjects, self._acceptance = subjects, acceptance
+    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+        self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
         self, instance_id: str, request: HealVnfRequest, original: Mapping[str, Any], version: ApiVersion
@@ -31,39 +31,38 @@ class Heal:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown VNFC or a malformed parameter.
         """
-        subject = await self._subjects.find(instance_id, HEAL)
+        vnf = await self._vnfs.find(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
         with_storage = _flag(request.additional_params, _WITH_STORAGE)
-        chosen = servers_of(request.vnfc_instance_id, subject.info) if request.vnfc_instance_id else None
+        chosen = servers_of(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
         is_recreated = chosen is None and (version == "v1" or bool(is_all))
-        servers = chosen if chosen is not None else [s.server_id for s in subject.resources.servers]
+        servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
-        volumes = [v.resource_id for v in subject.resources.volumes if takes_storage and v.server_id in servers]
-        vdu_by_server = {server.server_id: server.vdu_id for server in subject.resources.servers}
+        volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
+        vdu_by_server = {server.server_id: server.vdu_id for server in vnf.resources.servers}
         gone: dict[str, list[str]] = {}
         for server_id in servers:
             gone.setdefault(vdu_by_server[server_id], []).append(server_id)
-        files = await self._subjects.files(subject.package.package_id)
-        common = subject.common(hide(original), request.additional_params, version, files)
-        operation = "INSTANTIATE" if is_recreated else "HEAL"
+        files = await self._vnfs.files(vnf.package.package_id)
+        fields: ChangeFields = {
+            **vnf.fields(hide(original), request.additional_params, version, files),
+            "grant_request": grant_request(
+                "INSTANTIATE" if is_recreated else "HEAL",
+                vnf.record,
+                added=vnf.counts if is_recreated else {vdu: len(ids) for vdu, ids in gone.items()},
+                removed={} if is_recreated else gone,
+            ),
+        }
         draft = HealVmDraft(
-            **{
-                **common,
-                "grant_request": grant_request(
-                    operation,
-                    subject.record,
-                    added=subject.counts if is_recreated else {vdu: len(ids) for vdu, ids in gone.items()},
-                    removed={} if is_recreated else gone,
-                ),
-            },
+            **fields,
             servers=tuple(servers),
             volumes=tuple(volumes),
             is_recreated=is_recreated,
-            instantiate_request=subject.record.internals.request,
-            instance_to_make=_not_instantiated(subject),
+            instantiate_request=vnf.record.internals.request,
+            instance_to_make=_not_instantiated(vnf),
         )
         return await self._acceptance.accept(
-            subject.stored, subject.record, OperationType.HEAL, draft, original=original, version=version
+            vnf.stored, vnf.record, OperationType.HEAL, draft, original=original, version=version
         )
 
 
@@ -86,8 +85,8 @@ def _flag(parameters: Mapping[str, Any], name: str) -> bool | None:
     return value
 
 
-def _not_instantiated(subject: Subject) -> dict[str, Any]:
-    vnf = subject.record.vnf.model_copy(
+def _not_instantiated(vnf: VnfUnderChange) -> dict[str, Any]:
+    instance = vnf.record.vnf.model_copy(
         update={"instantiation_state": InstantiationState.NOT_INSTANTIATED, "instantiated_vnf_info": None}
     )
-    return vnf.model_dump(by_alias=True, exclude_none=True)
+    return instance.model_dump(by_alias=True, exclude_none=True)

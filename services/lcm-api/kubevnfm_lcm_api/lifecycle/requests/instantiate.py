@@ -13,16 +13,16 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, Operatio
 from kubevnfm_sol.resources import ScaleInfo
 from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
-from kubevnfm_lcm_api.lifecycle.requests.subject import supported_tasks
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import choose_vim
 from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import supported_tasks
 
 
 class Instantiate:
@@ -57,7 +57,7 @@ class Instantiate:
         connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
         vim_key, connections = await choose_vim(self._vims, connections, request.additional_params)
         connection = connections[vim_key]
-        common: dict[str, Any] = {
+        fields: InstantiateFields = {
             "vnf_instance_id": instance_id,
             "package": package,
             "vim_key": vim_key,
@@ -84,9 +84,9 @@ class Instantiate:
         }
         draft: InstantiateDraft
         if connection.vim_type == KUBERNETES:
-            draft = cnf_draft(common, flavour, request, await self._packages.file_names(package.package_id))
+            draft = cnf_draft(fields, flavour, request, await self._packages.file_names(package.package_id))
         else:
-            draft = await self._vm_drafts.draft(common, record, flavour, request, original)
+            draft = await self._vm_drafts.draft(fields, record, flavour, request, original)
         return await self._acceptance.accept(
             stored,
             record,

@@ -11,15 +11,15 @@ from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.heal import servers_of
-from kubevnfm_lcm_api.lifecycle.requests.subject import OPERATE, Subjects
 from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, VnfsUnderChange
 
 
 class Operate:
     """Takes OperateVnfRequests."""
 
-    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
-        self._subjects, self._acceptance = subjects, acceptance
+    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+        self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
         self, instance_id: str, request: OperateVnfRequest, original: Mapping[str, Any], version: ApiVersion
@@ -28,13 +28,13 @@ class Operate:
 
         Raises: NotFound, TaskUnsupported, InvalidInput for an unknown VNFC; Conflict when all of it is in that state.
         """
-        subject = await self._subjects.find(instance_id, OPERATE)
-        named = request.vnfc_instance_id or tuple(one.id for one in subject.info.vnfc_resource_info)
-        servers = servers_of(named, subject.info)
-        state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in subject.info.vnfc_info}
+        vnf = await self._vnfs.find(instance_id, OPERATE)
+        named = request.vnfc_instance_id or tuple(one.id for one in vnf.info.vnfc_resource_info)
+        servers = servers_of(named, vnf.info)
+        state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in vnf.info.vnfc_info}
         there = {
             state_by_vnfc.get(one.id, "STARTED")
-            for one in subject.info.vnfc_resource_info
+            for one in vnf.info.vnfc_resource_info
             if one.compute_resource.resource_id in servers
         }
         if there == {request.change_state_to}:
@@ -43,14 +43,14 @@ class Operate:
         waits = DEFAULT_GRACEFUL_S if request.graceful_stop_timeout is None else request.graceful_stop_timeout
         draft = OperateVmDraft(
             vnf_instance_id=instance_id,
-            vnfd_id=subject.record.vnf.vnfd_id,
-            vim_key=subject.vim_key,
-            vim=subject.vim({}),
-            before=subject.resources,
+            vnfd_id=vnf.record.vnf.vnfd_id,
+            vim_key=vnf.vim_key,
+            vim=vnf.vim({}),
+            before=vnf.resources,
             servers=tuple(servers),
             state=request.change_state_to,
             graceful_wait_s=float(waits) if graceful else 0.0,
         )
         return await self._acceptance.accept(
-            subject.stored, subject.record, OperationType.OPERATE, draft, original=original, version=version
+            vnf.stored, vnf.record, OperationType.OPERATE, draft, original=original, version=version
         )

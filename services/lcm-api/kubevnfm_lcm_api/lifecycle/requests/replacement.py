@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
@@ -12,15 +12,15 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
 from kubevnfm_sol.resources import ScaleInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
-from kubevnfm_lcm_api.lifecycle.requests.subject import (
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
-    Subject,
-    Subjects,
+    VnfsUnderChange,
+    VnfUnderChange,
     grant_request,
     scale_status,
     supported_tasks,
@@ -37,8 +37,8 @@ Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
 class ChangeFlavour:
     """Takes ChangeVnfFlavourRequests."""
 
-    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
-        self._subjects, self._acceptance = subjects, acceptance
+    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+        self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
         self, instance_id: str, request: ChangeVnfFlavourRequest, original: Mapping[str, Any], version: ApiVersion
@@ -47,12 +47,12 @@ class ChangeFlavour:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown flavour or level, or the present one.
         """
-        subject = await self._subjects.find(instance_id, CHANGE_FLAVOUR)
+        vnf = await self._vnfs.find(instance_id, CHANGE_FLAVOUR)
         try:
-            flavour = subject.vnfd.flavour(request.new_flavour_id)
+            flavour = vnf.vnfd.flavour(request.new_flavour_id)
         except UnknownFlavour as error:
             raise InvalidInput("newFlavourId", str(error)) from error
-        if request.new_flavour_id == subject.flavour.flavour_id:
+        if request.new_flavour_id == vnf.flavour.flavour_id:
             raise InvalidInput("newFlavourId", f"the VNF has flavour {request.new_flavour_id} already")
         try:
             levels = flavour.scale_levels(request.instantiation_level_id)
@@ -60,29 +60,29 @@ class ChangeFlavour:
         except UnknownLevel as error:
             raise InvalidInput("instantiationLevelId", str(error)) from error
         draft = await replaced(
-            self._subjects,
-            subject,
+            self._vnfs,
+            vnf,
             OperationType.CHANGE_FLAVOUR,
             request,
             original,
             version,
-            package=subject.package,
-            vnfd=subject.vnfd,
+            package=vnf.package,
+            vnfd=vnf.vnfd,
             flavour=flavour,
             level_id=request.instantiation_level_id,
             levels=levels,
             counts=counts,
         )
         return await self._acceptance.accept(
-            subject.stored, subject.record, OperationType.CHANGE_FLAVOUR, draft, original=original, version=version
+            vnf.stored, vnf.record, OperationType.CHANGE_FLAVOUR, draft, original=original, version=version
         )
 
 
 class ChangePackage:
     """Takes ChangeCurrentVnfPkgRequests."""
 
-    def __init__(self, *, subjects: Subjects, packages: PackageCatalogue, acceptance: Acceptance) -> None:
-        self._subjects, self._packages, self._acceptance = subjects, packages, acceptance
+    def __init__(self, *, vnfs: VnfsUnderChange, packages: PackageCatalogue, acceptance: Acceptance) -> None:
+        self._vnfs, self._packages, self._acceptance = vnfs, packages, acceptance
 
     async def accept(
         self, instance_id: str, request: ChangeCurrentVnfPkgRequest, original: Mapping[str, Any], version: ApiVersion
@@ -92,23 +92,21 @@ class ChangePackage:
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
         Unprocessable for a package that the VNF cannot be changed to, and for what is not offered yet.
         """
-        subject = await self._subjects.find(instance_id, CHANGE_VNFPKG)
-        _check_parameters(request.additional_params, subject.flavour)
+        vnf = await self._vnfs.find(instance_id, CHANGE_VNFPKG)
+        _check_parameters(request.additional_params, vnf.flavour)
         named = await self._packages.usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(named.package_id, named.checksum)
         try:
-            flavour = vnfd.flavour(subject.flavour.flavour_id)
+            flavour = vnfd.flavour(vnf.flavour.flavour_id)
         except UnknownFlavour as error:
-            raise Unprocessable("vnfdId", f"the VNF has flavour {subject.flavour.flavour_id}: {error}") from error
-        gone = [vdu for vdu in subject.flavour.vdus if vdu not in flavour.vdus]
+            raise Unprocessable("vnfdId", f"the VNF has flavour {vnf.flavour.flavour_id}: {error}") from error
+        gone = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
         if gone:
             raise Unprocessable("vnfdId", f"the package has no VDU {', '.join(gone)}, of which the VNF has machines")
-        levels = {
-            name: min(subject.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()
-        }
+        levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
         draft = await replaced(
-            self._subjects,
-            subject,
+            self._vnfs,
+            vnf,
             OperationType.CHANGE_VNFPKG,
             request,
             original,
@@ -118,11 +116,11 @@ class ChangePackage:
             flavour=flavour,
             level_id=None,
             levels=levels,
-            counts={**flavour.initial_counts(), **subject.counts},
+            counts={**flavour.initial_counts(), **vnf.counts},
         )
         return await self._acceptance.accept(
-            subject.stored,
-            subject.record,
+            vnf.stored,
+            vnf.record,
             OperationType.CHANGE_VNFPKG,
             draft,
             original=original,
@@ -156,8 +154,8 @@ def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
 
 
 async def replaced(
-    subjects: Subjects,
-    subject: Subject,
+    vnfs: VnfsUnderChange,
+    vnf: VnfUnderChange,
     operation: OperationType,
     request: Request,
     original: Mapping[str, Any],
@@ -174,7 +172,7 @@ async def replaced(
     if flavour.phases:
         raise Unprocessable("", f"flavour {flavour.flavour_id} has a management driver: not offered yet")
     check_points(request.ext_virtual_links, flavour)
-    internals, is_package = subject.record.internals, operation is OperationType.CHANGE_VNFPKG
+    internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
     connections = {
         _EXTERNAL: merged_links(internals.connections.get(_EXTERNAL) or (), request.ext_virtual_links),
         _MANAGED: [
@@ -189,27 +187,28 @@ async def replaced(
         **{name: links for name, links in connections.items() if links},
         **({"additionalParams": parameters} if parameters else {}),
     }
-    files = await subjects.files(package.package_id)
-    common = subject.common(hide(original), parameters, version, files, connections=request.vim_connection_info)
-    record = subject.record
-    added = {vdu: count - (subject.counts.get(vdu, 0) if is_package else 0) for vdu, count in counts.items()}
+    files = await vnfs.files(package.package_id)
+    present = vnf.fields(hide(original), parameters, version, files, connections=request.vim_connection_info)
+    record = vnf.record
+    added = {vdu: count - (vnf.counts.get(vdu, 0) if is_package else 0) for vdu, count in counts.items()}
+    fields: ChangeFields = {
+        **present,
+        "package": package,
+        "flavour_id": flavour.flavour_id,
+        "instantiation_level_id": level_id,
+        "request": dict(hide(original)) if is_package and present["user_data"] is not None else as_instantiated,
+        "api_version": "v2",
+        "counts": dict(counts),
+        "connections": connections,
+        "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+        "scale_status": scale_status(levels),
+        "max_scale_levels": _max_levels(flavour),
+        "grant_request": grant_request(operation.value, record, added=added),
+    }
     return ReplaceVmDraft(
-        **{
-            **common,
-            "package": package,
-            "flavour_id": flavour.flavour_id,
-            "instantiation_level_id": level_id,
-            "request": hide(original) if is_package and common["user_data"] is not None else as_instantiated,
-            "api_version": "v2",
-            "counts": dict(counts),
-            "connections": connections,
-            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
-            "scale_status": scale_status(levels),
-            "max_scale_levels": _max_levels(flavour),
-            "grant_request": grant_request(operation.value, record, added=added),
-        },
-        before_package=subject.package,
-        before_flavour_id=subject.flavour.flavour_id,
+        **fields,
+        before_package=vnf.package,
+        before_flavour_id=vnf.flavour.flavour_id,
         is_new_package=is_package,
         instantiate_request=as_instantiated,
         parameters=parameters,
@@ -220,7 +219,7 @@ async def replaced(
     )
 
 
-def _max_levels(flavour: Flavour) -> Sequence[ScaleInfo]:
+def _max_levels(flavour: Flavour) -> tuple[ScaleInfo, ...]:
     return scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()})
 
 

@@ -11,13 +11,13 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.subject import (
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     SCALE,
     SCALE_TO_LEVEL,
-    Subject,
-    Subjects,
+    VnfsUnderChange,
+    VnfUnderChange,
     grant_request,
     scale_status,
 )
@@ -26,8 +26,8 @@ from kubevnfm_lcm_api.lifecycle.requests.subject import (
 class Scale:
     """Takes ScaleVnfRequests and ScaleVnfToLevelRequests."""
 
-    def __init__(self, *, subjects: Subjects, acceptance: Acceptance) -> None:
-        self._subjects, self._acceptance = subjects, acceptance
+    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+        self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
         self, instance_id: str, request: ScaleVnfRequest, original: Mapping[str, Any], version: ApiVersion
@@ -36,12 +36,12 @@ class Scale:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown aspect or steps beyond its levels.
         """
-        subject = await self._subjects.find(instance_id, SCALE)
-        aspect = subject.flavour.aspects.get(request.aspect_id)
+        vnf = await self._vnfs.find(instance_id, SCALE)
+        aspect = vnf.flavour.aspects.get(request.aspect_id)
         if aspect is None:
-            known = ", ".join(subject.flavour.aspects)
+            known = ", ".join(vnf.flavour.aspects)
             raise InvalidInput("aspectId", f"the VNF has no scaling aspect {request.aspect_id}; it has {known}")
-        now = subject.scale_levels.get(request.aspect_id, 0)
+        now = vnf.scale_levels.get(request.aspect_id, 0)
         steps = request.number_of_steps if request.type == "SCALE_OUT" else -request.number_of_steps
         if not 0 <= now + steps <= aspect.max_scale_level:
             raise InvalidInput(
@@ -49,8 +49,8 @@ class Scale:
                 f"aspect {request.aspect_id} is at level {now} of 0 to {aspect.max_scale_level}: "
                 f"{request.type} by {request.number_of_steps} leads beyond",
             )
-        levels = {**subject.scale_levels, request.aspect_id: now + steps}
-        return await self._begin(subject, OperationType.SCALE, levels, None, request, original, version)
+        levels = {**vnf.scale_levels, request.aspect_id: now + steps}
+        return await self._begin(vnf, OperationType.SCALE, levels, None, request, original, version)
 
     async def accept_level(
         self, instance_id: str, request: ScaleVnfToLevelRequest, original: Mapping[str, Any], version: ApiVersion
@@ -59,16 +59,16 @@ class Scale:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for what the VNFD does not know.
         """
-        subject = await self._subjects.find(instance_id, SCALE_TO_LEVEL)
-        flavour = subject.flavour
+        vnf = await self._vnfs.find(instance_id, SCALE_TO_LEVEL)
+        flavour = vnf.flavour
         if request.instantiation_level_id is not None:
             try:
                 levels = flavour.scale_levels(request.instantiation_level_id)
                 counts = flavour.initial_counts(request.instantiation_level_id)
             except UnknownLevel as error:
                 raise InvalidInput("instantiationLevelId", str(error)) from error
-            return await self._begin(subject, OperationType.SCALE_TO_LEVEL, levels, counts, request, original, version)
-        levels = dict(subject.scale_levels)
+            return await self._begin(vnf, OperationType.SCALE_TO_LEVEL, levels, counts, request, original, version)
+        levels = dict(vnf.scale_levels)
         for index, target in enumerate(request.scale_info or ()):
             aspect = flavour.aspects.get(target.aspect_id)
             if aspect is None:
@@ -79,11 +79,11 @@ class Scale:
             if target.scale_level > aspect.max_scale_level:
                 raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
             levels[target.aspect_id] = target.scale_level
-        return await self._begin(subject, OperationType.SCALE_TO_LEVEL, levels, None, request, original, version)
+        return await self._begin(vnf, OperationType.SCALE_TO_LEVEL, levels, None, request, original, version)
 
     async def _begin(
         self,
-        subject: Subject,
+        vnf: VnfUnderChange,
         operation: OperationType,
         levels: Mapping[str, int],
         counts: Mapping[str, int] | None,
@@ -92,39 +92,39 @@ class Scale:
         version: ApiVersion,
     ) -> str:
         """``counts``: machines by VDU where an instantiation level says so; else by what the levels add."""
-        wanted = {**subject.counts, **(counts if counts is not None else _counts(subject, levels))}
-        leaving = _leaving(subject, wanted, is_newest_first=_newest_first(request.additional_params, version))
-        files = await self._subjects.files(subject.package.package_id)
-        common = subject.common(hide(original), request.additional_params, version, files)
+        wanted = {**vnf.counts, **(counts if counts is not None else _counts(vnf, levels))}
+        leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(request.additional_params, version))
+        files = await self._vnfs.files(vnf.package.package_id)
+        fields: ChangeFields = {
+            **vnf.fields(hide(original), request.additional_params, version, files),
+            "counts": wanted,
+            "scale_status": scale_status(levels),
+            "grant_request": grant_request(
+                operation.value,
+                vnf.record,
+                added={vdu: count - vnf.counts[vdu] for vdu, count in wanted.items()},
+                removed={vdu: [server.server_id for server in servers] for vdu, servers in leaving.items()},
+            ),
+        }
         draft = ScaleVmDraft(
-            **{
-                **common,
-                "counts": wanted,
-                "scale_status": scale_status(levels),
-                "grant_request": grant_request(
-                    operation.value,
-                    subject.record,
-                    added={vdu: count - subject.counts[vdu] for vdu, count in wanted.items()},
-                    removed={vdu: [server.server_id for server in servers] for vdu, servers in leaving.items()},
-                ),
-            },
+            **fields,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
-            steps_of={name: _steps(aspect) for name, aspect in subject.flavour.aspects.items()},
+            steps_of={name: _steps(aspect) for name, aspect in vnf.flavour.aspects.items()},
         )
         return await self._acceptance.accept(
-            subject.stored, subject.record, operation, draft, original=original, version=version
+            vnf.stored, vnf.record, operation, draft, original=original, version=version
         )
 
 
-def _counts(subject: Subject, levels: Mapping[str, int]) -> dict[str, int]:
+def _counts(vnf: VnfUnderChange, levels: Mapping[str, int]) -> dict[str, int]:
     """Return the machines of the VDUs that the aspects scale: as many as there are, and what the levels differ by."""
     counts: dict[str, int] = {}
     for name, level in levels.items():
-        aspect = subject.flavour.aspects[name]
-        was = subject.scale_levels.get(name, 0)
+        aspect = vnf.flavour.aspects[name]
+        was = vnf.scale_levels.get(name, 0)
         for vdu_id in aspect.vdu_ids:
             more = aspect.delta(vdu_id, level=level) - aspect.delta(vdu_id, level=was)
-            counts[vdu_id] = max(0, counts.get(vdu_id, subject.counts.get(vdu_id, 0)) + more)
+            counts[vdu_id] = max(0, counts.get(vdu_id, vnf.counts.get(vdu_id, 0)) + more)
     return counts
 
 
@@ -140,12 +140,12 @@ def _newest_first(parameters: Mapping[str, Any], version: ApiVersion) -> bool:
     return version == "v2" or str(parameters.get("is_reverse")).lower() == "true"
 
 
-def _leaving(subject: Subject, wanted: Mapping[str, int], *, is_newest_first: bool) -> dict[str, list[ServerFacts]]:
+def _leaving(vnf: VnfUnderChange, wanted: Mapping[str, int], *, is_newest_first: bool) -> dict[str, list[ServerFacts]]:
     """Return which machines leave, by VDU; the id decides between machines of one moment."""
     leaving: dict[str, list[ServerFacts]] = {}
     for vdu_id, count in wanted.items():
         servers = sorted(
-            (server for server in subject.resources.servers if server.vdu_id == vdu_id),
+            (server for server in vnf.resources.servers if server.vdu_id == vdu_id),
             key=lambda server: (server.created_at.isoformat() if server.created_at else "", server.vnfc_id),
             reverse=is_newest_first,
         )

@@ -15,7 +15,7 @@ from kubevnfm_lcm_api.lifecycle.requests.modify import Modify
 from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
 from kubevnfm_lcm_api.lifecycle.requests.replacement import ChangeFlavour, ChangePackage
 from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
-from kubevnfm_lcm_api.lifecycle.requests.subject import Subjects
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfsUnderChange
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Tasks:
     @classmethod
     def over(cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance) -> Self:
         """Return the takers over these services."""
-        subjects = Subjects(instances=instances, engine=engine, packages=packages)
+        vnfs = VnfsUnderChange(instances=instances, engine=engine, packages=packages)
         return cls(
-            scale=Scale(subjects=subjects, acceptance=acceptance),
-            heal=Heal(subjects=subjects, acceptance=acceptance),
-            operate=Operate(subjects=subjects, acceptance=acceptance),
-            connectivity=ChangeConnectivity(subjects=subjects, acceptance=acceptance),
-            flavour=ChangeFlavour(subjects=subjects, acceptance=acceptance),
-            package=ChangePackage(subjects=subjects, packages=packages, acceptance=acceptance),
+            scale=Scale(vnfs=vnfs, acceptance=acceptance),
+            heal=Heal(vnfs=vnfs, acceptance=acceptance),
+            operate=Operate(vnfs=vnfs, acceptance=acceptance),
+            connectivity=ChangeConnectivity(vnfs=vnfs, acceptance=acceptance),
+            flavour=ChangeFlavour(vnfs=vnfs, acceptance=acceptance),
+            package=ChangePackage(vnfs=vnfs, packages=packages, acceptance=acceptance),
             modify=Modify(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
         )

@@ -10,13 +10,17 @@ from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import TerminateCnfDraft, TerminateDraft, TerminateVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.drafts import (
+    TerminateCnfDraft,
+    TerminateDraft,
+    TerminateFields,
+    TerminateVmDraft,
+)
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.vm import stack_name
 
 DEFAULT_GRACEFUL_S: Final = 10
 """TerminateVnfRequest without gracefulTerminationTimeout, as Tacker v2."""
@@ -63,25 +67,25 @@ class Terminate:
         self, record: InstanceRecord, request: TerminateVnfRequest, *, is_forceful: bool
     ) -> TerminateDraft:
         internals = record.internals
-        assert internals.vim_key is not None
-        connection = record.vnf.vim_connection_info[internals.vim_key]
+        (deployment,) = internals.deployments  # operations so far make instances of one deployment
+        connection = record.vnf.vim_connection_info[deployment.vim_key]
         timeout = request.graceful_termination_timeout
         waits = DEFAULT_GRACEFUL_S if timeout is None else timeout
-        common: dict[str, Any] = {
+        fields: TerminateFields = {
             "vnf_instance_id": record.vnf.id,
             "vnfd_id": record.vnf.vnfd_id,
-            "vim_key": internals.vim_key,
+            "vim_key": deployment.vim_key,
             "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             "is_forceful": is_forceful,
             "graceful_wait_s": 0.0 if is_forceful else float(waits),
         }
-        if internals.kind == "cnf":
-            return TerminateCnfDraft(**common, release=internals.release)
+        if isinstance(deployment, ReleaseDeployment):
+            return TerminateCnfDraft(**fields, release=deployment.release)
         return TerminateVmDraft(
-            **common,
-            stack_name=internals.stack_name or stack_name(record.vnf.id),
+            **fields,
+            stack_name=deployment.stack_name,
             package=await self._package(record),
-            resources=internals.resources,
+            resources=deployment.resources,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params},
             cluster_vim_key=internals.cluster_vim_key,

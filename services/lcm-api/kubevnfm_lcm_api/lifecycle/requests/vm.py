@@ -13,7 +13,7 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 
@@ -29,18 +29,18 @@ class VmDrafts:
 
     async def draft(
         self,
-        common: Mapping[str, Any],
+        fields: InstantiateFields,
         record: InstanceRecord,
         flavour: Flavour,
         request: InstantiateVnfRequest,
         original: Mapping[str, Any],
     ) -> InstantiateVmDraft:
-        """Return the draft; ``common``: what it has in common with that of a CNF.
+        """Return the draft; ``fields``: those that it shares with that of a CNF.
 
         A flavour without Base HOT is made of its VNFD's topology by infra-openstack; a cluster needs its Base HOT.
         Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
         """
-        package = common["package"]
+        package = fields["package"]
         parameters = request.additional_params
         names = await self._packages.file_names(package.package_id)
         phases = {phase: driver.name for phase, driver in flavour.phases.items()}
@@ -55,14 +55,14 @@ class VmDrafts:
                 flavour=flavour,
                 base_hot=base_hot,
                 file_names=names,
-                api_version=common["api_version"],
+                api_version=fields["api_version"],
                 instantiation_level_id=request.instantiation_level_id,
             )
             _check_masters(cluster)
             cluster_vim_name = cluster.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
         return InstantiateVmDraft(
-            **common,
+            **fields,
             stack_name=stack_name(record.vnf.id),
             request=hide(original),
             instance=record.vnf.model_dump(by_alias=True, exclude_none=True),

@@ -4,96 +4,96 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from kubevnfm_events import Command, Event, VimConnection
-from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
-from pydantic import BaseModel, ConfigDict
+from kubevnfm_events import Command, Event
+from pydantic import TypeAdapter
 
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 
+if TYPE_CHECKING:
+    from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 
-class Draft(BaseModel):
-    """All that is known so far of an operation; grows as replies are folded in; stored with the occurrence."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    plan: ClassVar[str] = ""
-    """The name of its sequence in `plans.PLANS`."""
-
-    vnf_instance_id: str
-
-    @property
-    def has_way_back(self) -> bool:
-        """Whether the operation can be rolled back, of those kinds that depend on what was asked (api.md 4.3)."""
-        return True
-
-    @property
-    def vim_id(self) -> str | None:
-        """The registered VIM that the resources are on, or go to; None when there is none, or it is not registered."""
-        vim: VimConnection | None = getattr(self, "vim", None)
-        return vim.vim_id if vim is not None else None
-
-    def changes(self) -> ResourceChanges:
-        """Return what the operation has added or removed so far, for ``resourceChanges``."""
-        return ResourceChanges()
-
-    def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
-        """Return the external links that the operation has added or changed so far."""
-        return ()
-
-    def told_at_end(self) -> dict[str, Any]:
-        """Return further attributes of the occurrence that are true once the operation is COMPLETED."""
-        return {}
-
-    def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """Return the instance as it is when the operation is COMPLETED."""
-        return instance
-
-    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
-        """Return the instance as it is when the operation is ROLLED_BACK."""
-        return instance
-
-    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """Return the instance as it is when the operation is FAILED: the truth about what exists."""
-        return instance
+N = TypeVar("N", contravariant=True)
+"""What the step needs of the draft: a protocol."""
+R = TypeVar("R", bound=Event, contravariant=True)
+"""The event that answers the step's command."""
 
 
-D = TypeVar("D", bound=Draft)
-R = TypeVar("R", bound=Event)
+@dataclass(frozen=True)
+class Step(ABC, Generic[N, R]):
+    """One step. Its fields are its arguments: what the plan decides, stored with the operation, without secrets.
 
+    A subclass says what it needs of the draft and adds to it, whether it may be repeated, and how it fails.
+    """
 
-class Step(ABC, Generic[D, R]):
-    """One step; a subclass says what it needs, adds, whether it may be repeated, and how it fails."""
-
-    name: ClassVar[str]
-    """Stored with operations: rename the class, never the name."""
-    title: ClassVar[str]
-    """For people who watch: "Create the virtual resources"."""
-    timeout_s: ClassVar[float]
-    """How long the step may take, from the moment it is asked."""
+    kind: ClassVar[str]
+    """Stored with operations: rename the class, never the kind."""
+    label: ClassVar[str]
+    """For people who watch; ``{name}`` stands for the argument of that name."""
+    base_timeout_s: ClassVar[float]
+    """How long the step may take, from the moment its command is sent, without the waits that a request asks for."""
     reply: ClassVar[type[Event]]
 
+    @property
+    def title(self) -> str:
+        """Return the label with the arguments filled in: "Create the virtual resources"."""
+        return self.label.format(**asdict(self)) if "{" in self.label else self.label
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long the step may take; a subclass adds the waits among its arguments."""
+        return self.base_timeout_s
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments as JSON."""
+        arguments: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json") if fields(self) else {}
+        return arguments
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> Step[Any, Any]:
+        """Return the step with what ``arguments`` wrote."""
+        step: Step[Any, Any] = _adapter(cls).validate_python(arguments) if arguments else cls()
+        return step
+
     @abstractmethod
-    def ask(self, draft: D) -> Command:
+    def ask(self, draft: N) -> Command:
         """Return the command that does it."""
 
     @abstractmethod
-    def fold(self, draft: D, reply: R) -> D:
-        """Return the draft with what the reply told."""
+    def fold(self, draft: N, reply: R) -> Draft | None:
+        """Return the draft with the facts of the reply; None if there is nothing to keep."""
 
-    def keep_remains(self, draft: D, remains: Mapping[str, object]) -> D:
-        """Return the draft with what the failed command left behind (``CommandFailed.remains``)."""
-        return draft
+    def fold_reply(self, draft: N, reply: Event) -> Draft | None:
+        """As `fold`, for a reply that is known to be of the class ``reply``."""
+        return self.fold(draft, cast("R", reply))
 
-    def forget(self, draft: D) -> D:
-        """Return the draft once the step was taken back: without what no longer exists."""
-        return draft
+    def extend(self, draft: N, plan: Plan[N]) -> None:
+        """Add the steps that the reply makes necessary; ``draft`` has the facts of the reply.
 
-    def undone(self, draft: D, reply: Event) -> D:
-        """Return the draft with what the answer to the compensation told."""
+        The engine stores them together with the reply. They come after this step. None unless a subclass says so.
+        """
+        return
+
+    def keep_remains(self, draft: N, remains: Mapping[str, object]) -> Draft | None:
+        """Return the draft with what the failed command left behind (``CommandFailed.remains``), as `fold` does."""
+        return None
+
+    def forget(self, draft: N) -> Draft | None:
+        """Return the draft after the compensation: without what no longer exists, as `fold` does."""
+        return None
+
+    def undone(self, draft: N, reply: Event) -> Draft | None:
+        """Return the draft with the facts of the answer to the compensation, as `fold` does."""
         return self.forget(draft)
 
     @abstractmethod
-    def undo(self, draft: D) -> Command | None:
-        """Return the command that takes back whatever of it was done, or None with the reason in a comment."""
+    def undo(self, draft: N) -> Command | None:
+        """Return the command that compensates whatever of the step was done, or None with the reason in a comment."""
+
+
+@cache
+def _adapter(kind: type[Step[Any, Any]]) -> TypeAdapter[Step[Any, Any]]:
+    return TypeAdapter(kind)

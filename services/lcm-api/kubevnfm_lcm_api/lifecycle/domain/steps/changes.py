@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar
 
-from kubevnfm_events import Event, PackageRef
+from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ChangeConnections,
     ChangeTemplate,
-    CreateResources,
     HealResources,
     OperateServers,
     ResourcesChanged,
-    ResourcesCreated,
     RestoreResources,
     ScaleResources,
     ServersOperated,
     StackResources,
+    UserData,
 )
+from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
-    ChangeVmDraft,
-    ConnectVmDraft,
-    HealVmDraft,
-    OperateVmDraft,
-    ReplaceVmDraft,
-    ScaleVmDraft,
-)
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStackBefore, NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
-from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import STACK_TIMEOUT_S
+from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CHANGE_TIMEOUT_S, STACK_TIMEOUT_S
 
-_TIMEOUT_S = STACK_TIMEOUT_S + 300.0
-
-V = TypeVar("V", bound=ChangeVmDraft)
+V = TypeVar("V", bound=NeedsStackBefore, contravariant=True)
 
 
-def _stack(draft: ChangeVmDraft) -> dict[str, Any]:
-    """Return what every command on the stack has in common."""
+class _StackFields(TypedDict):
+    """The fields that all commands on an existing stack share."""
+
+    vnf_instance_id: str
+    tag: str
+    stack_name: str
+    package: PackageRef
+    vim: VimConnection
+    flavour_id: str
+    instantiation_level_id: str | None
+    api_version: Literal["v1", "v2"]
+    request: SecretParams
+    grant: SecretParams
+    grant_request: SecretParams
+    instance: SecretParams
+    user_data: UserData | None
+    counts: dict[str, int]
+    connections: SecretParams
+    timeout_s: float
+
+
+def _fields(draft: NeedsStackBefore) -> _StackFields:
     return {
         "vnf_instance_id": draft.vnf_instance_id,
         "tag": draft.vnf_instance_id,
@@ -52,205 +65,226 @@ def _stack(draft: ChangeVmDraft) -> dict[str, Any]:
         "grant_request": draft.grant_request,
         "instance": draft.instance,
         "user_data": draft.user_data,
-        "counts": draft.counts,
+        "counts": dict(draft.counts),
         "connections": draft.connections,
         "timeout_s": STACK_TIMEOUT_S,
     }
 
 
-class _StackStep(Step[V, ResourcesChanged]):
-    """What the steps share: the answer tells what the stack holds, and a rollback restores what it was."""
+def _restore_fields(draft: NeedsStackBefore) -> _StackFields:
+    """Return the fields without what the request asked for: a restore takes the stack back to its former state."""
+    return {**_fields(draft), "request": {}, "grant": {}, "grant_request": {}, "user_data": None}
 
-    timeout_s: ClassVar[float] = _TIMEOUT_S
+
+@dataclass(frozen=True)
+class _StackStep(Step[V, ResourcesChanged]):
+    """What the steps share: the reply has the stack's resources, and a rollback restores the earlier ones."""
+
+    base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
     reply: ClassVar[type[Event]] = ResourcesChanged
 
-    def fold(self, draft: V, reply: ResourcesChanged) -> V:
+    def fold(self, draft: V, reply: ResourcesChanged) -> Draft:
         """Keep what the stack holds."""
-        return draft.model_copy(update={"resources": reply.resources})
+        return draft.with_resources(reply.resources)
 
-    def keep_remains(self, draft: V, remains: Mapping[str, object]) -> V:
+    def keep_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
         """Keep what the stack holds after a change that failed."""
-        return draft.model_copy(update={"resources": StackResources.model_validate(remains)})
+        return draft.with_resources(StackResources.model_validate(remains))
 
-    def undone(self, draft: V, reply: Event) -> V:
-        """Keep what the restored stack holds: a port that was made anew has another id."""
+    def undone(self, draft: V, reply: Event) -> Draft:
+        """Keep what the restored stack holds: a port that was created again has another id."""
         assert isinstance(reply, ResourcesChanged)
-        return draft.model_copy(update={"resources": reply.resources, "connections": draft.connections_before})
+        return draft.restored(reply.resources)
 
     def undo(self, draft: V) -> RestoreResources | None:
-        """Bring back what the operation found."""
-        facts = {**_stack(draft), "request": {}, "grant": {}, "grant_request": {}, "user_data": None}
-        return RestoreResources(**facts, staying=draft.staying)
+        """Restore what the operation found."""
+        return RestoreResources(**_restore_fields(draft), staying=draft.staying)
 
 
-class ScaleVnf(_StackStep[ScaleVmDraft]):
+class NeedsScaling(NeedsStackBefore, Protocol):
+    """Scale, scale to level."""
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """Nova ids of the servers that are removed."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScaleVnf(_StackStep[NeedsScaling]):
     """Bring the VDUs' instances to their counts (sequences.md A2, A3).
 
-    Again: safe; counts are wanted, not added.
+    Again: safe; the counts are absolute, not relative.
     """
 
-    name: ClassVar[str] = "scale_resources"
-    title: ClassVar[str] = "Scale the virtual resources"
+    kind: ClassVar[str] = "scale_resources"
+    label: ClassVar[str] = "Scale the virtual resources"
 
-    def ask(self, draft: ScaleVmDraft) -> ScaleResources:
-        """Ask for the counts, and name who leaves."""
-        return ScaleResources(**_stack(draft), leaving=draft.leaving)
+    def ask(self, draft: NeedsScaling) -> ScaleResources:
+        """Ask for the counts, and name the servers that are removed."""
+        return ScaleResources(**_fields(draft), leaving=draft.leaving)
 
 
-class HealVnfcs(_StackStep[HealVmDraft]):
-    """Make machines anew (sequences.md A4); ports and addresses stay.
+class NeedsHealing(NeedsStackBefore, Protocol):
+    """Heal of some machines."""
 
-    Again: safe; a machine that was replaced is not there to be replaced again.
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Nova ids."""
+        ...
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """Cinder ids of the volumes that are replaced too."""
+        ...
+
+
+@dataclass(frozen=True)
+class HealVnfcs(_StackStep[NeedsHealing]):
+    """Replace machines (sequences.md A4); ports and addresses stay.
+
+    Again: safe; a machine that was replaced already has another id and is left alone.
     """
 
-    name: ClassVar[str] = "heal_resources"
-    title: ClassVar[str] = "Make the machines anew"
+    kind: ClassVar[str] = "heal_resources"
+    label: ClassVar[str] = "Replace the machines"
 
-    def ask(self, draft: HealVmDraft) -> HealResources:
-        """Ask for the machines, and the volumes that go with them."""
-        return HealResources(**_stack(draft), servers=draft.servers, volumes=draft.volumes)
+    def ask(self, draft: NeedsHealing) -> HealResources:
+        """Ask for the machines, and the volumes that are replaced with them."""
+        return HealResources(**_fields(draft), servers=draft.servers, volumes=draft.volumes)
 
-    def undo(self, draft: HealVmDraft) -> None:
-        """What was broken is not wanted back (api.md 4.3)."""
-
-
-class RecreateVnf(Step[HealVmDraft, ResourcesCreated]):
-    """Make the whole stack anew after the old one is gone (sequences.md A5).
-
-    Again: safe; as the first creation.
-    """
-
-    name: ClassVar[str] = "recreate_resources"
-    title: ClassVar[str] = "Create the virtual resources anew"
-    timeout_s: ClassVar[float] = _TIMEOUT_S
-    reply: ClassVar[type[Event]] = ResourcesCreated
-
-    def ask(self, draft: HealVmDraft) -> CreateResources:
-        """Ask for the stack of the instantiate request, at the present number of machines."""
-        return CreateResources(
-            vnf_instance_id=draft.vnf_instance_id,
-            tag=draft.vnf_instance_id,
-            stack_name=draft.stack_name,
-            package=draft.package,
-            vim=draft.vim,
-            flavour_id=draft.flavour_id,
-            instantiation_level_id=draft.instantiation_level_id,
-            api_version=draft.api_version,
-            request={**draft.instantiate_request, **_links(draft)},
-            grant=draft.grant,
-            grant_request=draft.grant_request,
-            instance=draft.instance_to_make,
-            user_data=draft.user_data,
-            timeout_s=STACK_TIMEOUT_S,
-        )
-
-    def fold(self, draft: HealVmDraft, reply: ResourcesCreated) -> HealVmDraft:
-        """Keep what the stack holds."""
-        return draft.model_copy(update={"resources": reply.resources})
-
-    def keep_remains(self, draft: HealVmDraft, remains: Mapping[str, object]) -> HealVmDraft:
-        """Keep what the failed stack holds."""
-        return draft.model_copy(update={"resources": StackResources.model_validate(remains)})
-
-    def undo(self, draft: HealVmDraft) -> None:
-        """A heal has no way back."""
+    def undo(self, draft: NeedsHealing) -> None:
+        """A broken machine is not restored (api.md 4.3)."""
 
 
-def _links(draft: ChangeVmDraft) -> dict[str, Any]:
-    """Return the links as they are now, which a later operation may have changed, in place of the request's."""
-    return {name: links for name, links in draft.connections.items() if links}
-
-
-class RestoreScale(_StackStep[HealVmDraft]):
-    """Bring a stack that was made anew to the number of machines that it had, where user data did not.
+@dataclass(frozen=True)
+class RestoreScale(_StackStep[NeedsStackBefore]):
+    """Bring a stack that was created again to the number of machines that it had, where user data did not.
 
     Again: safe.
     """
 
-    name: ClassVar[str] = "restore_scale"
-    title: ClassVar[str] = "Bring back the number of machines"
+    kind: ClassVar[str] = "restore_scale"
+    label: ClassVar[str] = "Restore the number of machines"
 
-    def ask(self, draft: HealVmDraft) -> ScaleResources:
-        """Ask for the counts by the built-in rules: the class has said at creation what it wants."""
-        return ScaleResources(**{**_stack(draft), "user_data": None})
+    def ask(self, draft: NeedsStackBefore) -> ScaleResources:
+        """Ask for the counts by the built-in rules: the user data class had its say at the creation."""
+        fields: _StackFields = {**_fields(draft), "user_data": None}
+        return ScaleResources(**fields)
 
-    def undo(self, draft: HealVmDraft) -> None:
-        """A heal has no way back."""
+    def undo(self, draft: NeedsStackBefore) -> None:
+        """A heal has no way back (api.md 4.3)."""
 
 
-class ConnectVnf(_StackStep[ConnectVmDraft]):
-    """Put external connection points on other links.
+@dataclass(frozen=True)
+class ConnectVnf(_StackStep[NeedsStackBefore]):
+    """Move external connection points to other links.
 
-    Again: safe; the links are wanted as they shall be.
+    Again: safe; the links are absolute.
     """
 
-    name: ClassVar[str] = "change_connections"
-    title: ClassVar[str] = "Change the external connectivity"
+    kind: ClassVar[str] = "change_connections"
+    label: ClassVar[str] = "Change the external connectivity"
 
-    def ask(self, draft: ConnectVmDraft) -> ChangeConnections:
+    def ask(self, draft: NeedsStackBefore) -> ChangeConnections:
         """Ask for the links."""
-        return ChangeConnections(**_stack(draft))
+        return ChangeConnections(**_fields(draft))
 
 
-class ReplaceTemplate(_StackStep[ReplaceVmDraft]):
+class NeedsReplacement(NeedsStackBefore, Protocol):
+    """Change of the flavour or of the package."""
+
+    @property
+    def before_package(self) -> PackageRef:
+        """The package whose descriptor names the VDUs of the present stack."""
+        ...
+
+    @property
+    def before_flavour_id(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ReplaceTemplate(_StackStep[NeedsReplacement]):
     """Give the stack the template of another flavour or package.
 
-    Again: safe; what is there stays as far as the template still names it.
+    Again: safe; resources that the template still names stay.
     """
 
-    name: ClassVar[str] = "change_template"
-    title: ClassVar[str] = "Change to the other flavour or package"
+    kind: ClassVar[str] = "change_template"
+    label: ClassVar[str] = "Change to the other flavour or package"
 
-    def ask(self, draft: ReplaceVmDraft) -> ChangeTemplate:
+    def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
         """Ask for the new template."""
-        return ChangeTemplate(**_stack(draft))
+        return ChangeTemplate(**_fields(draft))
 
-    def undo(self, draft: ReplaceVmDraft) -> RestoreResources:
-        """Bring back what there was, read by the descriptor of before."""
-        package: PackageRef = draft.before_package
-        facts = {
-            **_stack(draft),
-            "request": {},
-            "grant": {},
-            "grant_request": {},
-            "user_data": None,
-            "package": package,
+    def undo(self, draft: NeedsReplacement) -> RestoreResources:
+        """Restore the earlier stack, by the earlier descriptor."""
+        fields: _StackFields = {
+            **_restore_fields(draft),
+            "package": draft.before_package,
             "flavour_id": draft.before_flavour_id,
         }
-        return RestoreResources(**facts, staying=draft.staying)
+        return RestoreResources(**fields, staying=draft.staying)
 
 
-class OperateVnf(Step[OperateVmDraft, ServersOperated]):
+class NeedsServers(NeedsVim, Protocol):
+    """Operate."""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Nova ids."""
+        ...
+
+    @property
+    def state(self) -> Literal["STARTED", "STOPPED"]:
+        """The state that they get."""
+        ...
+
+    def operated(self, *, is_done: bool) -> Draft:
+        """Return the draft with the servers in the state, or in the opposite again."""
+        ...
+
+
+@dataclass(frozen=True)
+class OperateVnf(Step[NeedsServers, ServersOperated]):
     """Start or stop machines.
 
-    Again: safe; one that is in the state is left alone.
+    Again: safe; a machine that is in the state is left alone.
     """
 
-    name: ClassVar[str] = "operate_servers"
-    title: ClassVar[str] = "Start or stop the machines"
-    timeout_s: ClassVar[float] = 90_000.0
-    """The longest gracefulStopTimeout that a request may give, an hour of Nova's own included."""
+    graceful_wait_s: float = 0.0
+    """GRACEFUL stop: seconds to wait before it."""
+
+    kind: ClassVar[str] = "operate_servers"
+    label: ClassVar[str] = "Start or stop the machines"
+    base_timeout_s: ClassVar[float] = 3600.0
+    """Nova's own timeout of a graceful shutdown is an hour at most."""
     reply: ClassVar[type[Event]] = ServersOperated
 
-    def ask(self, draft: OperateVmDraft) -> OperateServers:
+    @property
+    def timeout_s(self) -> float:
+        """The stop's own time starts after the wait."""
+        return self.base_timeout_s + self.graceful_wait_s
+
+    def ask(self, draft: NeedsServers) -> OperateServers:
         """Ask for the state; a GRACEFUL stop waits first."""
         return OperateServers(
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,
             servers=draft.servers,
             state=draft.state,
-            graceful_wait_s=draft.graceful_wait_s,
+            graceful_wait_s=self.graceful_wait_s,
         )
 
-    def fold(self, draft: OperateVmDraft, reply: ServersOperated) -> OperateVmDraft:
-        """They are in the state."""
-        return draft.model_copy(update={"is_done": True})
+    def fold(self, draft: NeedsServers, reply: ServersOperated) -> Draft:
+        """The machines are in the state."""
+        return draft.operated(is_done=True)
 
-    def forget(self, draft: OperateVmDraft) -> OperateVmDraft:
-        """They are as before."""
-        return draft.model_copy(update={"is_done": False})
+    def forget(self, draft: NeedsServers) -> Draft:
+        """The machines are in their earlier state."""
+        return draft.operated(is_done=False)
 
-    def undo(self, draft: OperateVmDraft) -> OperateServers:
+    def undo(self, draft: NeedsServers) -> OperateServers:
         """Ask for the opposite, at once."""
-        state = "STARTED" if draft.state == "STOPPED" else "STOPPED"
+        state: Literal["STARTED", "STOPPED"] = "STARTED" if draft.state == "STOPPED" else "STOPPED"
         return OperateServers(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=draft.servers, state=state)

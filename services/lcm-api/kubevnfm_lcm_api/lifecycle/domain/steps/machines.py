@@ -2,75 +2,92 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
 
-from kubevnfm_events import Event
+from kubevnfm_events import Event, PackageRef
+from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
+from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft, TerminateVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.granting import granted_zones
-from kubevnfm_lcm_api.lifecycle.domain.nodes import find_nodes
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
+from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes, find_nodes
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
-INSTALL_TIMEOUT_S = 7200.0
-"""The measured worst case of a highly available cluster over a slow mirror (sequences.md 1.4) with room."""
+INSTALL_TIMEOUT_S: Final = 7200.0
+"""The measured worst case of a highly available cluster over a slow mirror (sequences.md 1.4) with a reserve."""
+INSTANTIATE_START: Final = "instantiate_start"
+INSTANTIATE_END: Final = "instantiate_end"
+TERMINATE_START: Final = "terminate_start"
+_BEFORE_MACHINES: Final = frozenset({INSTANTIATE_START})
+"""Phases that run before any machine exists."""
+_BUILDING: Final = frozenset({INSTANTIATE_END})
+"""Phases whose work a rollback removes: the machines go with the stack; journal, host keys and logs are purged."""
 
 
-class PrepareInstantiate(Step[InstantiateVmDraft, PhaseDone]):
-    """Run the driver's ``instantiate_start``, before anything exists.
+class NeedsDriver(NeedsInstance, Protocol):
+    """An operation whose VNFD maps phases to management drivers."""
 
-    Again: safe; the driver probes before it acts.
-    """
+    @property
+    def package(self) -> PackageRef: ...
 
-    name: ClassVar[str] = "instantiate_start"
-    title: ClassVar[str] = "Management driver: instantiate_start"
-    timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
-    reply: ClassVar[type[Event]] = PhaseDone
+    @property
+    def phases(self) -> Mapping[str, str]:
+        """Management driver by phase."""
+        ...
 
-    def ask(self, draft: InstantiateVmDraft) -> RunPhase:
-        """Ask for the phase, without nodes."""
-        return RunPhase(
-            vnf_instance_id=draft.vnf_instance_id,
-            driver=draft.phases["instantiate_start"],
-            phase="instantiate_start",
-            package=draft.package,
-            nodes=(),
-            parameters=draft.parameters,
-        )
+    @property
+    def parameters(self) -> SecretParams:
+        """AdditionalParams."""
+        ...
 
-    def fold(self, draft: InstantiateVmDraft, reply: PhaseDone) -> InstantiateVmDraft:
-        """Nothing to keep."""
-        return draft
+    @property
+    def resources(self) -> StackResources | None: ...
 
-    def undo(self, draft: InstantiateVmDraft) -> None:
-        """It ran before any machine existed: there is nothing to take back."""
+    @property
+    def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
+        """By VDU, in the order of the GrantRequest's resources."""
+        ...
+
+    @property
+    def max_nodes(self) -> int | None: ...
+
+    def after_phase(self, reply: PhaseDone) -> Draft:
+        """Return the draft with what the driver's phase made known."""
+        ...
 
 
-class InstallOnMachines(Step[InstantiateVmDraft, PhaseDone]):
-    """Run the driver's ``instantiate_end``: a cluster driver installs Kubernetes on all nodes (sequences.md 1.10).
+@dataclass(frozen=True)
+class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
+    """Run one phase of the management driver on the instance's machines (sequences.md 1.10).
 
-    Needs: ``resources``. Adds: ``cluster``, ``node_names``.
-    Again: safe; goes on from the journal, nodes that are Ready are left alone.
+    Adds: a cluster's access data and node names.
+    Again: safe; continues from the journal, nodes that are Ready are left alone.
     Fails: an address, login or script error names the node and the task.
     """
 
-    name: ClassVar[str] = "instantiate_end"
-    title: ClassVar[str] = "Management driver: instantiate_end"
-    timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+    phase: str
+
+    kind: ClassVar[str] = "run_driver_phase"
+    label: ClassVar[str] = "Management driver: {phase}"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
     reply: ClassVar[type[Event]] = PhaseDone
 
-    def ask(self, draft: InstantiateVmDraft) -> RunPhase:
-        """Ask for the installation on the nodes that the request's names point to.
+    def ask(self, draft: NeedsDriver) -> RunPhase:
+        """Ask for the phase on the nodes that the request's names refer to.
 
         Raises: NodeNotFound, SharedAddress of `nodes`.
         """
-        assert draft.resources is not None
-        zones = granted_zones(draft.grant, draft.grant_request)
-        found = find_nodes(draft.resources, draft.parameters, zones)
+        found = FoundNodes(nodes=())
+        if self.phase not in _BEFORE_MACHINES:
+            assert draft.resources is not None
+            found = find_nodes(draft.resources, draft.parameters, draft.granted_zones)
         return RunPhase(
             vnf_instance_id=draft.vnf_instance_id,
-            driver=draft.phases["instantiate_end"],
-            phase="instantiate_end",
+            driver=draft.phases[self.phase],
+            phase=self.phase,
             package=draft.package,
             nodes=found.nodes,
             parameters=draft.parameters,
@@ -79,67 +96,33 @@ class InstallOnMachines(Step[InstantiateVmDraft, PhaseDone]):
             max_nodes=draft.max_nodes,
         )
 
-    def fold(self, draft: InstantiateVmDraft, reply: PhaseDone) -> InstantiateVmDraft:
-        """Keep how to reach the cluster."""
-        return draft.model_copy(update={"cluster": reply.cluster, "node_names": reply.node_names})
+    def fold(self, draft: NeedsDriver, reply: PhaseDone) -> Draft:
+        """Keep what the driver made known."""
+        return draft.after_phase(reply)
 
-    def undo(self, draft: InstantiateVmDraft) -> ForgetInstance:
-        """The machines go with the stack; journal, host keys and logs are purged here."""
-        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
-
-
-class PrepareTerminate(Step[TerminateVmDraft, PhaseDone]):
-    """Run the driver's ``terminate_start``, while the machines still run.
-
-    Again: safe; the driver probes before it acts.
-    """
-
-    name: ClassVar[str] = "terminate_start"
-    title: ClassVar[str] = "Management driver: terminate_start"
-    timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
-    reply: ClassVar[type[Event]] = PhaseDone
-
-    def ask(self, draft: TerminateVmDraft) -> RunPhase:
-        """Ask for the phase on all nodes."""
-        assert draft.resources is not None
-        found = find_nodes(draft.resources, draft.parameters)
-        return RunPhase(
-            vnf_instance_id=draft.vnf_instance_id,
-            driver=draft.phases["terminate_start"],
-            phase="terminate_start",
-            package=draft.package,
-            nodes=found.nodes,
-            parameters=draft.parameters,
-            cluster_address=found.cluster_address,
-            cluster_public_address=found.cluster_public_address,
-        )
-
-    def fold(self, draft: TerminateVmDraft, reply: PhaseDone) -> TerminateVmDraft:
-        """Nothing to keep."""
-        return draft
-
-    def undo(self, draft: TerminateVmDraft) -> None:
-        """Terminate has no rollback (api.md 4.3)."""
+    def undo(self, draft: NeedsDriver) -> ForgetInstance | None:
+        """Purge what is known of machines that go with the stack; other phases leave nothing behind."""
+        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
 
 
-class ForgetMachines(Step[TerminateVmDraft, InstanceForgotten]):
-    """Run what ``terminate_end`` means for machines that are gone: purge journal, host keys, logs (sequences.md D1).
+@dataclass(frozen=True)
+class ForgetMachines(Step[NeedsInstance, InstanceForgotten]):
+    """Run what ``terminate_end`` means for deleted machines: purge journal, host keys, logs (sequences.md D1).
 
     Again: safe.
     """
 
-    name: ClassVar[str] = "forget_machines"
-    title: ClassVar[str] = "Forget the machines' keys and journal"
-    timeout_s: ClassVar[float] = 300.0
+    kind: ClassVar[str] = "forget_machines"
+    label: ClassVar[str] = "Forget the machines' keys and journal"
+    base_timeout_s: ClassVar[float] = 300.0
     reply: ClassVar[type[Event]] = InstanceForgotten
 
-    def ask(self, draft: TerminateVmDraft) -> ForgetInstance:
+    def ask(self, draft: NeedsInstance) -> ForgetInstance:
         """Ask for the purge."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
 
-    def fold(self, draft: TerminateVmDraft, reply: InstanceForgotten) -> TerminateVmDraft:
+    def fold(self, draft: NeedsInstance, reply: InstanceForgotten) -> None:
         """Nothing to keep."""
-        return draft
 
-    def undo(self, draft: TerminateVmDraft) -> None:
+    def undo(self, draft: NeedsInstance) -> None:
         """Terminate has no rollback (api.md 4.3)."""

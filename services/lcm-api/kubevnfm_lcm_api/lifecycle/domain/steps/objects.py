@@ -3,30 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
-from kubevnfm_events import Event
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
+from kubevnfm_events import Event, PackageRef
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
+from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
+_OBJECTS_TIMEOUT_S = 2400.0
+"""infra-k8s waits 30 minutes for objects unless the request says otherwise; the rest is for reading and applying."""
+_APPLY_S = 600.0
 
-class ApplyCnfObjects(Step[InstantiateCnfDraft, ObjectsApplied]):
+
+class NeedsManifests(NeedsVim, Protocol):
+    """An operation that applies a CNF's manifests."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def def_files(self) -> tuple[str, ...]: ...
+
+    @property
+    def namespace(self) -> str | None: ...
+
+    @property
+    def multi_namespace(self) -> bool: ...
+
+    @property
+    def adopt(self) -> bool: ...
+
+    @property
+    def vdus(self) -> tuple[VduTarget, ...]: ...
+
+    @property
+    def parameters(self) -> SecretParams: ...
+
+    def with_release(self, release: Release | None) -> Draft:
+        """Return the draft with what was applied; None: nothing is there."""
+        ...
+
+
+@dataclass(frozen=True)
+class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
     """Apply the CNF's manifests in order and wait until all is ready (capi.md chapter 3).
 
-    Adds: ``release``.
+    Adds: the release.
     Again: safe; what was applied carries the instance's label and is adopted.
     Fails: unknown kinds, foreign objects, refusals and timeouts name the object.
     """
 
-    name: ClassVar[str] = "apply_objects"
-    title: ClassVar[str] = "Apply the Kubernetes objects"
-    timeout_s: ClassVar[float] = 2400.0
+    wait_timeout_s: float | None = None
+    """How long to wait for readiness; None: infra-k8s' own limit."""
+
+    kind: ClassVar[str] = "apply_objects"
+    label: ClassVar[str] = "Apply the Kubernetes objects"
+    base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
     reply: ClassVar[type[Event]] = ObjectsApplied
 
-    def ask(self, draft: InstantiateCnfDraft) -> ApplyObjects:
+    @property
+    def timeout_s(self) -> float:
+        """The wait that the request asks for, and the time to apply."""
+        return max(self.base_timeout_s, (self.wait_timeout_s or 0.0) + _APPLY_S)
+
+    def ask(self, draft: NeedsManifests) -> ApplyObjects:
         """Ask for the objects."""
         return ApplyObjects(
             vnf_instance_id=draft.vnf_instance_id,
@@ -38,50 +83,68 @@ class ApplyCnfObjects(Step[InstantiateCnfDraft, ObjectsApplied]):
             adopt=draft.adopt,
             vdus=draft.vdus,
             parameters=draft.parameters,
-            wait_timeout_s=draft.wait_timeout_s,
+            wait_timeout_s=self.wait_timeout_s,
         )
 
-    def fold(self, draft: InstantiateCnfDraft, reply: ObjectsApplied) -> InstantiateCnfDraft:
+    def fold(self, draft: NeedsManifests, reply: ObjectsApplied) -> Draft:
         """Keep what was applied."""
-        release = Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods)
-        return draft.model_copy(update={"release": release})
+        return draft.with_release(Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods))
 
-    def keep_remains(self, draft: InstantiateCnfDraft, remains: Mapping[str, object]) -> InstantiateCnfDraft:
+    def keep_remains(self, draft: NeedsManifests, remains: Mapping[str, object]) -> Draft:
         """Keep what was applied before it failed."""
         return self.fold(draft, ObjectsApplied.model_validate(remains))
 
-    def forget(self, draft: InstantiateCnfDraft) -> InstantiateCnfDraft:
-        """The objects are gone."""
-        return draft.model_copy(update={"release": None})
+    def forget(self, draft: NeedsManifests) -> Draft:
+        """The objects are deleted."""
+        return draft.with_release(None)
 
-    def undo(self, draft: InstantiateCnfDraft) -> DeleteObjects:
+    def undo(self, draft: NeedsManifests) -> DeleteObjects:
         """Delete what the inventory lists, applied or half applied."""
         return DeleteObjects(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 
-class DeleteCnfObjects(Step[TerminateCnfDraft, ObjectsDeleted]):
+class NeedsReleaseGone(NeedsVim, Protocol):
+    """An operation that deletes a CNF's objects."""
+
+    def without_release(self) -> Draft:
+        """Return the draft once nothing is left of the release."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
     """Delete everything in the CNF's inventory, in reverse order (capi.md CR-023).
 
-    Again: safe; what is gone is gone.
+    Again: safe; what is deleted already is left alone.
     """
 
-    name: ClassVar[str] = "delete_objects"
-    title: ClassVar[str] = "Delete the Kubernetes objects"
-    timeout_s: ClassVar[float] = 2400.0
+    grace_period_s: float | None = None
+    """How long pods may take to end; None: their own terminationGracePeriodSeconds; 0: FORCEFUL, at once."""
+    is_forced: bool = False
+    """FORCEFUL: does not wait for pods to end."""
+
+    kind: ClassVar[str] = "delete_objects"
+    label: ClassVar[str] = "Delete the Kubernetes objects"
+    base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
     reply: ClassVar[type[Event]] = ObjectsDeleted
 
-    def ask(self, draft: TerminateCnfDraft) -> DeleteObjects:
-        """Ask for the deletion; FORCEFUL does not wait for pods to end."""
+    @property
+    def timeout_s(self) -> float:
+        """Pods may take the whole grace period."""
+        return self.base_timeout_s + (self.grace_period_s or 0.0)
+
+    def ask(self, draft: NeedsReleaseGone) -> DeleteObjects:
+        """Ask for the deletion."""
         return DeleteObjects(
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,
-            grace_period_s=0.0 if draft.is_forceful else (draft.graceful_wait_s or None),
-            force=draft.is_forceful,
+            grace_period_s=self.grace_period_s,
+            force=self.is_forced,
         )
 
-    def fold(self, draft: TerminateCnfDraft, reply: ObjectsDeleted) -> TerminateCnfDraft:
+    def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
         """Nothing is left."""
-        return draft.model_copy(update={"is_gone": True})
+        return draft.without_release()
 
-    def undo(self, draft: TerminateCnfDraft) -> None:
+    def undo(self, draft: NeedsReleaseGone) -> None:
         """Terminate has no rollback (api.md 4.3)."""

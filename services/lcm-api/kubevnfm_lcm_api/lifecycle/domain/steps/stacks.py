@@ -1,34 +1,39 @@
-"""Steps that infra-openstack does."""
+"""Steps by which infra-openstack creates and deletes a stack."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
 
 from kubevnfm_events import Event
 from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStack, NeedsStackBefore, NeedsStackName
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
-STACK_TIMEOUT_S = 1200.0
+STACK_TIMEOUT_S: Final = 1200.0
 """Heat's own deadline; Tacker's default of 20 minutes, which existing packages count on."""
+CHANGE_TIMEOUT_S: Final = STACK_TIMEOUT_S + 300.0
+"""A step that creates or changes a stack: Heat's deadline, images and user data."""
 
 
-class CreateVnfResources(Step[InstantiateVmDraft, ResourcesCreated]):
+@dataclass(frozen=True)
+class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
     """Create the virtual resources of a VNF (sequences.md A1).
 
-    Needs: package, VIM, request. Adds: ``resources``.
-    Again: safe; infra-openstack goes on with the stack that carries the instance's tag.
+    Adds: the stack's resources.
+    Again: safe; infra-openstack continues with the stack that carries the instance's tag.
     Fails: QuotaExceeded, StackFailed, user data failures at once; VimUnavailable when the tries are used up.
     """
 
-    name: ClassVar[str] = "create_resources"
-    title: ClassVar[str] = "Create the virtual resources"
-    timeout_s: ClassVar[float] = STACK_TIMEOUT_S + 300.0
+    kind: ClassVar[str] = "create_resources"
+    label: ClassVar[str] = "Create the virtual resources"
+    base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
     reply: ClassVar[type[Event]] = ResourcesCreated
 
-    def ask(self, draft: InstantiateVmDraft) -> CreateResources:
+    def ask(self, draft: NeedsStack) -> CreateResources:
         """Ask for the stack."""
         return CreateResources(
             vnf_instance_id=draft.vnf_instance_id,
@@ -47,49 +52,103 @@ class CreateVnfResources(Step[InstantiateVmDraft, ResourcesCreated]):
             timeout_s=STACK_TIMEOUT_S,
         )
 
-    def fold(self, draft: InstantiateVmDraft, reply: ResourcesCreated) -> InstantiateVmDraft:
+    def fold(self, draft: NeedsStack, reply: ResourcesCreated) -> Draft:
         """Keep what the stack holds."""
-        return draft.model_copy(update={"resources": reply.resources})
+        return draft.with_resources(reply.resources)
 
-    def keep_remains(self, draft: InstantiateVmDraft, remains: Mapping[str, object]) -> InstantiateVmDraft:
-        """Keep what the failed stack holds; a retry makes the stack anew and replaces it."""
-        return draft.model_copy(update={"resources": StackResources.model_validate(remains)})
+    def keep_remains(self, draft: NeedsStack, remains: Mapping[str, object]) -> Draft:
+        """Keep what the failed stack holds; a retry deletes it and creates another."""
+        return draft.with_resources(StackResources.model_validate(remains))
 
-    def forget(self, draft: InstantiateVmDraft) -> InstantiateVmDraft:
-        """The stack is gone."""
-        return draft.model_copy(update={"resources": None})
+    def forget(self, draft: NeedsStack) -> Draft:
+        """The stack is deleted."""
+        return draft.with_resources(None)
 
-    def undo(self, draft: InstantiateVmDraft) -> DeleteResources:
-        """Delete by tag: half a stack goes too."""
+    def undo(self, draft: NeedsStack) -> DeleteResources:
+        """Delete by tag, so that a half-made stack is deleted too."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id, tag=draft.vnf_instance_id, stack_name=draft.stack_name, vim=draft.vim
         )
 
 
-class DeleteVnfResources(Step[TerminateVmDraft, ResourcesDeleted]):
-    """Delete the VNF's stack and the images made for it (sequences.md A9).
+class NeedsRecreation(NeedsStackBefore, Protocol):
+    """An operation that replaces a whole stack."""
 
-    Again: safe; what is gone is gone.
+    @property
+    def creation(self) -> NeedsStack:
+        """The facts of a first creation: the links and the instance as user data expect them then."""
+        ...
+
+
+@dataclass(frozen=True)
+class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
+    """Create the whole stack again after the old one was deleted (sequences.md A5).
+
+    Again: safe; as the first creation.
     """
 
-    name: ClassVar[str] = "delete_resources"
-    title: ClassVar[str] = "Delete the virtual resources"
-    timeout_s: ClassVar[float] = STACK_TIMEOUT_S + 600.0
+    kind: ClassVar[str] = "recreate_resources"
+    label: ClassVar[str] = "Create the virtual resources again"
+    base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
+    reply: ClassVar[type[Event]] = ResourcesCreated
+
+    def ask(self, draft: NeedsRecreation) -> CreateResources:
+        """Ask for the stack of the instantiate request, at the present number of machines."""
+        return CreateVnfResources().ask(draft.creation)
+
+    def fold(self, draft: NeedsRecreation, reply: ResourcesCreated) -> Draft:
+        """Keep what the stack holds."""
+        return draft.with_resources(reply.resources)
+
+    def keep_remains(self, draft: NeedsRecreation, remains: Mapping[str, object]) -> Draft:
+        """Keep what the failed stack holds."""
+        return draft.with_resources(StackResources.model_validate(remains))
+
+    def undo(self, draft: NeedsRecreation) -> None:
+        """A heal has no way back (api.md 4.3)."""
+
+
+class NeedsStackGone(NeedsStackName, Protocol):
+    """An operation that deletes a stack."""
+
+    def without_stack(self) -> Draft:
+        """Return the draft once nothing is left of the stack."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeleteVnfResources(Step[NeedsStackGone, ResourcesDeleted]):
+    """Delete the VNF's stack and the images made for it (sequences.md A9).
+
+    Again: safe; what is deleted already is left alone.
+    """
+
+    graceful_wait_s: float = 0.0
+    """GRACEFUL: seconds to wait before the deletion."""
+
+    kind: ClassVar[str] = "delete_resources"
+    label: ClassVar[str] = "Delete the virtual resources"
+    base_timeout_s: ClassVar[float] = STACK_TIMEOUT_S + 600.0
     reply: ClassVar[type[Event]] = ResourcesDeleted
 
-    def ask(self, draft: TerminateVmDraft) -> DeleteResources:
+    @property
+    def timeout_s(self) -> float:
+        """The deletion's own time starts after the wait."""
+        return self.base_timeout_s + self.graceful_wait_s
+
+    def ask(self, draft: NeedsStackGone) -> DeleteResources:
         """Ask for the deletion; GRACEFUL waits first."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id,
             tag=draft.vnf_instance_id,
             stack_name=draft.stack_name,
             vim=draft.vim,
-            graceful_wait_s=draft.graceful_wait_s,
+            graceful_wait_s=self.graceful_wait_s,
         )
 
-    def fold(self, draft: TerminateVmDraft, reply: ResourcesDeleted) -> TerminateVmDraft:
+    def fold(self, draft: NeedsStackGone, reply: ResourcesDeleted) -> Draft:
         """Nothing is left."""
-        return draft.model_copy(update={"is_gone": True})
+        return draft.without_stack()
 
-    def undo(self, draft: TerminateVmDraft) -> None:
-        """Nothing brings deleted machines back: terminate has no rollback (api.md 4.3)."""
+    def undo(self, draft: NeedsStackGone) -> None:
+        """Deleted machines cannot be brought back: terminate has no rollback (api.md 4.3)."""

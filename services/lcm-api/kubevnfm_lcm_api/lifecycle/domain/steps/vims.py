@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
-from kubevnfm_events import Event, VimConnection
+from kubevnfm_events import ClusterAccess, Event, VimConnection
 from kubevnfm_events.vim import DeregisterVim, RegisterVim, VimDeregistered, VimRegistered
 from kubevnfm_sol.vim import KUBERNETES
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
 
-class RegisterClusterVim(Step[InstantiateVmDraft, VimRegistered]):
+class NeedsCluster(NeedsInstance, Protocol):
+    """An operation that builds a cluster."""
+
+    @property
+    def cluster(self) -> ClusterAccess | None: ...
+
+    @property
+    def cluster_vim_name(self) -> str | None: ...
+
+    def with_cluster_vim(self, vim: VimRegistered) -> Draft:
+        """Return the draft with the VIM that the cluster was registered as."""
+        ...
+
+
+@dataclass(frozen=True)
+class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
     """Register the finished cluster as a VIM (sequences.md M18, first half; the second is the draft's ``completed``).
 
-    Needs: ``cluster``. Adds: ``cluster_vim``.
+    Adds: the VIM.
     Again: safe; upsert by (instance, name).
     Fails: the name belongs to another VIM; the cluster does not answer.
     """
 
-    name: ClassVar[str] = "register_vim"
-    title: ClassVar[str] = "Register the cluster as a VIM"
-    timeout_s: ClassVar[float] = 600.0
+    kind: ClassVar[str] = "register_vim"
+    label: ClassVar[str] = "Register the cluster as a VIM"
+    base_timeout_s: ClassVar[float] = 600.0
     reply: ClassVar[type[Event]] = VimRegistered
 
-    def ask(self, draft: InstantiateVmDraft) -> RegisterVim:
+    def ask(self, draft: NeedsCluster) -> RegisterVim:
         """Ask for the registration with the service account's token."""
         assert draft.cluster is not None
         assert draft.cluster_vim_name is not None
@@ -44,34 +61,37 @@ class RegisterClusterVim(Step[InstantiateVmDraft, VimRegistered]):
             extra={"vnf_instance_id": draft.vnf_instance_id},
         )
 
-    def fold(self, draft: InstantiateVmDraft, reply: VimRegistered) -> InstantiateVmDraft:
+    def fold(self, draft: NeedsCluster, reply: VimRegistered) -> Draft:
         """Keep the VIM's id."""
-        return draft.model_copy(update={"cluster_vim": reply})
+        return draft.with_cluster_vim(reply)
 
-    def undo(self, draft: InstantiateVmDraft) -> DeregisterVim:
+    def undo(self, draft: NeedsCluster) -> DeregisterVim:
         """Remove the row by owner and name, registered or half registered."""
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, name=draft.cluster_vim_name, force=True)
 
 
-class DeregisterClusterVim(Step[TerminateVmDraft, VimDeregistered]):
-    """Remove the cluster's VIM and its access data, after the machines are gone (sequences.md D1, SEQ-035).
+@dataclass(frozen=True)
+class DeregisterClusterVim(Step[NeedsInstance, VimDeregistered]):
+    """Remove the cluster's VIM and its access data, after the machines were deleted (sequences.md D1, SEQ-035).
 
     Again: safe.
     Fails: another instance uses the VIM and the termination is GRACEFUL.
     """
 
-    name: ClassVar[str] = "deregister_vim"
-    title: ClassVar[str] = "Remove the cluster's VIM"
-    timeout_s: ClassVar[float] = 300.0
+    is_forced: bool = False
+    """FORCEFUL: also if another instance uses the VIM."""
+
+    kind: ClassVar[str] = "deregister_vim"
+    label: ClassVar[str] = "Remove the cluster's VIM"
+    base_timeout_s: ClassVar[float] = 300.0
     reply: ClassVar[type[Event]] = VimDeregistered
 
-    def ask(self, draft: TerminateVmDraft) -> DeregisterVim:
+    def ask(self, draft: NeedsInstance) -> DeregisterVim:
         """Ask for the removal of every VIM that the instance owns."""
-        return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=draft.is_forceful)
+        return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=self.is_forced)
 
-    def fold(self, draft: TerminateVmDraft, reply: VimDeregistered) -> TerminateVmDraft:
+    def fold(self, draft: NeedsInstance, reply: VimDeregistered) -> None:
         """Nothing to keep."""
-        return draft
 
-    def undo(self, draft: TerminateVmDraft) -> None:
+    def undo(self, draft: NeedsInstance) -> None:
         """Terminate has no rollback (api.md 4.3)."""

@@ -1,4 +1,4 @@
-"""What an operation on an instantiated VNF is about: its instance, package and flavour, and whether it can be asked for it."""
+"""The VNF that an operation on an instantiated VNF changes: its instance, package and flavour, and what it supports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data, stack_name
+from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
 
 SCALE: Final = "scale"
 SCALE_TO_LEVEL: Final = "scale_to_level"
@@ -69,7 +70,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Subject:
+class VnfUnderChange:
     """A VNF of plain machines that is INSTANTIATED and free."""
 
     stored: Stored
@@ -78,8 +79,13 @@ class Subject:
     vnfd: Vnfd
     flavour: Flavour
     info: InstantiatedVnfInfo
+    stack: StackDeployment
     resources: StackResources
-    vim_key: str
+
+    @property
+    def vim_key(self) -> str:
+        """The entry of vimConnectionInfo that the stack is on."""
+        return self.stack.vim_key
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,7 +103,7 @@ class Subject:
         connection = {**self.record.vnf.vim_connection_info, **connections}[self.vim_key]
         return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
 
-    def common(
+    def fields(
         self,
         original: Mapping[str, Any],
         parameters: Mapping[str, Any],
@@ -105,8 +111,8 @@ class Subject:
         files: frozenset[str],
         *,
         connections: Mapping[str, VimConnectionInfo] = {},
-    ) -> dict[str, Any]:
-        """Return what the drafts of all changes of a stack have in common. Raises InvalidInput, Unprocessable."""
+    ) -> ChangeFields:
+        """Return the fields that the drafts of all changes of a stack share. Raises InvalidInput, Unprocessable."""
         internals = self.record.internals
         instance = self.record.vnf.model_dump(by_alias=True, exclude_none=True)
         named: UserData | None = named_user_data(parameters, files)
@@ -116,11 +122,12 @@ class Subject:
             "vim_key": self.vim_key,
             "vim": self.vim(connections),
             "vim_connections": {**self.record.vnf.vim_connection_info, **connections} if connections else {},
-            "stack_name": internals.stack_name or stack_name(self.record.vnf.id),
+            "stack_name": self.stack.stack_name,
             "flavour_id": self.flavour.flavour_id,
             "instantiation_level_id": internals.instantiation_level_id,
             "api_version": version,
-            "request": original,
+            "request": dict(original),
+            "grant_request": {},
             "instance": instance,
             "user_data": named or internals.user_data,
             "counts": self.counts,
@@ -133,14 +140,14 @@ class Subject:
         }
 
 
-class Subjects:
-    """Finds what operations are about."""
+class VnfsUnderChange:
+    """Finds the VNFs that operations change."""
 
     def __init__(self, *, instances: Instances, engine: Engine, packages: PackageCatalogue) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
 
-    async def find(self, instance_id: str, task: str) -> Subject:
-        """Return the VNF that is to be changed.
+    async def find(self, instance_id: str, task: str) -> VnfUnderChange:
+        """Return the VNF that ``task`` changes.
 
         Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or busy.
         """
@@ -151,12 +158,12 @@ class Subjects:
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
         package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
-        info, resources = record.vnf.instantiated_vnf_info, record.internals.resources
+        info, stack = record.vnf.instantiated_vnf_info, record.stack
         assert info is not None
-        assert resources is not None
-        assert record.internals.vim_key is not None
-        return Subject(
-            stored, record, package, vnfd, vnfd.flavour(info.flavour_id), info, resources, record.internals.vim_key
+        assert stack is not None
+        assert stack.resources is not None
+        return VnfUnderChange(
+            stored, record, package, vnfd, vnfd.flavour(info.flavour_id), info, stack, stack.resources
         )
 
     async def files(self, package_id: str) -> frozenset[str]:
@@ -168,7 +175,7 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     """Raise TaskUnsupported when the VNFD, or what is built so far, does not offer the operation."""
     if task in record.internals.tasks:
         return
-    if record.internals.kind == "cnf":
+    if record.stack is None:
         raise TaskUnsupported(task, "of CNFs only instantiate and terminate are offered so far")
     if record.internals.phases:
         raise TaskUnsupported(
@@ -196,7 +203,10 @@ def grant_request(
             "type": "COMPUTE",
             "vduId": vdu_id,
             "resourceTemplateId": vdu_id,
-            "resource": {"resourceId": server_id, "vimConnectionId": record.internals.vim_key},
+            "resource": {
+                "resourceId": server_id,
+                "vimConnectionId": record.stack.vim_key if record.stack is not None else None,
+            },
         }
         for vdu_id, servers in removed.items()
         for number, server_id in enumerate(servers)

@@ -1,0 +1,69 @@
+"""What an operation knows while it runs, and what it makes of the instance at its end: the base of all drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from kubevnfm_events import VimConnection
+from kubevnfm_secrets import KeyRing, sealing
+from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+
+
+class Draft(BaseModel):
+    """All that is known so far of an operation; grows with each reply; stored with the occurrence."""
+
+    # A misspelled field is an error where a draft is made; `from_document` ignores what another version has stored.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    plan: ClassVar[str] = ""
+    """The stored name of its sequence."""
+
+    vnf_instance_id: str
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the draft as it is stored: secrets sealed."""
+        return self.model_dump(mode="json", exclude_none=True, context=sealing(ring))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what ``document`` of this or an earlier version wrote."""
+        return cls.model_validate(document, extra="ignore")
+
+    @property
+    def has_way_back(self) -> bool:
+        """Whether the operation can be rolled back, for kinds where that depends on the request (api.md 4.3)."""
+        return True
+
+    @property
+    def vim_id(self) -> str | None:
+        """The registered VIM that the resources are on, or go to; None without one, or if it is not registered."""
+        vim: VimConnection | None = getattr(self, "vim", None)
+        return vim.vim_id if vim is not None else None
+
+    def changes(self) -> ResourceChanges:
+        """Return what the operation has added or removed so far, for ``resourceChanges``."""
+        return ResourceChanges()
+
+    def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
+        """Return the external links that the operation has added or changed so far."""
+        return ()
+
+    def final_attributes(self) -> dict[str, Any]:
+        """Return further attributes of the occurrence that are true once the operation is COMPLETED."""
+        return {}
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance as it is when the operation is COMPLETED."""
+        return instance
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance as it is when the operation is ROLLED_BACK."""
+        return instance
+
+    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance as it is when the operation is FAILED: the truth about what exists."""
+        return instance

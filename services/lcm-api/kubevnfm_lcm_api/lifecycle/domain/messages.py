@@ -1,0 +1,145 @@
+"""The messages of an operation: its steps' commands, and the events about its steps and states.
+
+Ids are derived from facts, so that a move that is computed twice sends the same message and receivers find repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_events.contract import cancel_commands
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, Problem, StepChanged
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_secrets import KeyRing, without_secrets
+from kubevnfm_sol.lcm import OperationState as S
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.domain.news import state_of
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep, StepState
+from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
+
+StepNews = Literal["started", "finished", "failed", "undoing", "undone"]
+_CANCEL_COMMANDS = cancel_commands()
+
+
+class Messages:
+    """Makes the messages."""
+
+    def __init__(self, ring: KeyRing, sequences: Sequences) -> None:
+        """``ring``: seals the secrets of the documents that some commands carry."""
+        self._ring, self._sequences = ring, sequences
+
+    def command(
+        self, record: OccurrenceRecord, planned: PlannedStep, command: Command, sent_at: datetime
+    ) -> Envelope[Message]:
+        """Return the command of a step, or of its compensation, as it is sent at its present attempt."""
+        return Envelope(
+            data=command,
+            source=SOURCE,
+            id=derived_id("command", record.occ.id, planned.id, str(planned.attempt)),
+            time=sent_at,
+            subject=record.occ.vnf_instance_id,
+            operationid=record.occ.id,
+            stepid=planned.id,
+            attempt=planned.attempt,
+            deadline=sent_at + timedelta(seconds=planned.timeout_s),
+        )
+
+    def cancellations(self, record: OccurrenceRecord) -> Iterator[Envelope[Message]]:
+        """Yield for each running step the command by which its service ends it."""
+        draft = self._sequences.draft(record.plan, record.draft)
+        for planned in record.running:
+            step = self._sequences.step(planned)
+            command = step.undo(draft) if planned.state is StepState.UNDOING else step.ask(draft)
+            assert command is not None
+            sent_at = datetime.fromisoformat(planned.started_at or record.occ.state_entered_time)
+            sent = self.command(record, planned, command, sent_at)
+            yield Envelope(
+                data=_CANCEL_COMMANDS[command.service](command=sent.document(self._ring)),
+                source=SOURCE,
+                id=derived_id("cancel", sent.id),
+                subject=record.occ.vnf_instance_id,
+                operationid=record.occ.id,
+            )
+
+    def wake_up(self, record: OccurrenceRecord, now: datetime, *id_parts: str) -> Envelope[Message]:
+        """Return the command to lcm-api itself by which a live process continues with the operation."""
+        return Envelope(
+            data=AdvanceOperation(occurrence=record.document(self._ring)),
+            source=SOURCE,
+            id=derived_id(*id_parts),
+            time=now,
+            subject=record.occ.vnf_instance_id,
+            operationid=record.occ.id,
+        )
+
+    def step_changed(
+        self, record: OccurrenceRecord, planned: PlannedStep, state: StepNews, now: datetime
+    ) -> Envelope[Message]:
+        """Return the event about a step."""
+        started = datetime.fromisoformat(planned.started_at) if planned.started_at else None
+        ended = state in {"finished", "failed", "undone"}
+        ids = [step.id for step in record.steps]
+        news = StepChanged(
+            vnf_lcm_op_occ_id=record.occ.id,
+            step=planned.id,
+            title=self._sequences.step(planned).title,
+            state=state,
+            attempt=planned.attempt,
+            number=ids.index(planned.id) + 1,
+            of=len(ids),
+            duration_s=round((now - started).total_seconds(), 3) if started and ended else None,
+            detail=planned.error.detail if planned.error is not None and state == "failed" else "",
+        )
+        return _event(record, news, now)
+
+    def operation_changed(self, record: OccurrenceRecord, *, is_first: bool = False) -> Envelope[Message]:
+        """Return the event about the operation's present state."""
+        occ, facts = record.occ, record.facts
+        changes = occ.resource_changes
+        dump: dict[str, Any] = (
+            changes.model_dump(mode="json", by_alias=True, exclude_none=True) if changes is not None else {}
+        )
+        moment = datetime.fromisoformat(occ.state_entered_time)
+        problem = None
+        if occ.error is not None and occ.operation_state in {S.FAILED_TEMP, S.FAILED, S.ROLLED_BACK}:
+            problem = Problem(
+                type=occ.error.type, title=occ.error.title or "", status=occ.error.status, detail=occ.error.detail
+            )
+        data = OperationChanged(
+            vnf_lcm_op_occ_id=occ.id,
+            vnf_instance_id=occ.vnf_instance_id,
+            **facts.model_dump(),
+            operation=occ.operation.value,
+            state=occ.operation_state.value,
+            state_entered_time=moment,
+            is_automatic_invocation=occ.is_automatic_invocation,
+            is_first=is_first,
+            follows=record.follows.id if record.follows is not None else "",
+            follows_at=datetime.fromisoformat(record.follows.at) if record.follows is not None else None,
+            error=problem,
+            affected_vnfcs=tuple(dump.get("affectedVnfcs", ())),
+            affected_virtual_links=tuple(dump.get("affectedVirtualLinks", ())),
+            affected_virtual_storages=tuple(dump.get("affectedVirtualStorages", ())),
+            affected_ext_link_ports=tuple(dump.get("affectedExtLinkPorts", ())),
+            changed_info=without_secrets(occ.changed_info) if occ.changed_info is not None else None,
+            changed_ext_connectivity=tuple(
+                link.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for link in occ.changed_ext_connectivity or ()
+            ),
+            modifications_triggered_by_vnf_pkg_change=(
+                without_secrets(occ.modifications_triggered_by_vnf_pkg_change)
+                if occ.modifications_triggered_by_vnf_pkg_change is not None
+                else None
+            ),
+        )
+        return replace(_event(record, data, moment), id=state_of(occ).id)
+
+
+def _event(record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:
+    return Envelope(data=data, source=SOURCE, time=now, subject=record.occ.vnf_instance_id, operationid=record.occ.id)

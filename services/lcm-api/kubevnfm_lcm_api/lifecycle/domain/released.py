@@ -1,0 +1,57 @@
+"""Reads documents in the form of released versions, so that an upgrade needs no migration.
+
+Version 0.1.0 stored one deployment as attributes of the instance, and a step by its class's name without arguments. A
+document is brought to the present form when it is read and stored in that form with its next change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+_Json = Mapping[str, Any]
+
+_DEPLOYMENT: Final = ("kind", "vimKey", "stackName", "resources", "release")
+_PHASES: Final = frozenset({"instantiate_start", "instantiate_end", "terminate_start"})
+"""Each was a class of its own; now they are `run_driver_phase` with the phase as argument."""
+_ARGUMENTS: Final[Mapping[str, Callable[[_Json], dict[str, Any]]]] = {
+    "remove_remains": lambda draft: {"occurrence_id": draft.get("remains_of")},
+    "delete_resources": lambda draft: {"graceful_wait_s": draft.get("graceful_wait_s", 0.0)},
+    "deregister_vim": lambda draft: {"is_forced": draft.get("is_forceful", False)},
+    "apply_objects": lambda draft: {"wait_timeout_s": draft.get("wait_timeout_s")},
+    "delete_objects": lambda draft: {
+        "grace_period_s": 0.0 if draft.get("is_forceful") else (draft.get("graceful_wait_s") or None),
+        "is_forced": draft.get("is_forceful", False),
+    },
+    "operate_servers": lambda draft: {"graceful_wait_s": draft.get("graceful_wait_s", 0.0)},
+}
+"""The arguments that 0.1.0 read from the draft, by the step's name."""
+
+
+def upgraded_internals(internals: _Json) -> _Json:
+    """Return an instance's ``internal`` object in the present form."""
+    kind = internals.get("kind")
+    if kind is None:
+        return internals
+    deployment: dict[str, Any] = {"vimKey": internals.get("vimKey", "")}
+    if kind == "cnf":
+        deployment.update(kind="release", release=internals.get("release"))
+    else:
+        deployment.update(kind="stack", stackName=internals["stackName"], resources=internals.get("resources"))
+    others = {name: value for name, value in internals.items() if name not in _DEPLOYMENT}
+    return {**others, "deployments": [deployment]}
+
+
+def upgraded_step(step: _Json, draft: _Json) -> _Json:
+    """Return a step of a stored plan in the present form; the step's id, and so its command ids, stay.
+
+    ``draft``: the stored draft of its operation. `timeoutS` is left to the step's kind.
+    """
+    name = step.get("name")
+    if name is None:
+        return step
+    others = {key: value for key, value in step.items() if key != "name"}
+    if name in _PHASES:
+        return {**others, "id": name, "kind": "run_driver_phase", "arguments": {"phase": name}}
+    arguments = _ARGUMENTS[name](draft) if name in _ARGUMENTS else {}
+    return {**others, "id": name, "kind": name, "arguments": arguments}
