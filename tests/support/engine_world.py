@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemoveRemains, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
@@ -33,7 +34,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 from lcm_builders import ANSWERS, RING
 
-SERVICES: Final = ("infra-openstack", "infra-k8s", "mgmt-executor", "vim-registry")
+SERVICES: Final = sorted({command.service for command in commands()} - {"lcm-api"})
 NEWS: Final = ("lcm.operation.changed", "lcm.step.changed", "lcm.instance.deleted", "lcm.remains.removed")
 COLLECTIONS: Final = (instances.COLLECTION, occurrences.COLLECTION)
 

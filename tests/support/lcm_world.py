@@ -17,6 +17,7 @@ from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, CommandFailed, Envelope, Event, Message
+from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
@@ -34,7 +35,7 @@ KEY: Final = KeyRing.new_key()
 RING: Final = KeyRing.from_text(KEY)
 TOKEN: Final = "internal-token-of-the-tests"
 SAMPLES: Final = Path(__file__).parents[2] / "deploy/samples"
-SERVICES: Final = ("infra-openstack", "infra-k8s", "mgmt-executor", "vim-registry")
+SERVICES: Final = sorted({command.service for command in commands()} - {"lcm-api"})
 JSON_HEADERS: Final = {"Version": "2.0.0"}
 ENDS: Final = frozenset({"COMPLETED", "FAILED", "FAILED_TEMP", "ROLLED_BACK"})
 OPENSTACK_VIM: Final = {"id": "vim-1", "name": "lab", "type": "openstack", "is_default": True}

@@ -7,6 +7,7 @@ data too, so that a second ``up`` goes on where ``down`` ended.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import secrets
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
 from processes import PROJECT, Process, ProcessId, await_answer
 from servers import ferretdb, rabbitmq
@@ -24,17 +26,24 @@ from servers.ferretdb import FerretServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
 
-SERVICES: Final = (
-    "lcm-api",
-    "vim-registry",
-    "mgmt-executor",
-    "infra-openstack",
-    "infra-k8s",
-    "credentials-receiver",
-)
+SERVICES: Final = tuple(sorted(path.parent.name for path in (PROJECT / "services").glob("*/pyproject.toml")))
 _GATEWAY_PORT: Final = 9890
-_HEALTH_ONLY: Final = frozenset({"infra-openstack", "infra-k8s"})
-"""Services whose one port serves nothing but their health."""
+
+
+def package_of(service: str) -> str:
+    """Return the name of the service's Python package."""
+    return f"kubevnfm_{service.replace('-', '_')}"
+
+
+def settings_of(service: str) -> type[ProcessSettings]:
+    """Return the service's settings class."""
+    found: type[ProcessSettings] = importlib.import_module(f"{package_of(service)}.settings").Settings
+    return found
+
+
+def _listener_prefix(service: str) -> str:
+    """Return what precedes HOST and PORT in the settings: some services have a listener for their health only."""
+    return "HEALTH_" if "health_port" in settings_of(service).model_fields else ""
 
 
 class SixProcesses:
@@ -66,10 +75,7 @@ class SixProcesses:
         shared = {
             "AMQP_URL": amqp_url,
             "MONGO_URL": mongo_url,
-            "LCM_API_URL": self.url_of("lcm-api"),
-            "VIM_REGISTRY_URL": self.url_of("vim-registry"),
-            "MGMT_EXECUTOR_URL": self.url_of("mgmt-executor"),
-            "CREDENTIALS_RECEIVER_URL": self.url_of("credentials-receiver"),
+            **{f"{service.replace('-', '_').upper()}_URL": self.url_of(service) for service in SERVICES},
             "LEASE_S": str(lease_s),
             **keys,
         }
@@ -103,8 +109,8 @@ class SixProcesses:
     def start_twin(self, service: str) -> tuple[str, Process]:
         """Start one more process of a service beside its first, on the same queues and documents; return where it listens."""
         port = free_port()
-        kind = "HEALTH_PORT" if service in _HEALTH_ONLY else "PORT"
-        twin = self._process(f"{service}-{port}", {**self._settings[service], kind: str(port)}, of=service)
+        settings = {**self._settings[service], f"{_listener_prefix(service)}PORT": str(port)}
+        twin = self._process(f"{service}-{port}", settings, service=service)
         twin.start()
         url = f"{'http' if self._tls is None else 'https'}://127.0.0.1:{port}"
         await_answer(f"{url}/health/ready", twin, context=self._tls)
@@ -131,20 +137,20 @@ class SixProcesses:
         self, service: str, shared: Mapping[str, str], ssh_port: int, more: Mapping[str, str]
     ) -> dict[str, str]:
         data_dir = self.folder / "data" / service
-        kind = "HEALTH_" if service in _HEALTH_ONLY else ""
+        listener = _listener_prefix(service)
         return {
             **shared,
-            "MONGO_DATABASE": f"kubevnfm_{service.replace('-', '_')}",
-            f"{kind}HOST": "127.0.0.1",
-            f"{kind}PORT": str(self.port_by_service[service]),
+            "MONGO_DATABASE": package_of(service),
+            f"{listener}HOST": "127.0.0.1",
+            f"{listener}PORT": str(self.port_by_service[service]),
             "CACHE_DIR": str(data_dir / "cache"),
             "DATA_DIR": str(data_dir),
             **({"SSH_PORT": str(ssh_port)} if service == "mgmt-executor" else {}),
             **more,
         }
 
-    def _process(self, name: str, settings: Mapping[str, str], *, of: str | None = None) -> Process:
-        module = f"kubevnfm_{(of or name).replace('-', '_')}"
+    def _process(self, name: str, settings: Mapping[str, str], *, service: str | None = None) -> Process:
+        module = package_of(service or name)
         prefix = f"{module.upper()}_"
         return Process(
             name,

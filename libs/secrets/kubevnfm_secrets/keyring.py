@@ -65,10 +65,10 @@ class KeyRing:
         cipher = self._ciphers.get(key_id)
         if version != "v1" or cipher is None:
             raise UnknownKey(f"no key {key_id or '?'} in the ring")
-        raw = urlsafe_b64decode(payload)
         try:
+            raw = urlsafe_b64decode(payload)
             return cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode()).decode()
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:  # ValueError: no base64, or too short for a nonce
             raise UnknownKey(f"the text does not open with key {key_id}") from error
 
     def is_current(self, sealed: str) -> bool:

@@ -1,0 +1,129 @@
+"""Secrets inside free-form JSON: found by name, masked, sealed, opened, left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kubevnfm_secrets import (
+    MASK,
+    KeyRing,
+    Secret,
+    SecretParams,
+    hide,
+    map_secrets,
+    mask,
+    opened,
+    revealed,
+    sealed,
+    sealing,
+    without_secrets,
+)
+from pydantic import BaseModel
+
+RING = KeyRing.from_text(KeyRing.new_key())
+TREE: dict[str, Any] = {
+    "flavour": "simple",
+    "count": 3,
+    "is_default": True,
+    "nothing": None,
+    "password": "p!1",
+    "ssh": {"username": "ubuntu", "private_key": "k!1", "port": 22},
+    "nodes": [{"name": "a", "token": "t!1"}, {"name": "b"}],
+    "credentials": {"user": "u!1", "pin": 471147114711, "is_admin": True, "more": ["m!1", None]},
+    "proxy": "http://user:w!1@proxy.example:3128",
+    "mirror": "http://mirror.example/path",
+}
+SECRET_VALUES = ("p!1", "k!1", "t!1", "u!1", "471147114711", "m!1", "w!1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "PASSWORD", "adminPasswd", "ssh_passphrase", "client_secret", "bearer_token", "privateKey",
+        "private_key", "client_key", "certificateKey", "access_key", "api-key".replace("-", "_"), "kubeconfig",
+        "credential", "credentials",
+    ],
+)  # fmt: skip
+def test_a_name_that_says_secret_hides_its_value(name: str) -> None:
+    assert hide({name: "x"}) == {name: Secret("x")}
+
+
+@pytest.mark.parametrize("name", ["password_policy", "token_url", "key", "username", "keypair", "passwordless"])
+def test_other_names_hide_nothing(name: str) -> None:
+    assert hide({name: "x"}) == {name: "x"}
+
+
+def test_below_a_secret_name_every_value_is_hidden() -> None:
+    hidden = hide(TREE)["credentials"]
+    assert hidden == {
+        "user": Secret("u!1"),
+        "pin": Secret("471147114711"),
+        "is_admin": True,
+        "more": [Secret("m!1"), None],
+    }
+
+
+def test_a_url_with_credentials_is_hidden_under_any_name() -> None:
+    assert hide(TREE)["proxy"] == Secret("http://user:w!1@proxy.example:3128")
+    assert hide(TREE)["mirror"] == "http://mirror.example/path"
+
+
+def test_what_is_not_secret_stays_as_it_is() -> None:
+    hidden = hide(TREE)
+    for name in ("flavour", "count", "is_default", "nothing", "mirror"):
+        assert hidden[name] is TREE[name]
+    assert hidden["ssh"]["port"] == 22
+
+
+def test_hiding_twice_changes_nothing() -> None:
+    assert hide(hide(TREE)) == hide(TREE)
+
+
+def test_a_masked_tree_is_json_without_secrets() -> None:
+    text = json.dumps(mask(hide(TREE)))
+    assert text.count(MASK) == len(SECRET_VALUES)
+    for value in SECRET_VALUES:
+        assert value not in text
+
+
+def test_a_sealed_tree_opens_to_the_same_secrets() -> None:
+    document = json.loads(json.dumps(sealed(hide(TREE), RING)))
+    for value in SECRET_VALUES:
+        assert value not in json.dumps(document)
+    again = opened(document)
+    assert revealed(again, RING) == revealed(hide(TREE), RING)
+    assert sealed(again, RING) == document
+
+
+def test_revealing_gives_the_texts() -> None:
+    assert revealed(hide(TREE), RING) == {**TREE, "credentials": {**TREE["credentials"], "pin": "471147114711"}}
+
+
+def test_an_object_with_more_than_the_sealed_attribute_is_an_ordinary_one() -> None:
+    tree = {"a": {"$sealed": "x", "b": 1}, "c": {"$sealed": 7}}
+    assert opened(tree) == tree
+
+
+def test_without_secrets_leaves_out_attributes_and_elements() -> None:
+    tree = {"a": [1, Secret("x"), {"b": Secret("y"), "c": 2}], "d": Secret("z"), "e": (Secret("x"), 3)}
+    assert without_secrets(tree) == {"a": [1, {"c": 2}], "e": [3]}
+
+
+def test_map_secrets_visits_each_secret_once() -> None:
+    seen: list[str] = []
+    map_secrets(hide(TREE), lambda secret: seen.append(secret.reveal(RING)))
+    assert len(seen) == len(SECRET_VALUES)
+
+
+class Request(BaseModel):
+    parameters: SecretParams = {}
+
+
+def test_a_model_reads_masks_and_seals_its_parameters() -> None:
+    request = Request(parameters=hide({"password": "p!1", "n": 1}))
+    assert request.model_dump(mode="json") == {"parameters": {"password": MASK, "n": 1}}
+    document = request.model_dump(mode="json", context=sealing(RING))
+    assert Request.model_validate(document).parameters["password"].reveal(RING) == "p!1"
+    assert request.model_dump()["parameters"]["password"] == Secret("p!1")

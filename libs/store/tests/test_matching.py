@@ -1,0 +1,136 @@
+"""The meaning of filters: rules that hold for every document, tried on random ones.
+
+tests/contract/store holds the adapters to this meaning.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+from kubevnfm_store.matching import fits, kind_of
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op, by, path_of
+
+NAMES: Final = ["a", "b", "c.d", "e/f", "~1", ""]
+SCALARS: Final[list[Json]] = [None, True, False, 0, 1, 1.5, -3, "", "a", "ab", "B", "1", "true"]
+SEEDS = pytest.mark.parametrize("seed", range(200))
+
+
+def a_value(dice: random.Random, depth: int) -> object:
+    roll = dice.random()
+    if depth == 0 or roll < 0.4:
+        return dice.choice(SCALARS)
+    if roll < 0.7:
+        return [a_value(dice, depth - 1) for _ in range(dice.randrange(4))]
+    return an_object(dice, depth - 1)
+
+
+def an_object(dice: random.Random, depth: int) -> dict[str, object]:
+    return {name: a_value(dice, depth) for name in dice.sample(NAMES, dice.randrange(len(NAMES)))}
+
+
+def a_path(dice: random.Random) -> str:
+    return path_of(*(dice.choice(NAMES) for _ in range(dice.choice([1, 1, 2, 3]))))
+
+
+def a_filter(dice: random.Random) -> Filter:
+    some = range(dice.randrange(1, 4))
+    one_of_each: list[Filter] = [
+        Compare(a_path(dice), dice.choice(list(Op)), [dice.choice(SCALARS) for _ in some]),
+        Exists(a_path(dice), exists=dice.random() < 0.5),
+        HasKey(a_path(dice), dice.sample(NAMES, len(some)), present=dice.random() < 0.5),
+        Element(a_path(dice), Compare(a_path(dice), Op.EQ, [dice.choice(SCALARS)])),
+    ]
+    return dice.choice(one_of_each)
+
+
+@SEEDS
+def test_all_and_any_are_and_and_or(seed: int) -> None:
+    dice = random.Random(seed)
+    body, filters = an_object(dice, 3), [a_filter(dice) for _ in range(dice.randrange(4))]
+    assert fits(AllOf(filters), body) == all(fits(one, body) for one in filters)
+    assert fits(AnyOf(filters), body) == any(fits(one, body) for one in filters)
+
+
+@SEEDS
+def test_a_value_equals_or_differs_or_has_no_such_type(seed: int) -> None:
+    dice = random.Random(seed)
+    stored, value = dice.choice(SCALARS), dice.choice(SCALARS)
+    is_equal, differs = (fits(Compare("x", op, [value]), {"x": stored}) for op in (Op.EQ, Op.NEQ))
+    assert is_equal + differs == (kind_of(stored) == kind_of(value))
+
+
+@SEEDS
+def test_order_is_total_within_a_type_and_empty_between_types(seed: int) -> None:
+    dice = random.Random(seed)
+    stored, value = dice.choice(SCALARS), dice.choice(SCALARS)
+    less, equal, more, at_most, at_least = (
+        fits(Compare("x", op, [value]), {"x": stored}) for op in (Op.LT, Op.EQ, Op.GT, Op.LTE, Op.GTE)
+    )
+    if kind_of(stored) == kind_of(value) and kind_of(value) in {"text", "number"}:
+        assert less + equal + more == 1
+        assert (at_most, at_least) == (less or equal, more or equal)
+    else:
+        assert not any((less, more, at_most, at_least))
+
+
+@SEEDS
+def test_in_is_one_equality_and_nin_its_complement_within_the_types(seed: int) -> None:
+    dice = random.Random(seed)
+    stored, values = dice.choice(SCALARS), [dice.choice(SCALARS) for _ in range(3)]
+    is_in, is_not_in = (fits(Compare("x", op, values), {"x": stored}) for op in (Op.IN, Op.NIN))
+    assert is_in == any(fits(Compare("x", Op.EQ, [value]), {"x": stored}) for value in values)
+    assert is_in + is_not_in == (kind_of(stored) in {kind_of(value) for value in values})
+
+
+@SEEDS
+def test_a_missing_attribute_matches_no_comparison(seed: int) -> None:
+    dice = random.Random(seed)
+    body = an_object(dice, 3)
+    for op in Op:
+        assert not fits(Compare("missing", op, SCALARS), body)
+    assert fits(Exists("missing", exists=False), body)
+
+
+@SEEDS
+def test_an_array_fits_if_one_of_its_elements_does(seed: int) -> None:
+    dice = random.Random(seed)
+    values = [dice.choice(SCALARS) for _ in range(dice.randrange(4))]
+    sought = Compare("x", dice.choice(list(Op)), [dice.choice(SCALARS)])
+    assert fits(sought, {"x": values}) == any(fits(sought, {"x": value}) for value in values)
+    on_the_way = {"list": [{"x": value} for value in values]}
+    assert fits(Compare("list/x", sought.op, sought.values), on_the_way) == fits(sought, {"x": values})
+
+
+@SEEDS
+def test_exists_and_its_negation_exclude_each_other(seed: int) -> None:
+    dice = random.Random(seed)
+    body, path = an_object(dice, 3), a_path(dice)
+    assert fits(Exists(path), body) != fits(Exists(path, exists=False), body)
+
+
+CASES: Final[list[tuple[Filter, Mapping[str, object], bool]]] = [
+    (by(a=1, b="x"), {"a": 1, "b": "x", "c": 0}, True),
+    (by(a=1, b="x"), {"a": 1}, False),
+    (by(a=1), {"a": True}, False),
+    (by(a=None), {"a": None}, True),
+    (by(a=None), {}, False),
+    (Exists("a"), {"a": None}, False),
+    (Compare("a", Op.CONT, ["ell", "x"]), {"a": "hello"}, True),
+    (Compare("a", Op.NCONT, ["ell", "x"]), {"a": "hello"}, False),
+    (Compare("a", Op.NCONT, ["z"]), {"a": 7}, False),
+    (HasKey("map", ["k", "m"]), {"map": {"m": None}}, True),
+    (HasKey("map", ["k"], present=False), {"map": {}}, True),
+    (HasKey("map", ["k"], present=False), {}, False),
+    (Element("l", AllOf([by(a=1), by(b=2)])), {"l": [{"a": 1}, {"b": 2}]}, False),
+    (Element("l", AllOf([by(a=1), by(b=2)])), {"l": [{"a": 1, "b": 2}]}, True),
+    (AllOf([Compare("l/a", Op.EQ, [1]), Compare("l/b", Op.EQ, [2])]), {"l": [{"a": 1}, {"b": 2}]}, True),
+    (by(a=1), {"a": [[1]]}, False),
+]
+
+
+@pytest.mark.parametrize(("sought", "body", "wanted"), CASES)
+def test_a_case(sought: Filter, body: Mapping[str, object], wanted: bool) -> None:
+    assert fits(sought, body) is wanted

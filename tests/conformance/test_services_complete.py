@@ -1,0 +1,147 @@
+"""Every service and every lib stands wherever the tree lists them.
+
+Most lists are globs or are derived from the folders. A new service needs these files outside its folder, no others:
+
+1. ``pyproject.toml``: its source in ``[tool.uv.sources]``, its folder in ``mypy_path``
+2. ``.importlinter``: its package under root packages, layers, and apart from the lab
+3. ``docker-compose.yml``: its container
+4. ``deploy/single/pyproject.toml`` and 5. ``deploy/single/kubevnfm/single.py``: its place in the single process
+6. ``deploy/base/locks/<name>.lock``: written by ``make lock``
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+from kubevnfm_events import CancelStep
+from kubevnfm_events.contract import commands
+from kubevnfm_kit.settings import ProcessSettings
+from processes import PROJECT
+from six_processes import SERVICES, package_of, settings_of
+
+LIBS: Final = sorted(path.parent.name for path in (PROJECT / "libs").glob("*/pyproject.toml"))
+MEMBERS: Final = [*(f"libs/{name}" for name in LIBS), *(f"services/{name}" for name in SERVICES)]
+NAMES: Final = [*LIBS, *SERVICES]
+
+every_service = pytest.mark.parametrize("service", SERVICES)
+
+
+def toml(path: str) -> dict[str, object]:
+    return tomllib.loads((PROJECT / path).read_text(encoding="utf-8"))
+
+
+def linted() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(PROJECT / ".importlinter", encoding="utf-8")
+    return parser
+
+
+def words(section: str, option: str) -> list[str]:
+    return re.findall(r"\w+", linted().get(section, option))
+
+
+def sources(service: str) -> str:
+    """Return the service's product code as one text."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in folder(service).rglob("*.py"))
+
+
+def folder(service: str) -> Path:
+    return PROJECT / "services" / service / package_of(service)
+
+
+@every_service
+def test_a_service_has_the_files_of_the_template(service: str) -> None:
+    root = PROJECT / "services" / service
+    assert (root / "README.md").exists()
+    assert list((root / "tests").rglob("test_*.py"))
+    for name in ("__main__.py", "settings.py", "wiring.py", "py.typed"):
+        assert (folder(service) / name).exists(), name
+
+
+@every_service
+def test_a_service_starts_by_the_template(service: str) -> None:
+    settings = settings_of(service)
+    assert issubclass(settings, ProcessSettings)
+    assert settings.model_config.get("env_prefix") == f"{package_of(service).upper()}_"
+    assert "run_service(SERVICE, Settings, wire)" in (folder(service) / "__main__.py").read_text(encoding="utf-8")
+    assert f'SERVICE = "{service}"' in (folder(service) / "wiring.py").read_text(encoding="utf-8")
+
+
+@every_service
+def test_the_image_of_a_service_is_built_from_its_own_lock(service: str) -> None:
+    dockerfile = (PROJECT / "services" / service / "Dockerfile").read_text(encoding="utf-8")
+    for line in (
+        f"deploy/base/locks/{service}.lock ",
+        f"install.sh packages {service}\n",
+        f"install.sh members {service}\n",
+        f'CMD ["python", "-m", "{package_of(service)}"]',
+    ):
+        assert line in dockerfile
+    lock = (PROJECT / "deploy" / "base" / "locks" / f"{service}.lock").read_text(encoding="utf-8")
+    assert f"./services/{service}\n" in lock
+
+
+def test_no_lock_is_left_of_a_service_that_is_gone() -> None:
+    locks = {path.stem for path in (PROJECT / "deploy" / "base" / "locks").glob("*.lock")}
+    assert locks == {*SERVICES, "lab"}
+
+
+@every_service
+def test_docker_compose_runs_a_service(service: str) -> None:
+    composed = yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))["services"][service]
+    assert composed["build"]["dockerfile"] == f"services/{service}/Dockerfile"
+    prefix = settings_of(service).model_config["env_prefix"]
+    fields = {f"{prefix}{name}".upper() for name in settings_of(service).model_fields}
+    given = set(composed["environment"])
+    assert given <= fields
+    assert {f"{prefix}{name}" for name in ("AMQP_URL", "MONGO_URL", "INTERNAL_TOKEN", "KEYS")} <= given
+
+
+@every_service
+def test_the_single_process_runs_a_service(service: str) -> None:
+    assert f"kubevnfm-{service}" in str(toml("deploy/single/pyproject.toml")["project"])
+    single = (PROJECT / "deploy" / "single" / "kubevnfm" / "single.py").read_text(encoding="utf-8")
+    assert f"from {package_of(service)}.wiring import" in single
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_the_workspace_knows_a_member(member: str) -> None:
+    root = toml("pyproject.toml")["tool"]
+    assert isinstance(root, dict)
+    assert f"kubevnfm-{Path(member).name}" in root["uv"]["sources"]
+    assert member in root["mypy"]["mypy_path"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_import_rules_know_a_package(name: str) -> None:
+    package = package_of(name)
+    assert package in words("importlinter", "root_packages")
+    assert package in words("importlinter:contract:layers", "layers")
+    apart = ("importlinter:contract:lab", "modules") if name in SERVICES else LAB_ALONE
+    assert package in words(*apart)
+
+
+LAB_ALONE: Final = ("importlinter:contract:lab-alone", "forbidden_modules")
+
+
+@pytest.mark.parametrize("lib", LIBS)
+def test_no_lib_is_without_tests(lib: str) -> None:
+    assert list((PROJECT / "libs" / lib / "tests").glob("test_*.py"))
+
+
+@every_service
+def test_every_command_to_a_service_has_a_handler_there(service: str) -> None:
+    written = sources(service)
+    for command in commands():
+        if command.service == service and not issubclass(command, CancelStep):  # the worker handles cancellations
+            assert re.search(rf"\bhandle(_direct)?\({command.__name__},", written), command.type
+
+
+def test_every_command_is_addressed_to_a_service_that_exists() -> None:
+    assert {command.service for command in commands()} <= set(SERVICES)
