@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
-from kubevnfm_lcm_api.gateway.app import make_app
+from kubevnfm_lcm_api.gateway.app import Services, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
@@ -78,7 +78,7 @@ def an_app() -> web.Application:
         return True
 
     nothing: Any = None
-    return make_app(nothing, ready, gate=Gate([]), proxies=Proxies())
+    return make_app(Services(nothing, nothing, nothing, nothing), nothing, ready, gate=Gate([]), proxies=Proxies())
 
 
 @cache

@@ -17,16 +17,20 @@ from kubevnfm_kit.run import background
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
 
-from kubevnfm_lcm_api.gateway.app import make_app
-from kubevnfm_lcm_api.gateway.context import Gateway
+from kubevnfm_lcm_api.gateway.app import Services, make_app
 from kubevnfm_lcm_api.granting.wiring import external_grants
+from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
+from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices
 from kubevnfm_lcm_api.lifecycle.package_users import PackageUsers
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
+from kubevnfm_lcm_api.notifications.http.context import NotificationServices
+from kubevnfm_lcm_api.notifications.http.events import stream_operation
 from kubevnfm_lcm_api.packages import catalogue
 from kubevnfm_lcm_api.packages import wiring as packages
+from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.settings import Settings
 
 SERVICE = "lcm-api"
@@ -87,29 +91,32 @@ async def lcm_api(
         await parts.start(bus)
         await events.start()
         await package_parts.start(bus)
-        gateway = Gateway(
-            store=store,
-            engine=parts.engine,
-            instances=parts.instances,
-            instantiate=parts.instantiate,
-            terminate=parts.terminate,
-            tasks=parts.tasks,
-            packages=package_parts.catalogue,
-            onboarding=package_parts.onboarding,
-            files=package_parts.files,
-            subscriptions=events.subscriptions,
-            events=events.feed,
-            progress=parts.progress,
+        services = Services(
+            lifecycle=LifecycleServices(
+                engine=parts.engine,
+                instances=parts.instances,
+                instantiate=parts.instantiate,
+                terminate=parts.terminate,
+                tasks=parts.tasks,
+                progress=parts.progress,
+                node_logs=node_logs,
+                operation_events=stream_operation,
+            ),
+            packages=PackageServices(
+                package_parts.catalogue, package_parts.onboarding, package_parts.files, package_parts.limit_bytes
+            ),
+            notifications=NotificationServices(events.subscriptions, events.feed),
             vims=vims,
-            node_logs=node_logs,
+        )
+        context = HttpContext(
+            store=store,
             ring=ring,
             clock=clock,
             public_url=settings.public_url,
             internal_token=settings.internal_token.get_secret_value(),
             page_size=settings.page_size,
-            package_limit_bytes=package_parts.limit_bytes,
         )
-        app = make_app(gateway, backends.is_ready, gate=gate, proxies=proxies(settings))
+        app = make_app(services, context, backends.is_ready, gate=gate, proxies=proxies(settings))
         async with (
             background(
                 deadlines=parts.engine.watch_deadlines(every_s=_DEADLINES_EVERY_S),

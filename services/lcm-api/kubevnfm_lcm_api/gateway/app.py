@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from aiohttp import web
 from kubevnfm_access.gate import Gate
-from kubevnfm_access.middleware import PROXIES, Proxies, admitted
+from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
+from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.http import Ready, add_health
 
-from kubevnfm_lcm_api.gateway import (
-    deliveries,
-    events,
-    instances,
-    internal,
-    occurrences,
-    operations,
-    package_content,
-    packages,
-    subscriptions,
-    tasks,
-    vims,
-)
+from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.audit import audited
-from kubevnfm_lcm_api.gateway.bodies import BODY_LIMIT, check_accept, check_query
-from kubevnfm_lcm_api.gateway.context import GATEWAY, Gateway, api_root
-from kubevnfm_lcm_api.gateway.errors import errors_as_problems
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
 from kubevnfm_lcm_api.gateway.versions import PACKAGES, V1, V2, Api, check_headers, version_in_answers
+from kubevnfm_lcm_api.http.bodies import BODY_LIMIT, check_accept, check_query
+from kubevnfm_lcm_api.http.context import CONTEXT, HttpContext, api_root
+from kubevnfm_lcm_api.http.errors import errors_as_problems
+from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
+from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices
+from kubevnfm_lcm_api.notifications.http import routes as notifications
+from kubevnfm_lcm_api.notifications.http.context import NotificationServices
+from kubevnfm_lcm_api.packages.http import routes as packages
+from kubevnfm_lcm_api.packages.http.context import PackageServices
 
 
-def make_app(services: Gateway, ready: Ready, *, gate: Gate, proxies: Proxies) -> web.Application:
-    """Return the application. Middlewares from the outside: Version in answers, audit, errors, who calls, headers."""
+@dataclass(frozen=True)
+class Services:
+    """The services behind the resources, by subject."""
+
+    lifecycle: LifecycleServices
+    packages: PackageServices
+    notifications: NotificationServices
+    vims: Vims
+
+
+def make_app(
+    services: Services, context: HttpContext, ready: Ready, *, gate: Gate, proxies: Proxies
+) -> web.Application:
+    """Return the application."""
     app = web.Application(
+        # From the outside in: the Version of answers, the audit log, errors, the caller, the Version of requests.
         middlewares=[version_in_answers, audited(proxies), errors_as_problems, admitted(gate, proxies), check_headers],
         client_max_size=BODY_LIMIT,
     )
-    app[GATEWAY] = services
+    app[CONTEXT] = context
     app[PROXIES] = proxies
-    app.on_shutdown.append(events.end_streams)
     app.add_routes([web.get("/", root), web.get("/vnflcm/api_versions", _versions("/vnflcm", V1, V2))])
     for api in (V1, V2, PACKAGES):
         app.add_routes([web.get(f"{api.prefix}/api_versions", _versions(api.prefix, api))])
-    for version in ("v1", "v2"):
-        app.add_routes([*instances.routes(version), *occurrences.routes(version), *tasks.routes(version)])
-    app.add_routes(
-        [*packages.routes(), *package_content.routes(), *vims.routes(), *operations.routes(), *internal.routes()]
-    )
-    app.add_routes([*subscriptions.routes(), *events.routes(), *deliveries.routes()])
+    lifecycle.add_to(app, services.lifecycle)
+    packages.add_to(app, services.packages)
+    notifications.add_to(app, services.notifications)
+    vims.add_to(app, services.vims)
     app[documents.DOCUMENTS] = documents.Documents()
     app.add_routes(documents.routes())
     add_health(app, ready)
@@ -55,12 +60,12 @@ def make_app(services: Gateway, ready: Ready, *, gate: Gate, proxies: Proxies) -
 
 
 async def root(request: web.Request) -> web.Response:
-    """GET /: the version list that Tacker's clients look at."""
+    """GET /: the version list that Tacker's clients read."""
     link = {"rel": "self", "href": f"{api_root(request)}/v1.0"}
     return web.json_response({"versions": [{"id": "v1.0", "status": "CURRENT", "links": [link]}]})
 
 
-def _versions(prefix: str, *apis: Api) -> Any:
+def _versions(prefix: str, *apis: Api) -> Handler:
     """Return the handler of an api_versions resource (SOL013 9.3)."""
     announced = [{"version": version, "isDeprecated": False} for api in apis for version in api.versions]
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from kubevnfm_access.caller import is_changing
 from kubevnfm_access.middleware import CALLER, Handler, Proxies
 
-from kubevnfm_lcm_api.gateway.errors import REQUEST_ID
+from kubevnfm_lcm_api.http.errors import REQUEST_ID
 
 log = structlog.get_logger()
 

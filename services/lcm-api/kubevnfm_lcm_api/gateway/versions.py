@@ -10,7 +10,7 @@ from aiohttp import web
 from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.gateway.errors import NotAcceptable
+from kubevnfm_lcm_api.http.errors import NotAcceptable
 
 _FORM: Final = re.compile(r"^(\d+\.\d+\.\d+)(-impl:\S+)?$")
 
@@ -51,19 +51,6 @@ def used_version(api: Api, asked: str | None) -> str:
     if api is PACKAGES or version in api.versions or version in api.also_taken:
         return version if version in api.versions else newest
     raise NotAcceptable(f"Version: one of {', '.join(api.versions)} expected, got {version}")
-
-
-def accepts(header: str | None, media_type: str) -> bool:
-    """Tell whether an Accept header admits the type (RFC 9110 12.5.1, q=0 refuses)."""
-    if not header or not header.strip():
-        return True
-    main, _, _ = media_type.partition("/")
-    for part in header.split(","):
-        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
-        if name in {"*/*", f"{main}/*", media_type} and quality.strip("0.") != "":
-            return True
-    return False
 
 
 VERSION: Final = web.RequestKey("api_version_used", str)

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from aiohttp import web
 from kubevnfm_access.middleware import Handler
+from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, read_json
-from kubevnfm_lcm_api.gateway.context import gateway
+from kubevnfm_lcm_api.http.bodies import check_accept, check_query, read_json
 
+VIMS: Final = web.AppKey("vims", Vims)
 _FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
 
 
@@ -31,7 +32,7 @@ def in_json(handler: Handler) -> Handler:
 async def create(request: web.Request) -> web.Response:
     """POST vims: 201 once the VIM has answered."""
     check_query(request)
-    return web.json_response({"vim": await gateway(request).vims.create(await _body(request))}, status=201)
+    return web.json_response({"vim": await request.app[VIMS].create(await _body(request))}, status=201)
 
 
 async def list_all(request: web.Request) -> web.Response:
@@ -42,7 +43,7 @@ async def list_all(request: web.Request) -> web.Response:
             raise InvalidInput(name, "unknown query parameter")
         if name != "fields":
             filters[name] = request.query.getall(name)
-    found = await gateway(request).vims.list(filters)
+    found = await request.app[VIMS].list(filters)
     return web.json_response({"vims": [_cut(request, vim) for vim in found]})
 
 
@@ -51,19 +52,19 @@ async def show(request: web.Request) -> web.Response:
     for name in request.query:
         if name != "fields":
             raise InvalidInput(name, "unknown query parameter")
-    return web.json_response({"vim": _cut(request, await gateway(request).vims.get(_id(request)))})
+    return web.json_response({"vim": _cut(request, await request.app[VIMS].get(_id(request)))})
 
 
 async def update(request: web.Request) -> web.Response:
     """PUT vims/{id}: 200 with the changed record."""
     check_query(request)
-    return web.json_response({"vim": await gateway(request).vims.update(_id(request), await _body(request))})
+    return web.json_response({"vim": await request.app[VIMS].update(_id(request), await _body(request))})
 
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE vims/{id}: 204."""
     check_query(request)
-    await gateway(request).vims.delete(_id(request))
+    await request.app[VIMS].delete(_id(request))
     return web.Response(status=204)
 
 
@@ -84,16 +85,17 @@ def _cut(request: web.Request, vim: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in vim.items() if name in wanted} if wanted else vim
 
 
-def routes() -> list[web.RouteDef]:
-    """Return the routes of the VIM API."""
-    both = [
-        *(web.post(path, in_json(create)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
-        *(web.get(path, in_json(list_all)) for path in ("/v1.0/vims", "/v1.0/vims.json")),
-    ]
+def add_to(app: web.Application, vims: Vims) -> None:
+    """Add the VIM API to an application."""
+    app[VIMS] = vims
+    collection = ("/v1.0/vims", "/v1.0/vims.json")
     one = "/v1.0/vims/{id}"
-    return [
-        *both,
-        web.get(one, in_json(show)),
-        web.put(one, in_json(update)),
-        web.delete(one, in_json(delete)),
-    ]
+    app.add_routes(
+        [
+            *(web.post(path, in_json(create)) for path in collection),
+            *(web.get(path, in_json(list_all)) for path in collection),
+            web.get(one, in_json(show)),
+            web.put(one, in_json(update)),
+            web.delete(one, in_json(delete)),
+        ]
+    )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_lcm_api.gateway.sol013.resources import INSTANCE_V2
-from kubevnfm_lcm_api.gateway.sol013.selectors import project, read_selectors
+from kubevnfm_lcm_api.http.sol013.selectors import project, read_selectors
+from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCE_V2
 
 DOCUMENT: dict[str, Any] = {
     "id": "i",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kubevnfm_lcm_api.gateway.sol013.filters import InvalidFilter, parse_filter
-from kubevnfm_lcm_api.gateway.sol013.resources import INSTANCE_V2, OCCURRENCE_V2
+from kubevnfm_lcm_api.http.sol013.filters import InvalidFilter, parse_filter
+from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCE_V2, OCCURRENCE_V2
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, HasKey, Op, names_of
 
 

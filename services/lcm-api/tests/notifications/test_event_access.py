@@ -21,7 +21,7 @@ from identity import AUDIENCE, CLIENT, KeystoneAccount, a_keystone, an_issuer
 from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
-from kubevnfm_lcm_api.gateway import events
+from kubevnfm_lcm_api.notifications.http import events
 from lcm_world import World, lcm_world
 
 EVENTS: Final = "/kubevnfm/v1/events"

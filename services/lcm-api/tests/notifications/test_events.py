@@ -13,9 +13,9 @@ import pytest
 from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_lcm_api.gateway import events
 from kubevnfm_lcm_api.notifications.event_feed import EventFeed, Missed, Silence
 from kubevnfm_lcm_api.notifications.event_log import EventLog, Told
+from kubevnfm_lcm_api.notifications.http import events
 from kubevnfm_store.sqlite.store import SqliteStore
 from lcm_world import World, lcm_world
 

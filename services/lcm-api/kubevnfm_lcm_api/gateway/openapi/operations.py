@@ -9,11 +9,11 @@ from typing import Any, Final
 from kubevnfm_sol import lcm, packages
 from pydantic import BaseModel
 
-from kubevnfm_lcm_api.gateway.bodies import JSON, PATCH
 from kubevnfm_lcm_api.gateway.openapi import models
-from kubevnfm_lcm_api.gateway.package_content import TEXT, ZIP, UploadFromUriRequest
+from kubevnfm_lcm_api.http.bodies import JSON, PATCH
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
+from kubevnfm_lcm_api.packages.http.content import TEXT, ZIP, UploadFromUriRequest
 
 Json = dict[str, Any]
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.gateway.openapi.operations import HTML
 from kubevnfm_lcm_api.gateway.openapi.page import POLICY, make_page
+from kubevnfm_lcm_api.http.bodies import check_accept, check_query
 
 
 class Documents:

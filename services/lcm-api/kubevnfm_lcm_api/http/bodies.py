@@ -11,11 +11,11 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from pydantic import BaseModel, ValidationError
 
-from kubevnfm_lcm_api.gateway.errors import BadRequest, BodyTooLarge, NotAcceptable, UnsupportedMediaType
-from kubevnfm_lcm_api.gateway.versions import accepts
+from kubevnfm_lcm_api.http.errors import BadRequest, BodyTooLarge, NotAcceptable, UnsupportedMediaType
 
 JSON = ("application/json",)
 PATCH = ("application/merge-patch+json", "application/json")
+EVENT_STREAM = "text/event-stream"
 BODY_LIMIT = 8 * 1024 * 1024
 """The same bound as lists have (api.md 5.3)."""
 
@@ -23,6 +23,19 @@ _DEEPEST: Final = 64
 """Levels of objects and arrays in a body; nothing that SOL003 has comes near."""
 
 B = TypeVar("B", bound=BaseModel)
+
+
+def accepts(header: str | None, media_type: str) -> bool:
+    """Tell whether an Accept header admits the type (RFC 9110 12.5.1, q=0 refuses)."""
+    if not header or not header.strip():
+        return True
+    main, _, _ = media_type.partition("/")
+    for part in header.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+        if name in {"*/*", f"{main}/*", media_type} and quality.strip("0.") != "":
+            return True
+    return False
 
 
 def check_accept(request: web.Request, *media_types: str) -> None:

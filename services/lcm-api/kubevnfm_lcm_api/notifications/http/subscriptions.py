@@ -10,12 +10,14 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
-from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.listing import SUBSCRIPTIONS, list_page
+from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.listing import list_page
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, ApiName, SubscriptionRequest
+from kubevnfm_lcm_api.notifications.http.context import services
+from kubevnfm_lcm_api.notifications.http.shapes import SUBSCRIPTIONS
 
 _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
     "v1": LccnSubscriptionRequest,
@@ -48,7 +50,7 @@ class _OfApi:
         check_query(request)
         check_accept(request, "application/json")
         wanted = parse(_REQUESTS[self.api], await read_json(request))
-        shown = view(await gateway(request).subscriptions.create(wanted, self.api), api_root(request))
+        shown = view(await services(request).subscriptions.create(wanted, self.api), api_root(request))
         return web.json_response(shown, status=201, headers={"Location": shown["_links"]["self"]["href"]})
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
@@ -61,13 +63,13 @@ class _OfApi:
         """GET subscriptions/{id}: 200."""
         check_query(request)
         check_accept(request, "application/json")
-        stored = await gateway(request).subscriptions.get(request.match_info["id"], self.api)
+        stored = await services(request).subscriptions.get(request.match_info["id"], self.api)
         return web.json_response(view(stored.body, api_root(request)))
 
     async def delete(self, request: web.Request) -> web.Response:
         """DELETE subscriptions/{id}: 204."""
         check_query(request)
-        await gateway(request).subscriptions.delete(request.match_info["id"], self.api)
+        await services(request).subscriptions.delete(request.match_info["id"], self.api)
         return web.Response(status=204)
 
 

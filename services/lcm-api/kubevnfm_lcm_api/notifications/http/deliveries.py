@@ -6,16 +6,17 @@ from typing import Any
 
 from aiohttp import web
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
-from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.subscriptions import subscription_url
+from kubevnfm_lcm_api.http.bodies import check_accept, check_query
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.notifications.http.context import services
+from kubevnfm_lcm_api.notifications.http.subscriptions import subscription_url
 
 
 async def show(request: web.Request) -> web.Response:
     """GET subscriptions/{id}: 200."""
     check_query(request)
     check_accept(request, "application/json")
-    state = await gateway(request).subscriptions.delivery_state(request.match_info["id"])
+    state = await services(request).subscriptions.delivery_state(request.match_info["id"])
     document = state.subscription
     record: dict[str, Any] = document.get("delivery", {})
     failures = record.get("failures", 0)

@@ -20,10 +20,11 @@ from kubevnfm_sol.lcm import (
 from kubevnfm_store.query import Stored
 from pydantic import BaseModel
 
-from kubevnfm_lcm_api.gateway.bodies import PATCH, check_query, parse, read_json
-from kubevnfm_lcm_api.gateway.conditions import check_unchanged, entity_tag
-from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
-from kubevnfm_lcm_api.gateway.render import base_url, request_in_v2_form
+from kubevnfm_lcm_api.http.bodies import PATCH, check_query, parse, read_json
+from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
+from kubevnfm_lcm_api.lifecycle.http.render import base_url, request_in_v2_form
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -31,47 +32,47 @@ B = TypeVar("B", bound=BaseModel)
 async def scale(request: web.Request) -> web.Response:
     """POST .../scale: 202."""
     wanted, original = await _read(request, ScaleVnfRequest)
-    return _accepted(request, await gateway(request).tasks.scale.accept(request.match_info["id"], wanted, *original))
+    return _accepted(request, await services(request).tasks.scale.accept(request.match_info["id"], wanted, *original))
 
 
 async def scale_to_level(request: web.Request) -> web.Response:
     """POST .../scale_to_level: 202."""
     wanted, original = await _read(request, ScaleVnfToLevelRequest)
     return _accepted(
-        request, await gateway(request).tasks.scale.accept_level(request.match_info["id"], wanted, *original)
+        request, await services(request).tasks.scale.accept_level(request.match_info["id"], wanted, *original)
     )
 
 
 async def heal(request: web.Request) -> web.Response:
     """POST .../heal: 202; without a body the whole VNF is healed."""
     wanted, original = await _read(request, HealVnfRequest, is_required=False)
-    return _accepted(request, await gateway(request).tasks.heal.accept(request.match_info["id"], wanted, *original))
+    return _accepted(request, await services(request).tasks.heal.accept(request.match_info["id"], wanted, *original))
 
 
 async def operate(request: web.Request) -> web.Response:
     """POST .../operate: 202."""
     wanted, original = await _read(request, OperateVnfRequest)
-    return _accepted(request, await gateway(request).tasks.operate.accept(request.match_info["id"], wanted, *original))
+    return _accepted(request, await services(request).tasks.operate.accept(request.match_info["id"], wanted, *original))
 
 
 async def change_ext_conn(request: web.Request) -> web.Response:
     """POST .../change_ext_conn: 202."""
     wanted, original = await _read(request, ChangeExtVnfConnectivityRequest)
     return _accepted(
-        request, await gateway(request).tasks.connectivity.accept(request.match_info["id"], wanted, *original)
+        request, await services(request).tasks.connectivity.accept(request.match_info["id"], wanted, *original)
     )
 
 
 async def change_flavour(request: web.Request) -> web.Response:
     """POST .../change_flavour: 202."""
     wanted, original = await _read(request, ChangeVnfFlavourRequest)
-    return _accepted(request, await gateway(request).tasks.flavour.accept(request.match_info["id"], wanted, *original))
+    return _accepted(request, await services(request).tasks.flavour.accept(request.match_info["id"], wanted, *original))
 
 
 async def change_vnfpkg(request: web.Request) -> web.Response:
     """POST .../change_vnfpkg: 202; v2 only."""
     wanted, original = await _read(request, ChangeCurrentVnfPkgRequest)
-    return _accepted(request, await gateway(request).tasks.package.accept(request.match_info["id"], wanted, *original))
+    return _accepted(request, await services(request).tasks.package.accept(request.match_info["id"], wanted, *original))
 
 
 async def modify(request: web.Request) -> web.Response:
@@ -90,7 +91,7 @@ async def modify(request: web.Request) -> web.Response:
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(version, stored), stored.body["updatedAt"])
 
-    occurrence = await gateway(request).tasks.modify.accept(
+    occurrence = await services(request).tasks.modify.accept(
         request.match_info["id"], wanted, original, version, check=as_seen
     )
     return _accepted(request, occurrence)

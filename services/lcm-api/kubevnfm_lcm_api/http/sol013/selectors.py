@@ -8,7 +8,7 @@ from typing import Any
 
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.gateway.sol013.shapes import Attribute, Shape
+from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
 
 
 @dataclass(frozen=True)

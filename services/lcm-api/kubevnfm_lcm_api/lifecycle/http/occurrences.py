@@ -9,12 +9,14 @@ from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import CancelMode
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
-from kubevnfm_lcm_api.gateway.conditions import answer, entity_tag
-from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
-from kubevnfm_lcm_api.gateway.listing import OCCURRENCES, list_page
-from kubevnfm_lcm_api.gateway.render import base_url, occurrence_view
+from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.conditions import answer, entity_tag
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.listing import list_page
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
+from kubevnfm_lcm_api.lifecycle.http.render import base_url, occurrence_view
+from kubevnfm_lcm_api.lifecycle.http.shapes import OCCURRENCES
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
@@ -33,7 +35,7 @@ async def show(request: web.Request) -> web.Response:
     check_query(request)
     check_accept(request, "application/json")
     occurrence_id = request.match_info["id"]
-    stored = await gateway(request).store.get(occurrences.COLLECTION, occurrence_id)
+    stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None or stored.body["internal"]["isInternal"]:
         raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
     version = api_version(request)
@@ -44,22 +46,22 @@ async def show(request: web.Request) -> web.Response:
 async def retry(request: web.Request) -> web.Response:
     """POST .../retry: 202."""
     check_query(request)
-    await gateway(request).engine.retry(request.match_info["id"])
+    await services(request).engine.retry(request.match_info["id"])
     return accepted(_me(request))
 
 
 async def rollback(request: web.Request) -> web.Response:
     """POST .../rollback: 202."""
     check_query(request)
-    await gateway(request).engine.rollback(request.match_info["id"])
+    await services(request).engine.rollback(request.match_info["id"])
     return accepted(_me(request))
 
 
 async def fail(request: web.Request) -> web.Response:
     """POST .../fail: 200 with the FAILED occurrence."""
     check_query(request)
-    record = await gateway(request).engine.fail(request.match_info["id"])
-    document = record.document(gateway(request).ring)
+    record = await services(request).engine.fail(request.match_info["id"])
+    document = record.document(context(request).ring)
     return web.json_response(occurrence_view(document, api_version(request), api_root(request)))
 
 
@@ -67,7 +69,7 @@ async def cancel(request: web.Request) -> web.Response:
     """POST .../cancel: 202."""
     check_query(request)
     mode = parse(CancelMode, await read_json(request))
-    await gateway(request).engine.cancel(request.match_info["id"], mode.cancel_mode)
+    await services(request).engine.cancel(request.match_info["id"], mode.cancel_mode)
     return accepted(_me(request))
 
 

@@ -9,19 +9,21 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.gateway.bodies import PATCH, check_accept, check_query, read_json
-from kubevnfm_lcm_api.gateway.conditions import answer, check_unchanged, entity_tag
-from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.listing import PACKAGES, list_page
-from kubevnfm_lcm_api.gateway.render import without_secret_leaves
+from kubevnfm_lcm_api.http.bodies import PATCH, check_accept, check_query, read_json
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.listing import list_page
+from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.packages import catalogue as packages
+from kubevnfm_lcm_api.packages.http.context import services
+from kubevnfm_lcm_api.packages.http.shapes import PACKAGES
 
 _OURS = ("createdAt", "updatedAt", "internal")
 
 
 async def view(request: web.Request, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return VnfPkgInfo; usageState follows the instances."""
-    usage = packages.usage_state(await gateway(request).packages.is_in_use(document))
+    usage = packages.usage_state(await services(request).catalogue.is_in_use(document))
     me = f"{api_root(request)}/vnfpkgm/v1/vnf_packages/{document['id']}"
     links = {"self": {"href": me}, "packageContent": {"href": f"{me}/package_content"}}
     if document["onboardingState"] == "ONBOARDED":
@@ -44,7 +46,7 @@ async def create(request: web.Request) -> web.Response:
     user_data = body.get("userDefinedData", {}) if isinstance(body, Mapping) else None
     if not isinstance(user_data, Mapping):
         raise InvalidInput("userDefinedData", "an object expected")
-    document = await gateway(request).packages.create(user_data)
+    document = await services(request).catalogue.create(user_data)
     shown = await view(request, document)
     return web.json_response(shown, status=201, headers={"Location": shown["_links"]["self"]["href"]})
 
@@ -63,7 +65,7 @@ async def show(request: web.Request) -> web.Response:
     """GET vnf_packages/{id}: 200 with ETag, or 304."""
     check_query(request)
     check_accept(request, "application/json")
-    stored = await gateway(request).packages.get(request.match_info["id"])
+    stored = await services(request).catalogue.get(request.match_info["id"])
     shown = await view(request, stored.body)
     return answer(request, shown, _tag(stored, shown["usageState"]), stored.body["updatedAt"])
 
@@ -77,17 +79,17 @@ async def modify(request: web.Request) -> web.Response:
         raise InvalidInput("", "a JSON object expected")
 
     async def as_seen(stored: Stored) -> None:
-        usage = packages.usage_state(await gateway(request).packages.is_in_use(stored.body))
+        usage = packages.usage_state(await services(request).catalogue.is_in_use(stored.body))
         check_unchanged(request, _tag(stored, usage), stored.body["updatedAt"])
 
-    changed = await gateway(request).packages.modify(request.match_info["id"], body, check=as_seen)
+    changed = await services(request).catalogue.modify(request.match_info["id"], body, check=as_seen)
     return web.json_response(without_secret_leaves(changed))
 
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE vnf_packages/{id}: 204."""
     check_query(request)
-    await gateway(request).packages.delete(request.match_info["id"])
+    await services(request).catalogue.delete(request.match_info["id"])
     return web.Response(status=204)
 
 

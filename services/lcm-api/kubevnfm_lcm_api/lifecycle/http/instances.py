@@ -9,12 +9,14 @@ from aiohttp import web
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest, TerminateVnfRequest
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
-from kubevnfm_lcm_api.gateway.conditions import answer, check_unchanged, entity_tag
-from kubevnfm_lcm_api.gateway.context import accepted, api_root, api_version, gateway
-from kubevnfm_lcm_api.gateway.listing import INSTANCES, list_page
-from kubevnfm_lcm_api.gateway.render import INSTANTIATE_FORM, base_url, instance_view, long_types
+from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.listing import list_page
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
+from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
+from kubevnfm_lcm_api.lifecycle.http.render import INSTANTIATE_FORM, base_url, instance_view, long_types
+from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
 
 
 async def create(request: web.Request) -> web.Response:
@@ -22,7 +24,7 @@ async def create(request: web.Request) -> web.Response:
     check_query(request)
     check_accept(request, "application/json")
     wanted = parse(CreateVnfRequest, await read_json(request))
-    stored = await gateway(request).instances.create(wanted)
+    stored = await services(request).instances.create(wanted)
     view = instance_view(stored.body, api_version(request), api_root(request))
     return web.json_response(view, status=201, headers={"Location": view["_links"]["self"]["href"]})
 
@@ -43,7 +45,7 @@ async def show(request: web.Request) -> web.Response:
     check_query(request)
     check_accept(request, "application/json")
     version = api_version(request)
-    stored = await gateway(request).instances.get(request.match_info["id"])
+    stored = await services(request).instances.get(request.match_info["id"])
     view = instance_view(stored.body, version, api_root(request))
     return answer(request, view, entity_tag(version, stored), stored.body["updatedAt"])
 
@@ -55,7 +57,7 @@ async def delete(request: web.Request) -> web.Response:
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(api_version(request), stored), stored.body["updatedAt"])
 
-    await gateway(request).instances.delete(request.match_info["id"], check=as_seen)
+    await services(request).instances.delete(request.match_info["id"], check=as_seen)
     return web.Response(status=204)
 
 
@@ -68,7 +70,7 @@ async def instantiate(request: web.Request) -> web.Response:
     if isinstance(document, dict) and isinstance(document.get("vimConnectionInfo"), dict):
         document["vimConnectionInfo"] = long_types(document["vimConnectionInfo"])
     wanted = parse(InstantiateVnfRequest, document)
-    occurrence = await gateway(request).instantiate.accept(request.match_info["id"], wanted, original, version)
+    occurrence = await services(request).instantiate.accept(request.match_info["id"], wanted, original, version)
     return _accepted(request, occurrence)
 
 
@@ -77,7 +79,7 @@ async def terminate(request: web.Request) -> web.Response:
     check_query(request)
     original = await read_json(request)
     wanted = parse(TerminateVnfRequest, original)
-    occurrence = await gateway(request).terminate.accept(
+    occurrence = await services(request).terminate.accept(
         request.match_info["id"], wanted, original, api_version(request)
     )
     return _accepted(request, occurrence)

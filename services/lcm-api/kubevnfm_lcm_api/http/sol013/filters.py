@@ -12,7 +12,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret, hide
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Filter, HasKey, Json, Op, path_of
 
-from kubevnfm_lcm_api.gateway.sol013.shapes import Attribute, Kind, Shape
+from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Kind, Shape
 
 _ONE: Final = {Op.EQ, Op.NEQ, Op.GT, Op.GTE, Op.LT, Op.LTE}
 _MAX_LENGTH: Final = 4096

@@ -12,7 +12,7 @@ from typing import Final
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
-from kubevnfm_lcm_api.gateway.errors import RangeNotSatisfiable
+from kubevnfm_lcm_api.http.errors import RangeNotSatisfiable
 
 _CHUNK: Final = 256 * 1024
 _RANGE: Final = re.compile(r"^(\d*)-(\d*)$")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import MASK, map_secrets, opened, without_secrets
+from kubevnfm_secrets import MASK, map_secrets, opened
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
+from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.lifecycle.domain.states import allowed_tasks
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 
-ApiVersion = Literal["v1", "v2"]
 Json = dict[str, Any]
 
 _LINK_BY_TASK: Final = {
@@ -28,11 +29,6 @@ _LINK_BY_TASK: Final = {
 _V2_ONLY_TASKS: Final = frozenset({"change_vnfpkg"})
 _OURS: Final = ("internal", "createdAt", "updatedAt")
 _V2_ONLY_INFO: Final = ("maxScaleLevels", "vipCpInfo", "metadata")
-
-
-def without_secret_leaves(tree: Mapping[str, Any]) -> Json:
-    """Return a stored document's tree without its sealed values (SOL003 V3.7.1 clause 4.4.1)."""
-    return dict(without_secrets(opened(tree)))
 
 
 def base_url(version: ApiVersion, root: str) -> str:

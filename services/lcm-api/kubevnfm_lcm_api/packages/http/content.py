@@ -15,12 +15,11 @@ from kubevnfm_store.query import Stored
 from pydantic import model_validator
 from yarl import URL
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query, parse, read_json
-from kubevnfm_lcm_api.gateway.context import gateway
-from kubevnfm_lcm_api.gateway.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
-from kubevnfm_lcm_api.gateway.file_answers import answer_file
-from kubevnfm_lcm_api.gateway.versions import accepts
+from kubevnfm_lcm_api.http.bodies import accepts, check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
+from kubevnfm_lcm_api.http.file_answers import answer_file
 from kubevnfm_lcm_api.packages.domain.contents import ArtifactSelection, PackageContents
+from kubevnfm_lcm_api.packages.http.context import services
 
 ZIP: Final = "application/zip"
 TEXT: Final = "text/plain"
@@ -46,10 +45,10 @@ async def upload(request: web.Request) -> web.Response:
     check_query(request)
     if request.content_type not in {ZIP, "application/octet-stream"}:
         raise UnsupportedMediaType(f"Content-Type: {ZIP} expected, got {request.content_type}")
-    limit_bytes = gateway(request).package_limit_bytes
+    limit_bytes = services(request).limit_bytes
     if request.content_length is not None and request.content_length > limit_bytes:
         raise BodyTooLarge(f"a package may have {limit_bytes} bytes, this one has {request.content_length}")
-    await gateway(request).onboarding.upload(request.match_info["id"], _chunks(request))
+    await services(request).onboarding.upload(request.match_info["id"], _chunks(request))
     return web.Response(status=202)
 
 
@@ -112,7 +111,7 @@ async def upload_from_uri(request: web.Request) -> web.Response:
     document = await read_json(request)
     _check_addresses(document)
     wanted = parse(UploadFromUriRequest, document)
-    await gateway(request).onboarding.upload_from_uri(request.match_info["id"], wanted.source())
+    await services(request).onboarding.upload_from_uri(request.match_info["id"], wanted.source())
     return web.Response(status=202)
 
 
@@ -158,8 +157,8 @@ def _admits(request: web.Request, media_type: str) -> bool:
 
 async def _opened(request: web.Request) -> tuple[Stored, PackageContents]:
     """Return the package and what lies in it. Raises NotFound; PackageBusy unless ONBOARDED."""
-    stored = await gateway(request).packages.get(request.match_info["id"])
-    return stored, await gateway(request).packages.contents(stored)
+    stored = await services(request).catalogue.get(request.match_info["id"])
+    return stored, await services(request).catalogue.contents(stored)
 
 
 def _tag(stored: Stored, *parts: str) -> str:
@@ -169,12 +168,12 @@ def _tag(stored: Stored, *parts: str) -> str:
 
 
 async def _file(request: web.Request, stored: Stored, name: str, content_type: str, **more: Any) -> web.Response:
-    path = gateway(request).files.folder(stored.id) / name
+    path = services(request).files.folder(stored.id) / name
     return await answer_file(request, path, content_type=content_type, tag=_tag(stored, "file", name), **more)
 
 
 async def _archive(request: web.Request, stored: Stored, names: tuple[str, ...], **more: Any) -> web.Response:
-    path = await gateway(request).files.selection(stored.id, names)
+    path = await services(request).files.selection(stored.id, names)
     return await answer_file(request, path, content_type=ZIP, tag=_tag(stored, "archive", *names), **more)
 
 
@@ -183,7 +182,7 @@ async def content(request: web.Request) -> web.StreamResponse:
     check_query(request)
     check_accept(request, ZIP)
     stored, _ = await _opened(request)
-    path = gateway(request).files.content(stored.id)
+    path = services(request).files.content(stored.id)
     return await answer_file(request, path, content_type=ZIP, tag=f'"{stored.body["checksum"]["hash"]}"')
 
 

@@ -6,19 +6,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
-from kubevnfm_lcm_api.gateway.context import GATEWAY, gateway
+from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
+from kubevnfm_lcm_api.http.context import context
 from kubevnfm_lcm_api.notifications.event_feed import Missed, Silence, Wanted
 from kubevnfm_lcm_api.notifications.event_log import Told
+from kubevnfm_lcm_api.notifications.http.context import SERVICES, services
 
-STREAM: Final = "text/event-stream"
 _KNOWN: Final = ("vnfInstanceId", "instance", "operation", "type")
 _HEARTBEAT_S: Final = 15.0
 _RECONNECT_MS: Final = 2000
@@ -30,11 +30,11 @@ _MOST_PATTERNS: Final = 20
 async def events(request: web.Request) -> web.StreamResponse:
     """GET events[?vnfInstanceId=][&operation=][&type=]: events as they happen, with heartbeats."""
     check_query(request, _KNOWN)
-    check_accept(request, STREAM)
-    return await stream(request, wanted_by(request.query))
+    check_accept(request, EVENT_STREAM)
+    return await _stream(request, _filter(request.query))
 
 
-def wanted_by(query: Mapping[str, str]) -> Wanted:
+def _filter(query: Mapping[str, str]) -> Wanted:
     """Return the filter of a query. Raises InvalidInput."""
     if "instance" in query and "vnfInstanceId" in query:
         raise InvalidInput("instance", "another name of vnfInstanceId: one of them expected")
@@ -62,10 +62,17 @@ def _patterns(text: str) -> Sequence[str]:
     return patterns
 
 
-async def stream(request: web.Request, wanted: Wanted, first: Mapping[str, Any] | None = None) -> web.StreamResponse:
+async def stream_operation(request: web.Request, operation_id: str, first: Mapping[str, object]) -> web.StreamResponse:
+    """Answer with ``first`` as an event ``operation``, then with the operation's events as they happen."""
+    return await _stream(request, _filter({"operation": operation_id}), first)
+
+
+async def _stream(
+    request: web.Request, wanted: Wanted, first: Mapping[str, object] | None = None
+) -> web.StreamResponse:
     """Answer with the wanted events; ``first`` is told before, under the name ``operation``."""
     # Some proxies keep an answer until it ends, unless told not to.
-    headers = {"Content-Type": STREAM, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    headers = {"Content-Type": EVENT_STREAM, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
     with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
         await response.prepare(request)
@@ -77,13 +84,13 @@ async def stream(request: web.Request, wanted: Wanted, first: Mapping[str, Any] 
     return response
 
 
-async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, Any] | None) -> AsyncIterator[bytes]:
+async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, object] | None) -> AsyncIterator[bytes]:
     after = request.headers.get("Last-Event-ID") or None
     yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
     if first is not None:
         yield f"event: operation\ndata: {json.dumps(first, separators=(',', ':'))}\n\n".encode()
     right = _Right(request)
-    async for told in gateway(request).events.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
+    async for told in services(request).feed.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
         if not await right.lasts():
             return
         match told:
@@ -99,7 +106,7 @@ class _Right:
     """A watcher's right to watch: it ends with the credentials, of which new ones may be shown on a new stream."""
 
     def __init__(self, request: web.Request) -> None:
-        self._caller, self._admission, self._clock = request[CALLER], request[ADMISSION], gateway(request).clock
+        self._caller, self._admission, self._clock = request[CALLER], request[ADMISSION], context(request).clock
         self._loop = asyncio.get_running_loop()
         self._asked_at = self._loop.time()
 
@@ -116,7 +123,7 @@ class _Right:
 
 async def end_streams(app: web.Application) -> None:
     """End the streams, so that the gateway need not wait for watchers when it ends."""
-    app[GATEWAY].events.close()
+    app[SERVICES].feed.close()
 
 
 def routes() -> list[web.RouteDef]:

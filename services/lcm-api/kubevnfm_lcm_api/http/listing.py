@@ -14,24 +14,15 @@ from aiohttp import web
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, UnknownKey
-from kubevnfm_store.query import AllOf, Compare, Filter, Op, Query, Sort
+from kubevnfm_store.query import AllOf, Filter, Query, Sort
 
-from kubevnfm_lcm_api.gateway.bodies import check_query
-from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.sol013.filters import parse_filter
-from kubevnfm_lcm_api.gateway.sol013.resources import (
-    INSTANCE_V1,
-    INSTANCE_V2,
-    OCCURRENCE_V1,
-    OCCURRENCE_V2,
-    PACKAGE,
-    PACKAGE_SUBSCRIPTION,
-    SUBSCRIPTION,
-)
-from kubevnfm_lcm_api.gateway.sol013.selectors import Selectors, project, read_selectors
-from kubevnfm_lcm_api.gateway.sol013.shapes import Shape
+from kubevnfm_lcm_api.http.bodies import check_query
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.sol013.filters import parse_filter
+from kubevnfm_lcm_api.http.sol013.selectors import Selectors, project, read_selectors
+from kubevnfm_lcm_api.http.sol013.shapes import Shape
 
-_EVERYTHING: Final = AllOf()
+EVERYTHING: Final = AllOf()
 View = Callable[[Mapping[str, Any]], dict[str, Any] | Awaitable[dict[str, Any]]]
 
 _MARKER: Final = "nextpage_opaque_marker"
@@ -49,33 +40,10 @@ class Listed:
     name: str
     shape: Shape
     sort: str
-    public: Filter = _EVERYTHING
+    public: Filter = EVERYTHING
     """Which documents are public at all."""
     hidden: tuple[str, ...] = ("internal",)
     """What of the documents is not even read."""
-
-
-_OF_INSTANCES: Final = tuple(
-    f"internal/{name}" for name in ("resources", "release", "parameters", "request", "connections")
-)
-"""The rest tells which tasks there are."""
-INSTANCES: Final = {
-    "v1": Listed("instances-v1", INSTANCE_V1, "createdAt", _EVERYTHING, _OF_INSTANCES),
-    "v2": Listed("instances-v2", INSTANCE_V2, "createdAt", _EVERYTHING, _OF_INSTANCES),
-}
-_OF_OCCURRENCES: Final = ("internal/draft", "internal/steps", "internal/facts")
-_PUBLIC_OCCURRENCES: Final = Compare("internal/isInternal", Op.EQ, [False])
-OCCURRENCES: Final = {
-    "v1": Listed("occurrences-v1", OCCURRENCE_V1, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
-    "v2": Listed("occurrences-v2", OCCURRENCE_V2, "startTime", _PUBLIC_OCCURRENCES, _OF_OCCURRENCES),
-}
-_OF_SUBSCRIPTIONS: Final = ("authentication", "keys", "turn")
-PACKAGES: Final = Listed("packages", PACKAGE, "createdAt")
-SUBSCRIPTIONS: Final = {
-    api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _OF_SUBSCRIPTIONS)
-    for api, shape in {"v1": SUBSCRIPTION, "v2": SUBSCRIPTION, "vnfpkgm": PACKAGE_SUBSCRIPTION}.items()
-}
-"""By the ``apiVersion`` of the subscriptions."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +57,12 @@ class _Page:
 async def list_page(request: web.Request, collection: str, listed: Listed, view: View) -> web.Response:
     """Answer a list request with one page; ``Link`` names the next one (SOL013 5.4)."""
     check_query(request, _KNOWN)
-    services = gateway(request)
-    now = services.clock.now()
-    raw, after = _asked(request, listed, services.ring, now)
+    shared = context(request)
+    now = shared.clock.now()
+    raw, after = _asked(request, listed, shared.ring, now)
     limit = _limit(request)
     page = _page(listed, raw, after, limit)
-    found = list(await services.store.find(collection, page.query))
+    found = list(await shared.store.find(collection, page.query))
     more = len(found) > limit
     answers = []
     for stored in found[:limit]:
@@ -103,7 +71,7 @@ async def list_page(request: web.Request, collection: str, listed: Listed, view:
     headers = {}
     if more:
         last = found[limit - 1]
-        marker = _marker(listed, raw, (last.body[listed.sort], last.id), services.ring, now)
+        marker = _marker(listed, raw, (last.body[listed.sort], last.id), shared.ring, now)
         headers["Link"] = f'<{api_root(request)}{request.path}?{urlencode({_MARKER: marker})}>; rel="next"'
     return web.json_response(answers, headers=headers)
 
@@ -112,7 +80,7 @@ def _limit(request: web.Request) -> int:
     asked = request.query.get("all_records")
     if asked not in {None, "yes"}:
         raise InvalidInput("all_records", "yes expected")
-    return gateway(request).page_size if asked is None else _ALL_RECORDS
+    return context(request).page_size if asked is None else _ALL_RECORDS
 
 
 def _asked(

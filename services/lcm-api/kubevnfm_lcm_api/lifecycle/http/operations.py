@@ -8,13 +8,13 @@ from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import OperationState
 
-from kubevnfm_lcm_api.gateway.bodies import check_accept, check_query
-from kubevnfm_lcm_api.gateway.context import api_root, gateway
-from kubevnfm_lcm_api.gateway.events import STREAM, stream, wanted_by
+from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
+from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.views import step_views
+from kubevnfm_lcm_api.lifecycle.http.context import services
 
 
 async def show(request: web.Request) -> web.StreamResponse:
@@ -23,16 +23,16 @@ async def show(request: web.Request) -> web.StreamResponse:
     Asked for ``text/event-stream`` (as a browser's EventSource does), it goes on with the operation's events.
     """
     check_query(request)
-    check_accept(request, "application/json", STREAM)
+    check_accept(request, "application/json", EVENT_STREAM)
     record = await _record(request)
-    if STREAM in request.headers.get("Accept", ""):
-        return await stream(request, wanted_by({"operation": record.occ.id}), await _view(request, record))
+    if EVENT_STREAM in request.headers.get("Accept", ""):
+        return await services(request).operation_events(request, record.occ.id, await _view(request, record))
     return web.json_response(await _view(request, record))
 
 
 async def _view(request: web.Request, record: OccurrenceRecord) -> dict[str, Any]:
     occ = record.occ
-    tasks = await gateway(request).progress.of_operation(record)
+    tasks = await services(request).progress.of_operation(record)
     nodes: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
@@ -62,7 +62,7 @@ async def log(request: web.Request) -> web.StreamResponse:
     check_query(request, ("node",))
     record = await _record(request)
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
-    chunks = gateway(request).node_logs.log(record.occ.id, node=request.query.get("node"))
+    chunks = services(request).node_logs.log(record.occ.id, node=request.query.get("node"))
     first = await anext(chunks, b"")
     await response.prepare(request)
     await response.write(first)
@@ -74,7 +74,7 @@ async def log(request: web.Request) -> web.StreamResponse:
 
 async def _record(request: web.Request) -> OccurrenceRecord:
     occurrence_id = request.match_info["id"]
-    stored = await gateway(request).store.get(occurrences.COLLECTION, occurrence_id)
+    stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None:
         raise NotFound(f"operation {occurrence_id} does not exist")
     return OccurrenceRecord.from_document(stored.body)
@@ -83,7 +83,7 @@ async def _record(request: web.Request) -> OccurrenceRecord:
 async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> dict[str, Any]:
     """Return where the removal of what a FAILED operation left stands; nothing while none was begun."""
     clean_up_id = clean_up_of(failed.occ.id)
-    stored = await gateway(request).store.get(occurrences.COLLECTION, clean_up_id)
+    stored = await context(request).store.get(occurrences.COLLECTION, clean_up_id)
     if stored is None:
         return {}
     record = OccurrenceRecord.from_document(stored.body)

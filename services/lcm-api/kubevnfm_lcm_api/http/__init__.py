@@ -1,0 +1,1 @@
+"""What the resources of every subject share over HTTP: requests, answers, lists, errors and versions."""

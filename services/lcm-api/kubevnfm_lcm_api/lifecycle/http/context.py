@@ -1,0 +1,60 @@
+"""The services that the handlers of VNF instances and operations work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiohttp import web
+from kubevnfm_clients.ports import NodeLogs
+
+from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.progress import Progress
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
+from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
+from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+
+
+class OperationEvents(Protocol):
+    """The stream of an operation's events."""
+
+    async def __call__(
+        self, request: web.Request, operation_id: str, first: Mapping[str, object]
+    ) -> web.StreamResponse:
+        """Answer with ``first`` as an event ``operation``, then with the operation's events as they happen."""
+        ...
+
+
+@dataclass(frozen=True)
+class LifecycleServices:
+    """The services of the life cycle."""
+
+    engine: Engine
+    instances: Instances
+    instantiate: Instantiate
+    terminate: Terminate
+    tasks: Tasks
+    progress: Progress
+    node_logs: NodeLogs
+    operation_events: OperationEvents
+
+
+SERVICES: Final = web.AppKey("lifecycle", LifecycleServices)
+
+
+def services(request: web.Request) -> LifecycleServices:
+    """Return the services behind a request."""
+    return request.app[SERVICES]
+
+
+def api_version(request: web.Request) -> ApiVersion:
+    """Return v1 or v2 by the request's path."""
+    return "v1" if request.path.startswith("/vnflcm/v1/") else "v2"
+
+
+def accepted(location: str) -> web.Response:
+    """Return 202 without a body (SOL003 tasks): existing clients print their message only if the body is empty."""
+    return web.Response(status=202, headers={"Location": location})

@@ -1,0 +1,26 @@
+"""``/internal/v1``: instances and the users of a VIM, for the other services."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from kubevnfm_lcm_api.http.internal import for_services
+from kubevnfm_lcm_api.lifecycle.http.context import services
+
+
+async def vim_users(request: web.Request) -> web.Response:
+    """GET vims/{id}/users: the ids of the instances that have resources on a VIM."""
+    return web.json_response({"users": await services(request).instances.users(request.match_info["id"])})
+
+
+async def instance(request: web.Request) -> web.Response:
+    """GET instances/{id}: 200 if the VNF instance exists, else 404."""
+    return web.json_response({"id": (await services(request).instances.get(request.match_info["id"])).id})
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the internal routes of the life cycle."""
+    return [
+        web.get("/internal/v1/vims/{id}/users", for_services(vim_users)),
+        web.get("/internal/v1/instances/{id}", for_services(instance)),
+    ]

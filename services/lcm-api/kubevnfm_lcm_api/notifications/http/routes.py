@@ -1,0 +1,15 @@
+"""The routes of subscriptions and events."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from kubevnfm_lcm_api.notifications.http import deliveries, events, subscriptions
+from kubevnfm_lcm_api.notifications.http.context import SERVICES, NotificationServices
+
+
+def add_to(app: web.Application, services: NotificationServices) -> None:
+    """Add the resources of subscriptions and events to an application."""
+    app[SERVICES] = services
+    app.on_shutdown.append(events.end_streams)
+    app.add_routes([*subscriptions.routes(), *events.routes(), *deliveries.routes()])

@@ -1,0 +1,25 @@
+"""The attributes and the lists of subscriptions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_store.query import Compare, Op
+
+from kubevnfm_lcm_api.http.listing import Listed
+from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
+
+PACKAGE_SUBSCRIPTION: Final = Shape(
+    {
+        "id": Attribute("string", is_required=True),
+        "callbackUri": Attribute("string", is_required=True),
+        "filter": Attribute("free"),
+    }
+)
+SUBSCRIPTION: Final = Shape({**PACKAGE_SUBSCRIPTION.attributes, "verbosity": Attribute("string", is_required=True)})
+_NOT_SHOWN: Final = ("authentication", "keys", "turn")
+SUBSCRIPTIONS: Final = {
+    api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _NOT_SHOWN)
+    for api, shape in {"v1": SUBSCRIPTION, "v2": SUBSCRIPTION, "vnfpkgm": PACKAGE_SUBSCRIPTION}.items()
+}
+"""By the ``apiVersion`` of the subscriptions."""
