@@ -132,8 +132,11 @@ def a_terminate_draft(**known: Any) -> TerminateVmDraft:
     return TerminateVmDraft(**{**facts, **known})
 
 
-def a_cnf_terminate_draft() -> TerminateCnfDraft:
-    return TerminateCnfDraft(vnf_instance_id="inst-1", vnfd_id="vnfd-1", vim_key="k", vim=VIM, is_forceful=True)
+def a_cnf_terminate_draft(**known: Any) -> TerminateCnfDraft:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "k", "vim": VIM, "is_forceful": True,
+    }  # fmt: skip
+    return TerminateCnfDraft(**{**facts, **known})
 
 
 C = TypeVar("C", bound=ChangeVmDraft)

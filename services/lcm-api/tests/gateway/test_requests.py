@@ -81,6 +81,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cnf", params(namespace=5), 400, "additionalParams/namespace"),
     ("cnf", params(wait_timeout=-1), 400, "additionalParams/wait_timeout"),
     ("cnf", params(wait_timeout=True), 400, "additionalParams/wait_timeout"),
+    ("cnf", params(wait_timeout=86_401), 400, "seconds above 0, at most 86400, expected"),
     ("cnf", params(adopt="yes"), 400, "additionalParams/adopt"),
     ("cluster", params(k8s_cluster_installation_param=None), 400, "k8s_cluster_installation_param"),
     ("cluster", node("master_node", ssh_cp_name="none"), 422, "ssh_cp_name"),

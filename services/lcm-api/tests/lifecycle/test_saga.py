@@ -8,6 +8,7 @@ import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, HealVmDraft, ReplaceVmDraft, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
@@ -340,3 +341,22 @@ def test_a_retry_lists_what_it_made_instead_of_what_had_been_left() -> None:
     changes = move.record.occ.resource_changes
     assert changes is not None
     assert len(changes.affected_vnfcs) == len(RESOURCES.servers)
+
+
+@pytest.mark.parametrize(
+    ("draft", "seconds"),
+    [
+        (a_terminate_draft(), 1800.0),
+        (a_terminate_draft(graceful_wait_s=86_400.0), 88_200.0),
+        (a_cnf_terminate_draft(), 2400.0),
+        (a_cnf_terminate_draft(is_forceful=False, graceful_wait_s=86_400.0), 88_800.0),
+        (a_cnf_draft(), 2400.0),
+        (a_cnf_draft(wait_timeout_s=86_400.0), 87_000.0),
+        (an_operate_draft(), 3600.0),
+        (an_operate_draft(graceful_wait_s=86_400.0), 90_000.0),
+    ],
+)
+def test_a_step_has_the_time_that_the_request_asks_for_and_its_own(draft: Draft, seconds: float) -> None:
+    (command,) = commands_of(granted(draft))
+    assert command.deadline is not None
+    assert (command.deadline - command.time).total_seconds() == seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from kubevnfm_events import Event, PackageRef
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
@@ -15,9 +15,9 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
-_OBJECTS_TIMEOUT_S = 2400.0
-"""infra-k8s waits 30 minutes for objects unless the request says otherwise; the rest is for reading and applying."""
-_APPLY_S = 600.0
+_OBJECTS_TIMEOUT_S: Final = 2400.0
+"""infra-k8s waits for readiness up to 30 minutes by itself (capi.md CR-024); the rest is for reading and applying."""
+_APPLY_S: Final = 600.0
 
 
 class NeedsManifests(NeedsVim, Protocol):
