@@ -1,4 +1,4 @@
-"""The lab as a process of its own, and its control interface as tests use it."""
+"""The lab as a process of its own, and its control interface, for tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 60.0
 
 
 class LabProcess:
-    """A running lab, with the endpoints that it told and passwords that no other has."""
+    """A running lab, with its endpoints and with passwords that no other lab has."""
 
     def __init__(self, folder: Path) -> None:
         self._ready_file = folder / "lab.json"
@@ -36,10 +36,10 @@ class LabProcess:
 
     @classmethod
     def given(cls, folder: Path, endpoints: Mapping[str, Any]) -> LabProcess:
-        """Return a lab that somebody else runs: never started or stopped here."""
+        """Return a lab that another process runs: never started or stopped here."""
         lab = cls(folder)
         lab.endpoints = dict(endpoints)
-        lab.vim_password, lab.machine_password = str(endpoints["password"]), "ubuntu"  # as labs have it unless told
+        lab.vim_password, lab.machine_password = str(endpoints["password"]), "ubuntu"  # the lab's default
         return lab
 
     @property
@@ -82,7 +82,7 @@ class LabProcess:
 
 
 class LabControl:
-    """The lab's control interface. An async context manager; leaving it takes all faults out."""
+    """The lab's control interface. An async context manager; leaving it removes all faults."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""Runs the lab with passwords that are found again when they turn up where they should not; see lab_process."""
+"""Runs the lab with passwords that tests can recognise where they must not appear; see lab_process."""
 
 from __future__ import annotations
 

@@ -70,13 +70,13 @@ class MgmtLab:
     ring: KeyRing
     instance_id: str = field(default_factory=new_id)
     news: list[TaskProgressed] = field(default_factory=list)
-    _told: asyncio.Event = field(default_factory=asyncio.Event)
+    _news_arrived: asyncio.Event = field(default_factory=asyncio.Event)
     subnet: int = field(default_factory=lambda: next(_subnets))
 
     @classmethod
     @asynccontextmanager
     async def start(cls, folder: Path, settings: MachineSettings | None = None) -> AsyncIterator[MgmtLab]:
-        """Yield the lab; its files lie under ``folder``."""
+        """Yield the lab; its files are under ``folder``."""
         faults, ledger, clock = FaultBook(), CallLedger(), SystemClock()
         clusters = LabClusters(faults=faults, ledger=ledger)
         await clusters.start()
@@ -108,7 +108,7 @@ class MgmtLab:
 
     async def boot(self, role: Literal["master", "worker"], octet: int, *, host: str | None = None) -> ManagedNode:
         """Start a machine whose address ends in ``octet``."""
-        # A network of its own for each test and process, so that tests may run side by side.
+        # Each test and process has its own network, so that tests can run side by side.
         address = IPv4Address(f"127.{60 + os.getpid() % 100}.{(os.getpid() // 100 + 7 * self.subnet) % 250}.{octet}")
         server_id = new_id()
         await self.machines.boot(
@@ -125,13 +125,13 @@ class MgmtLab:
         )
 
     async def boot_cluster(self, *, workers: int) -> Sequence[ManagedNode]:
-        """Start a master and workers, two workers a compute host."""
+        """Start a master and workers, two workers per compute host."""
         master = await self.boot("master", 10, host="compute-0")
         return [master, *[await self.boot("worker", 20 + n, host=f"compute-{n // 2}") for n in range(workers)]]
 
     @staticmethod
     def parameters(changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return additionalParams; ``changes`` replace attributes, of a group of nodes only those that they name."""
+        """Return additionalParams; ``changes`` replace attributes, within a group of nodes only the named ones."""
         login = {"username": "ubuntu", "password": "ubuntu"}
         given: dict[str, Any] = {
             "script_path": "Scripts/install_k8s_cluster.sh",
@@ -165,12 +165,12 @@ class MgmtLab:
         )
 
     def context(self, *, operation: str = "op-1", message: str = "m-1", fencing: int = 1) -> StepContext:
-        """Return the facts of a delivery; what is told is kept in ``news``."""
+        """Return the facts of a delivery; the events that the handler reports are stored in ``news``."""
 
-        async def tell(event: Event) -> None:
+        async def report(event: Event) -> None:
             assert isinstance(event, TaskProgressed)
             self.news.append(event)
-            self._told.set()
+            self._news_arrived.set()
 
         return StepContext(
             message_id=message,
@@ -180,11 +180,11 @@ class MgmtLab:
             subject=self.instance_id,
             deadline=None,
             fencing=fencing,
-            tell=tell,
+            tell=report,
         )
 
     async def run(self, command: RunPhase, **context: Any) -> PhaseDone:
-        """Run the phase to its good end."""
+        """Run the phase until it succeeds."""
         outcome = await self.handlers.run_phase(command, self.context(**context))
         assert isinstance(outcome, Done)
         assert isinstance(outcome.event, PhaseDone)
@@ -200,18 +200,18 @@ class MgmtLab:
         await asyncio.gather(work, return_exceptions=True)
 
     async def begun(self, task: str, node: str) -> None:
-        """Return once a task has been told to have started on a node."""
-        await self.told(lambda: any((n.task, n.node, n.state) == (task, node, "started") for n in self.news))
+        """Return once a task was reported as started on a node."""
+        await self.until(lambda: any((n.task, n.node, n.state) == (task, node, "started") for n in self.news))
 
-    async def told(self, is_so: Callable[[], bool]) -> None:
-        """Return once something is so, looking after each piece of news."""
-        while not is_so():
-            self._told.clear()
-            await self._told.wait()
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Return once the condition holds; it is checked after each reported event."""
+        while not holds():
+            self._news_arrived.clear()
+            await self._news_arrived.wait()
 
     async def running(self, node: ManagedNode, program: str) -> None:
         """Return once a stand-in program was started on a node."""
-        while not self.calls(node, program):  # noqa: ASYNC110  # the lab counts, it does not tell
+        while not self.calls(node, program):  # noqa: ASYNC110  # the lab has a count, but no event
             await asyncio.sleep(0.01)
 
     def machine(self, node: ManagedNode) -> Machine:
@@ -223,11 +223,11 @@ class MgmtLab:
         return f"{node.role}{node.nic_address.rpartition('.')[2]}"
 
     def finished(self) -> set[tuple[str, str]]:
-        """Return task and node of every task that was told to be done."""
+        """Return task and node of every task that was reported as done."""
         return {(news.task, news.node) for news in self.news if news.state in ("finished", "skipped")}
 
     def assert_done_once(self, nodes: Sequence[ManagedNode], finished: set[tuple[str, str]]) -> None:
-        """Fail when a machine was installed, joined or reset again although that task of it was finished."""
+        """Fail if a machine was installed, joined or reset again although that task had finished."""
         for node in nodes:
             calls, name = self.machine(node).calls, self.name(node)
             for task, program in (("prepare", "apt-get install"), ("join", "kubeadm join")):
@@ -237,7 +237,7 @@ class MgmtLab:
                 assert calls["kubeadm reset"] == 0, name
 
     async def ask_api(self, access: ClusterAccess, path: str, *, method: str = "GET") -> Any:
-        """Ask the cluster's API with what the phase gave, the CA included."""
+        """Call the cluster's API with the phase's result, its CA included."""
         context = ssl.create_default_context(cadata=access.ssl_ca_cert)
         headers = {"Authorization": f"Bearer {access.bearer_token.reveal(self.ring)}"}
         async with (
@@ -248,7 +248,7 @@ class MgmtLab:
             return await response.json()
 
     async def assert_ready(self, access: ClusterAccess, names: Sequence[str]) -> None:
-        """Fail when the cluster's nodes are not exactly these, all Ready."""
+        """Fail unless the cluster's nodes are exactly these, all Ready."""
         listed = await self.ask_api(access, "/api/v1/nodes")
         ready = {
             item["metadata"]["name"]
@@ -262,5 +262,5 @@ class MgmtLab:
         return self.machine(node).calls[program]
 
     async def log(self, operation: str = "op-1", node: str | None = None) -> str:
-        """Return what operators read."""
+        """Return the log that operators read."""
         return b"".join([part async for part in self.logs.log(operation, node=node)]).decode()

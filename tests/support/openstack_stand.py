@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class MachinesTwin:
-    """Keeps which machines there are, refuses a second one at an address, as sshd does, and fails as told."""
+    """Keeps a record of the machines, refuses a second one at an address, as sshd does, and fails on request."""
 
     def __init__(self) -> None:
         self.specs: dict[str, MachineSpec] = {}
@@ -178,7 +178,7 @@ class Stand:
 
 
 class Answer:
-    """What came back."""
+    """Return what users created: the names of the non-empty parts of the inventory, with their counts."""
 
     def __init__(self, status: int, content_type: str, headers: Mapping[str, str], body: Any) -> None:
         self.status, self.content_type, self.headers, self.body = status, content_type, headers, body

@@ -1,4 +1,4 @@
-"""What the lab's machines cost; run by hand: ``.venv/bin/python deploy/lab/tests/bench_machines.py``."""
+"""The cost of the lab's machines; run by hand: ``.venv/bin/python deploy/lab/tests/bench_machines.py``."""
 
 from __future__ import annotations
 

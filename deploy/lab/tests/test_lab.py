@@ -1,4 +1,4 @@
-"""The lab as a whole: real machines and clusters behind the cloud, its control interface, and it as a process."""
+"""The whole lab: real machines and clusters behind the cloud, its control interface, and the lab as a process."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_a_floating_ip_of_a_server_leads_to_its_machine(client: Client) ->
         await _host_name(floating.address, port_of_ssh)
 
 
-async def test_a_suspended_server_answers_nobody_until_it_is_resumed(client: Client) -> None:
+async def test_a_suspended_server_does_not_answer_until_it_is_resumed(client: Client) -> None:
     stack = await client.make_stack("one")
     address, nova = stack["outputs"][0]["output_value"], client.lab.cloud.nova
     (server,) = nova.servers.values()
@@ -170,7 +170,7 @@ async def test_faults_are_added_listed_and_removed(client: Client) -> None:
         ("PUT", "/settings", [], ""),
     ],
 )
-async def test_bad_input_is_refused_by_the_name_of_its_field(
+async def test_bad_input_is_refused_naming_its_field(
     client: Client, method: str, path: str, body: Any, field: str
 ) -> None:
     answer = await client.call(method, path, body)
@@ -189,7 +189,7 @@ async def test_quotas_and_durations_are_changed_while_it_runs(client: Client) ->
     assert (await client.make_stack("two"))["stack_status"] == "CREATE_COMPLETE"
 
 
-async def test_calls_are_counted_and_the_count_begun_anew(client: Client) -> None:
+async def test_calls_are_counted_and_the_counters_can_be_reset(client: Client) -> None:
     await client.make_stack("one")
     calls = (await client.call("GET", "/calls")).body
     assert {"part": "nova", "verb": "server_create", "node": "small", "count": 1} in calls
@@ -201,7 +201,7 @@ async def test_it_is_up(client: Client) -> None:
     assert (await client.call("GET", "/health")).body == {"status": "ok"}
 
 
-async def test_leaving_the_lab_ends_what_hangs_in_it(tmp_path: Path) -> None:
+async def test_leaving_the_lab_ends_calls_that_hang_in_it(tmp_path: Path) -> None:
     async with asyncio.timeout(20):
         async with Lab.start(LabSettings(state_dir=tmp_path)) as lab, aiohttp.ClientSession() as session:
             client = Client(lab, session)

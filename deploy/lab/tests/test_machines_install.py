@@ -1,4 +1,5 @@
-"""The sample package's own install script runs on the lab's machines, task by task, and again without changes."""
+"""The sample package's own install script runs on the lab's machines, task by task, and a second time without
+changes."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _numbers = count(1)
 
 
 class Lab:
-    """Machines, and what a manager does with them."""
+    """Machines, and a manager's actions on them."""
 
     def __init__(self, machines: SshMachines, clusters: LabClusters, ledger: CallLedger) -> None:
         self.machines, self.clusters, self.ledger = machines, clusters, ledger
@@ -64,8 +65,8 @@ class Lab:
             ran = await connection.run(command)
             assert ran.exit_status == 0, f"{name}: {ran.stdout!r} {ran.stderr!r}"
             async with sftp.open("work/result.json") as file:
-                told: Mapping[str, Any] = json.loads(await file.read())
-        return told
+                written: Mapping[str, Any] = json.loads(await file.read())
+        return written
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ async def test_the_install_script_makes_a_cluster_and_changes_nothing_the_second
         lab.task(master, "prepare", NODE_NAME="master1", **common),
         lab.task(worker, "prepare", NODE_NAME="worker1", **common),
     )
-    assert [told["changed"] for told in prepared] == [True, True]
+    assert [result["changed"] for result in prepared] == [True, True]
     assert prepared[0]["kubernetes_version"] == "v1.31.4"
     on_master = {
         **common,
@@ -129,7 +130,7 @@ async def test_the_install_script_makes_a_cluster_and_changes_nothing_the_second
         await lab.task(worker, "prepare", NODE_NAME="worker1", **common),
         await lab.task(worker, "join", **join),
     ]
-    assert [told["changed"] for told in again] == [False] * 4
+    assert [result["changed"] for result in again] == [False] * 4
     counts = {(call["verb"], call["node"]): call["count"] for call in lab.ledger.calls() if call["part"] == "program"}
     assert counts["kubeadm init", "m"] == 1
     assert counts["kubeadm init phase", "m"] == 1

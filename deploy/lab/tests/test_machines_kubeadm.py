@@ -41,7 +41,7 @@ class Lab:
         self.machines, self.clusters, self.faults = machines, clusters, faults
 
     def address(self) -> str:
-        # A part of its own for each test process, so that tests may run side by side.
+        # Each test process has a part of its own, so that tests can run side by side.
         number = next(_numbers)
         return f"127.{20 + os.getpid() % 60}.{os.getpid() // 60 % 250}.{number}"
 
@@ -100,8 +100,8 @@ async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
 
 async def test_a_master_and_two_workers_become_a_cluster(lab: Lab) -> None:
     master, *workers = await lab.prepared("master1", "worker1", "worker2")
-    told = await lab.must(master, INIT)
-    assert "Your Kubernetes control-plane has initialized successfully!" in told
+    printed = await lab.must(master, INIT)
+    assert "Your Kubernetes control-plane has initialized successfully!" in printed
     join = await lab.join_command(master)
     await asyncio.gather(*(lab.must(worker, join) for worker in workers))
     await lab.must(master, f"{KUBECTL} wait --for=condition=Ready nodes --all --timeout=10s")
@@ -189,7 +189,7 @@ async def test_a_join_checks_token_hash_and_reachability(lab: Lab) -> None:
     assert "[ERROR Port-10250]" in str(ran.stderr)
 
 
-async def test_a_deleted_token_admits_nobody(lab: Lab) -> None:
+async def test_a_deleted_token_is_refused(lab: Lab) -> None:
     master, worker = await lab.prepared("master1", "worker1")
     await lab.must(master, INIT)
     join = await lab.join_command(master)
@@ -231,10 +231,10 @@ async def test_a_cluster_ends_with_its_only_master(lab: Lab) -> None:
 async def test_faults_and_simulated_time_reach_programs(lab: Lab) -> None:
     (master,) = await lab.prepared("master1")
     lab.faults.add(
-        part="program", verb="kubeadm init", node="master1", effect="fail", status=9, message="told so", times=1
+        part="program", verb="kubeadm init", node="master1", effect="fail", status=9, message="fault", times=1
     )
     ran = await lab.run(master, INIT)
-    assert (ran.exit_status, ran.stderr) == (9, "told so\n")
+    assert (ran.exit_status, ran.stderr) == (9, "fault\n")
     lab.faults.add(part="program", verb="kubeadm init", effect="drop", times=1)
     assert (await lab.run(master, INIT)).exit_status == 137
     await lab.must(master, INIT)

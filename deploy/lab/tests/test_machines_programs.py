@@ -48,7 +48,7 @@ class Lab:
         self.machines, self.faults = machines, faults
 
     async def boot(self, *volumes: str) -> MachineSpec:
-        # A part of its own for each test process, so that tests may run side by side.
+        # Each test process has a part of its own, so that tests can run side by side.
         address = IPv4Address(f"127.{210 + os.getpid() % 40}.{os.getpid() // 40 % 250}.{next(_numbers)}")
         spec = MachineSpec(str(uuid.uuid4()), "node", [Nic(address, "fa:16:3e:00:00:01", "net")], volumes=volumes)
         await self.machines.boot(spec)
@@ -179,13 +179,13 @@ async def test_sudo_asks_for_the_password_where_the_image_wants_it(lab: Lab) -> 
 
 async def test_sudo_changes_the_user_and_forgets_the_callers_environment(lab: Lab) -> None:
     node = await lab.boot()
-    told = (
+    printed = (
         await lab.run(
             node,
             "export SECRET=x; sudo env | grep -c SECRET; sudo -E sh -c \"echo $SECRET\"; sudo A=b sh -c 'echo $A ${HOME##*/} $(id -u)'",
         )
     )[1]
-    assert told == "0\nx\nb root 0\n"
+    assert printed == "0\nx\nb root 0\n"
     assert await lab.run(node, "sudo nothing-like-this") == (1, "", "sudo: nothing-like-this: command not found\n")
 
 
@@ -237,20 +237,20 @@ async def test_a_registry_container_answers_on_its_port(lab: Lab) -> None:
         await lab.machines.start(node.machine_id)
 
 
-async def test_cloud_init_reports_what_it_could_not_read(lab: Lab) -> None:
+async def test_cloud_init_reports_unreadable_user_data(lab: Lab) -> None:
     node = await lab.boot()
     assert json.loads((await lab.run(node, "cloud-init status --wait --format json"))[1])["status"] == "done"
     spec = MachineSpec("bad", "bad", [Nic(IPv4Address("127.0.77.1"), "m", "n")], user_data="#cloud-config\na: [\n")
     await lab.machines.boot(spec)
-    code, told, _ = await lab.run(spec, "cloud-init status --format json")
-    assert (code, json.loads(told)["status"]) == (1, "error")
+    code, printed, _ = await lab.run(spec, "cloud-init status --format json")
+    assert (code, json.loads(printed)["status"]) == (1, "error")
 
 
 async def test_a_program_that_is_killed_ends_in_the_lab_too(lab: Lab) -> None:
     node = await lab.boot()
     lab.faults.add(part="program", verb="modprobe *", effect="hang")
-    code, told, _ = await lab.run(node, "timeout 0.2 sudo modprobe overlay; echo $?; lsmod | grep -c overlay")
-    assert (code, told) == (1, "124\n0\n")
+    code, printed, _ = await lab.run(node, "timeout 0.2 sudo modprobe overlay; echo $?; lsmod | grep -c overlay")
+    assert (code, printed) == (1, "124\n0\n")
 
 
 async def test_a_floating_address_leads_to_the_machine(lab: Lab) -> None:

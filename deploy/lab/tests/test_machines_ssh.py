@@ -1,4 +1,4 @@
-"""Machines are real SSH servers: logins, files, commands and how all of it ends."""
+"""Machines are real SSH servers: logins, files, commands, and how each of them ends."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_machine_does_not_boot_if_this_host_lacks_an_address_it_must_lis
 
 async def test_a_wrong_password_and_an_unknown_user_are_refused(lab: Lab) -> None:
     node = await lab.boot()
-    for login in ({"password": "wrong"}, {"username": "nobody-here"}):
+    for login in ({"password": "wrong"}, {"username": "unknown"}):
         with pytest.raises(asyncssh.PermissionDenied):
             async with lab.login(node, **login):
                 pass
@@ -180,7 +180,7 @@ async def test_programs_of_the_host_that_could_change_it_are_not_there(lab: Lab)
         assert "command not found" in str(ran.stderr)
 
 
-async def test_closing_the_channel_ends_the_whole_process_group(lab: Lab) -> None:
+async def test_closing_the_channel_kills_the_whole_process_group(lab: Lab) -> None:
     node = await lab.boot()
     async with lab.login(node) as connection:
         process = await connection.create_process("sleep 1000 & echo $! $$; wait")
@@ -206,7 +206,7 @@ async def test_destroying_a_machine_ends_what_runs_on_it_and_its_files(lab: Lab)
 
 async def _until_gone(pids: list[int]) -> None:
     async with asyncio.timeout(10):
-        while any(_runs(pid) for pid in pids):  # noqa: ASYNC110 - not our children: nothing tells us
+        while any(_runs(pid) for pid in pids):  # noqa: ASYNC110 - they are not our children, so there is no event
             await asyncio.sleep(0.01)
 
 
@@ -310,7 +310,7 @@ async def test_a_connection_that_hangs_ends_with_its_machine(lab: Lab) -> None:
     lab.faults.add(part="ssh", verb="connect", effect="hang")
     attempt = asyncio.create_task(_connect(lab, node))
     async with asyncio.timeout(5):
-        while not lab.machines.inventory()[0]["calls"]:  # noqa: ASYNC110 - the lab tells no one when a call hangs
+        while not lab.machines.inventory()[0]["calls"]:  # noqa: ASYNC110 - the lab has no event for a call that hangs
             await asyncio.sleep(0.005)
     await lab.machines.destroy(node.machine_id)
     with pytest.raises((OSError, asyncssh.ConnectionLost)):

@@ -443,7 +443,7 @@ async def test_only_so_many_workers_are_installed_at_a_time_as_the_request_allow
         lab.faults.add(part="program", verb="apt-get update", node=lab.machine(node).name, effect="hang")
     work = asyncio.create_task(lab.run(lab.command(nodes, changes={"x_max_parallel_nodes": 2})))
     async with asyncio.timeout(20):
-        await lab.told(lambda: sum(news.task == "copy" and news.state == "finished" for news in lab.news) == 5)
+        await lab.until(lambda: sum(news.task == "copy" and news.state == "finished" for news in lab.news) == 5)
         await lab.running(nodes[0], "apt-get update")  # the master waits for no worker
     begun = [n.node for n in lab.news if (n.task, n.state) == ("prepare", "started")]
     assert sorted(begun)[0] == "master10"

@@ -92,12 +92,12 @@ class Api:
                 yield json.loads(line)
 
     async def until(self, collection: str, name: str, holds: Callable[[Any], bool]) -> Any:
-        """Return the object once ``holds`` says so; ``holds(None)`` is asked when it is gone."""
+        """Return the object once ``holds`` is true; ``holds(None)`` is asked when it was deleted."""
         async for event in self.watch(f"{collection}?fieldSelector=metadata.name={name}"):
             obj = event["object"] if event["type"] != "DELETED" else None
             if holds(obj):
                 return obj
-        raise AssertionError(f"{collection}/{name} never got there")
+        raise AssertionError(f"{collection}/{name} did not reach the expected state")
 
     async def until_gone(self, collection: str, name: str) -> None:
         found = await self.get(f"{collection}?fieldSelector=metadata.name={name}")
@@ -126,7 +126,7 @@ async def clusters(faults: FaultBook, ledger: CallLedger) -> AsyncIterator[LabCl
     await clusters.start()
     yield clusters
     await clusters.close()
-    # What a test leaves running would outlive its cluster.
+    # A task that a test leaves running would outlive its cluster.
     mine = asyncio.current_task()
     left = [task for task in asyncio.all_tasks() if task is not mine and "kubevnfm_lab" in repr(task.get_coro())]
     assert left == []

@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who may change it, and what goes when an applier no longer says it."""
+"""Server-side apply: ownership of fields, conflicts, and the removal of fields that are no longer applied."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ async def test_an_apply_makes_and_then_only_changes(api: Any) -> None:
 
 async def test_a_field_that_is_no_longer_applied_goes(api: Any) -> None:
     await api.apply(f"{MAPS}/a", a_map(x="1", y="2"))
-    await api.patch(f"{MAPS}/a?fieldManager=somebody", {"data": {"z": "3"}})
+    await api.patch(f"{MAPS}/a?fieldManager=another", {"data": {"z": "3"}})
     answer = await api.apply(f"{MAPS}/a", a_map(x="1"))
     assert answer.body["data"] == {"x": "1", "z": "3"}
     assert owned_by(answer.body, "one") == {"f:data": {"f:x": {}}}
-    assert owned_by(answer.body, "somebody") == {"f:data": {"f:z": {}}}
+    assert owned_by(answer.body, "another") == {"f:data": {"f:z": {}}}
 
 
 async def test_a_field_that_two_apply_stays_when_one_drops_it(api: Any) -> None:
@@ -66,7 +66,7 @@ async def test_several_conflicts_are_listed_by_manager(api: Any, a_deployment: C
     )
 
 
-async def test_an_updaters_conflict_tells_version_and_time(api: Any) -> None:
+async def test_an_updaters_conflict_names_version_and_time(api: Any) -> None:
     await api.apply(f"{MAPS}/a", a_map(x="1"))
     await api.patch(f"{MAPS}/a?fieldManager=kubectl-edit", {"data": {"x": "2"}})
     answer = await api.apply(f"{MAPS}/a", a_map(x="1"))

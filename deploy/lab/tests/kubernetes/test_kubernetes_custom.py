@@ -109,8 +109,8 @@ async def test_status_and_scale_follow_the_definition(api: Any) -> None:
     await establish(api, a_definition())
     made = await api.post(WIDGETS, a_widget(size=1) | {"status": {"size": 9}})
     assert "status" not in made
-    told = await api.patch(f"{WIDGETS}/w/status", {"status": {"size": 1}, "spec": {"size": 7}})
-    assert (told["status"], told["spec"]["size"], told["metadata"]["generation"]) == ({"size": 1}, 1, 1)
+    patched = await api.patch(f"{WIDGETS}/w/status", {"status": {"size": 1}, "spec": {"size": 7}})
+    assert (patched["status"], patched["spec"]["size"], patched["metadata"]["generation"]) == ({"size": 1}, 1, 1)
     scale = await api.patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": 3}})
     assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (3, 1)
     assert (await api.get(f"{WIDGETS}/w"))["spec"]["size"] == 3

@@ -1,4 +1,4 @@
-"""Create, read, update, patch, delete, list and watch, as any kind has them."""
+"""Create, read, update, patch, delete, list and watch, as for any kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_a_new_object_gets_its_metadata_from_the_server(api: Any) -> None:
     assert len(named["metadata"]["name"]) == 10
 
 
-async def test_a_taken_name_a_missing_object_and_a_missing_namespace_are_told(api: Any) -> None:
+async def test_a_taken_name_a_missing_object_and_a_missing_namespace_are_reported(api: Any) -> None:
     await api.post(MAPS, a_map("a"))
     taken = await api.call("POST", MAPS, a_map("a"))
     assert (taken.code, taken.body["reason"]) == (409, "AlreadyExists")
@@ -123,7 +123,7 @@ async def test_an_unknown_patch_format_is_refused(api: Any) -> None:
         ({"spec.template.spec": {"containers": [{"name": "a"}]}}, "spec.template.spec.containers[0].image", "Required"),
     ],
 )
-async def test_an_invalid_deployment_is_told_field_by_field(
+async def test_an_invalid_deployment_is_reported_field_by_field(
     api: Any, a_deployment: Callable[..., Any], change: dict[str, Any], field: str, words: str
 ) -> None:
     body = a_deployment()
@@ -237,7 +237,7 @@ async def test_lists_select_by_labels_and_fields_and_come_in_pages(api: Any) -> 
     assert [item["metadata"]["name"] for item in rest["items"]] == ["m4"]
 
 
-async def test_a_watch_goes_on_from_a_list(api: Any) -> None:
+async def test_a_watch_continues_from_a_list(api: Any) -> None:
     await api.post(MAPS, a_map("before"))
     since = (await api.get(MAPS))["metadata"]["resourceVersion"]
     await api.post(MAPS, a_map("a", x="1"))
@@ -264,7 +264,7 @@ async def test_a_watch_sees_objects_enter_and_leave_its_selector(api: Any) -> No
     assert seen == ["ADDED", "DELETED"]
 
 
-async def test_a_watch_from_too_long_ago_is_told_to_list_anew(api: Any) -> None:
+async def test_a_watch_from_too_long_ago_must_list_again(api: Any) -> None:
     since = (await api.get(MAPS))["metadata"]["resourceVersion"]
     await api.post(MAPS, a_map("a"))
     for number in range(1002):

@@ -137,12 +137,12 @@ async def test_a_token_secret_is_filled_and_ends_with_the_secret(api: Any, clust
     data = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
     assert (data["namespace"], data["ca.crt"]) == ("default", cluster.ca_pem)
     mine = api.as_(data["token"])
-    assert (await mine.call("GET", PODS)).code == 403  # known, but not allowed
+    assert (await mine.call("GET", PODS)).code == 403  # known, but not permitted
     await api.delete(f"{secrets}/long")
     assert (await mine.call("GET", PODS)).code == 401
 
 
-async def test_old_and_aggregated_discovery_tell_the_same_resources(api: Any) -> None:
+async def test_old_and_aggregated_discovery_list_the_same_resources(api: Any) -> None:
     for path, groups in (("/api", None), ("/apis", (await api.get("/apis"))["groups"])):
         for version in ("v2", "v2beta1"):
             accept = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList,application/json"
@@ -234,7 +234,7 @@ async def test_a_closed_cluster_ends_its_watches_and_frees_its_address(
     )
 
 
-async def test_a_suspended_cluster_comes_back_with_all_it_held(
+async def test_a_suspended_cluster_comes_back_with_all_objects(
     clusters: LabClusters, cluster: LabCluster, api: Any
 ) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "kept"}})
@@ -247,7 +247,7 @@ async def test_a_suspended_cluster_comes_back_with_all_it_held(
     assert (await api.get("/api/v1/namespaces/kept"))["metadata"]["name"] == "kept"
 
 
-async def test_bootstrap_tokens_hold_until_they_are_over_or_deleted(cluster: LabCluster) -> None:
+async def test_bootstrap_tokens_are_valid_until_they_expire_or_are_deleted(cluster: LabCluster) -> None:
     token, over = cluster.create_bootstrap_token(ttl_s=60), cluster.create_bootstrap_token(ttl_s=-1)
     assert cluster.bootstrap_token_is_valid(token)
     assert not cluster.bootstrap_token_is_valid(over)
@@ -256,7 +256,7 @@ async def test_bootstrap_tokens_hold_until_they_are_over_or_deleted(cluster: Lab
     assert not cluster.bootstrap_token_is_valid(token)
 
 
-async def test_inventory_tells_joins_and_only_what_users_made(
+async def test_the_inventory_has_joins_and_only_user_objects(
     clusters: LabClusters, cluster: LabCluster, api: Any, a_deployment: Callable[..., Any]
 ) -> None:
     await cluster.add_node("worker", address="127.0.0.9", control_plane=False)
@@ -264,12 +264,12 @@ async def test_inventory_tells_joins_and_only_what_users_made(
     await api.until(
         "/apis/apps/v1/namespaces/default/deployments", "web", lambda d: d["status"].get("availableReplicas") == 2
     )
-    (told,) = clusters.inventory()
-    assert told["joins"] == {"master": 1, "worker": 2}
-    assert list(told["objects"]) == ["Deployment/default/web"]
+    (shown,) = clusters.inventory()
+    assert shown["joins"] == {"master": 1, "worker": 2}
+    assert list(shown["objects"]) == ["Deployment/default/web"]
 
 
-async def test_a_node_has_what_clients_look_for(api: Any) -> None:
+async def test_a_node_has_the_fields_that_clients_read(api: Any) -> None:
     node = await api.until("/api/v1/nodes", "master", lambda n: bool(n["status"].get("conditions")))
     assert node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] == ""
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "master"

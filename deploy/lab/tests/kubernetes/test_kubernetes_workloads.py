@@ -79,11 +79,11 @@ async def test_going_back_to_an_old_template_takes_its_replica_set_again(
         await api.until(f"{APPS}/deployments", "web", rolled_out)
     sets = (await api.get(f"{APPS}/replicasets"))["items"]
     revision = "deployment.kubernetes.io/revision"
-    told = {
+    listed = {
         s["spec"]["template"]["spec"]["containers"][0]["image"]: (s["spec"]["replicas"], s["metadata"]["annotations"])
         for s in sets
     }
-    assert {image: (count, notes[revision]) for image, (count, notes) in told.items()} == {
+    assert {image: (count, notes[revision]) for image, (count, notes) in listed.items()} == {
         "nginx:1": (2, "3"),
         "nginx:2": (0, "2"),
     }
@@ -131,7 +131,7 @@ async def test_a_deployment_without_progress_misses_its_deadline(api: Any, a_dep
     await api.until(f"{APPS}/deployments", "web", lambda d: conditions(d).get("Progressing") == overdue)
 
 
-async def test_a_pod_that_no_node_takes_stays_pending_and_says_why(api: Any, cluster: LabCluster) -> None:
+async def test_a_pod_that_no_node_accepts_stays_pending_and_says_why(api: Any, cluster: LabCluster) -> None:
     await api.post(PODS, a_pod(nodeSelector={"disk": "fast"}))
     pod = await api.until(PODS, "p", lambda p: conditions(p).get("PodScheduled") == ("False", "Unschedulable"))
     message = pod["status"]["conditions"][0]["message"]
@@ -142,7 +142,7 @@ async def test_a_pod_that_no_node_takes_stays_pending_and_says_why(api: Any, clu
     await api.until(PODS, "p", lambda p: p["status"]["phase"] == "Running")
 
 
-async def test_a_cordoned_node_takes_no_pod(api: Any) -> None:
+async def test_a_cordoned_node_accepts_no_pod(api: Any) -> None:
     await api.patch("/api/v1/nodes/worker", {"spec": {"unschedulable": True}})
     await api.post(PODS, a_pod())
     await api.until(PODS, "p", lambda p: conditions(p).get("PodScheduled") == ("False", "Unschedulable"))
@@ -150,7 +150,7 @@ async def test_a_cordoned_node_takes_no_pod(api: Any) -> None:
     await api.until(PODS, "p", lambda p: p["status"]["phase"] == "Running")
 
 
-async def test_a_removed_node_takes_its_pods_along(api: Any) -> None:
+async def test_a_removed_node_loses_its_pods(api: Any) -> None:
     await api.post(PODS, a_pod())
     await api.until(PODS, "p", lambda p: p["status"]["phase"] == "Running")
     await api.delete("/api/v1/nodes/worker")
@@ -241,7 +241,7 @@ async def test_pods_left_behind_are_taken_over_by_a_new_owner(api: Any, a_deploy
     assert {p["metadata"]["uid"] for p in (await api.get(PODS))["items"]} == before
 
 
-async def test_what_takes_its_time_takes_the_delay_told(faults: FaultBook, ledger: CallLedger, address: str) -> None:
+async def test_slow_controllers_take_the_configured_delay(faults: FaultBook, ledger: CallLedger, address: str) -> None:
     clusters = LabClusters(faults=faults, ledger=ledger, controller_delay_s=3600.0)
     cluster = await clusters.create(
         address=address, version="1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"

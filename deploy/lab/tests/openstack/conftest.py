@@ -11,7 +11,7 @@ from openstack_stand import Stand, standing
 
 @pytest.fixture
 def settings() -> CloudSettings:
-    """Return what the cloud of a test starts with; a test module overrides it."""
+    """Return the settings of a test's cloud; a test module overrides it."""
     return CloudSettings()
 
 

@@ -1,6 +1,6 @@
-"""The cloud answers as the real one was seen to: status, form and wording of 32 calls, replayed in the same order.
+"""The cloud answers like the recorded real one: status, form and wording of 32 calls, replayed in the same order.
 
-`facts.json` is what was noted of the real answers: method, status, content type, the shape of the body (keys and kinds
+`facts.json` describes the real answers: method, status, content type, the shape of the body (keys and kinds
 of values), the type and text of errors, the status and reason of stacks.
 """
 
@@ -17,7 +17,7 @@ from openstack_templates import CLUSTER, CLUSTER_FILES, VERSION
 
 FACTS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "facts.json").read_text())
 SHOWN_TO_EVERYONE = "OS-EXT-SRV-ATTR:host"
-"""The one key that the lab adds on purpose: nodes are labelled with the host of their server."""
+"""The only key that the lab adds on purpose: nodes are labelled with the host of their server."""
 
 KINDS = {str: "text", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
@@ -51,7 +51,7 @@ def differences(fact: Any, seen: Any, where: str = "body") -> Iterator[str]:
 
 
 class Replay:
-    """Makes the calls of the recording, and keeps each answer under its label."""
+    """Repeats the calls of the recording, and stores each answer under its label."""
 
     def __init__(self, stand: Stand) -> None:
         self.stand = stand

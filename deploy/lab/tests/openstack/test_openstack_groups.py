@@ -34,7 +34,7 @@ async def a_cluster(stand: Stand, workers: int = 2) -> str:
 
 
 async def members(stand: Stand, path: str) -> dict[str, str]:
-    """Return the physical id of each member by its name, oldest first as Heat counts."""
+    """Return the physical id of each member by name, oldest first as Heat counts."""
     listed = [r for r in await stand.resources(path) if r["resource_type"] == "worker.yaml"]
     listed.sort(key=lambda r: (r["creation_time"], r["resource_name"]))
     return {r["resource_name"]: r["physical_resource_id"] for r in listed}
@@ -84,7 +84,8 @@ async def test_a_signal_scales_the_group_and_leaves_the_stacks_own_state(stand: 
 
 
 async def test_an_update_of_nothing_takes_a_group_back_to_its_templates_size(stand: Stand) -> None:
-    """Seen on Zed: what signals added is gone after ``PATCH existing``, so who updates a scaled stack gives the size."""
+    """Observed on Zed: ``PATCH existing`` removes what signals added, so an update of a scaled stack has to give the
+    size."""
     path = await a_cluster(stand, workers=1)
     await stand.call("POST", f"{path}/resources/worker_scale_out/signal")
     await stand.settled(path)
@@ -94,7 +95,7 @@ async def test_an_update_of_nothing_takes_a_group_back_to_its_templates_size(sta
 
 
 async def test_a_signal_may_take_effect_only_after_its_answer(stand: Stand) -> None:
-    """Seen on Zed: the group stays *_COMPLETE for a second or two after the signal's 200."""
+    """Observed on Zed: the group stays *_COMPLETE for a second or two after the signal's 200."""
     path = await a_cluster(stand)
     group = next(r for r in await stand.resources(path) if r["resource_name"] == "worker_group")
     nested = next(one for one in stand.stack(path).walk() if one.stack_id == group["physical_resource_id"])
@@ -139,7 +140,7 @@ async def test_only_a_policy_can_be_signalled(stand: Stand) -> None:
     assert answer.body["error"]["type"] == "ResourceActionNotSupported"
 
 
-async def test_an_unhealthy_member_is_made_anew_under_its_name(stand: Stand) -> None:
+async def test_an_unhealthy_member_is_replaced_under_the_same_name(stand: Stand) -> None:
     path = await a_cluster(stand)
     before = await members(stand, path)
     name = next(iter(before))

@@ -1,4 +1,4 @@
-"""What does not work: full quotas, hosts that are not there, faults that were asked for."""
+"""Failures: full quotas, missing hosts, and injected faults."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_full_quota_fails_the_stack_in_the_services_words(
     assert stand.left() == {}
 
 
-async def test_what_is_used_and_what_is_allowed_can_be_asked_before(stand: Stand) -> None:
+async def test_use_and_limits_can_be_read_beforehand(stand: Stand) -> None:
     stand.cloud.quotas.change({"instances": 10, "port": 20, "volumes": 30, "gigabytes": 40})
     await stand.make_stack("one", SMALL)
     project = stand.project_id
@@ -76,7 +76,7 @@ async def test_what_is_used_and_what_is_allowed_can_be_asked_before(stand: Stand
     assert cinder["volumes"] == {"in_use": 0, "limit": 30, "reserved": 0}
 
 
-async def test_a_quota_is_given_back_by_a_delete(stand: Stand) -> None:
+async def test_a_quota_is_released_by_a_delete(stand: Stand) -> None:
     stand.cloud.quotas.change({"instances": 1, "port": 1})
     for name in ("one", "two"):
         stack = await stand.make_stack(name, SMALL)
@@ -141,7 +141,7 @@ async def test_a_delete_that_fails_can_be_repeated(stand: Stand) -> None:
         ("keystone", "project_list", "/identity/v3/projects", lambda body: body["error"]["message"]),
     ],
 )
-async def test_a_fault_is_told_in_the_services_own_form(
+async def test_a_fault_is_reported_in_the_services_own_form(
     stand: Stand, part: str, verb: str, path: str, message_of: Any
 ) -> None:
     stand.faults.add(part=part, verb=verb, status=503, message="down for lunch")
@@ -156,7 +156,7 @@ async def test_a_dropped_call_gets_no_answer(stand: Stand) -> None:
         await stand.call("GET", f"{stand.heat}/stacks")
 
 
-async def test_a_hanging_call_goes_on_when_its_fault_is_removed(stand: Stand) -> None:
+async def test_a_hanging_call_continues_when_its_fault_is_removed(stand: Stand) -> None:
     fault = stand.faults.add(part="heat", verb="stack_list", effect="hang")
     call = asyncio.create_task(stand.call("GET", f"{stand.heat}/stacks"))
     await asyncio.wait([call], timeout=0.05)
@@ -165,7 +165,7 @@ async def test_a_hanging_call_goes_on_when_its_fault_is_removed(stand: Stand) ->
     assert (await call).status == 200
 
 
-async def test_a_fault_can_meet_one_machine_alone(stand: Stand) -> None:
+async def test_a_fault_can_apply_to_one_machine_only(stand: Stand) -> None:
     stand.faults.add(part="nova", verb="server_create", node="bad*", status=500, message="not you")
     assert (await stand.make_stack("a", SMALL, parameters={"name": "good1"}))["stack_status"] == "CREATE_COMPLETE"
     assert (await stand.make_stack("b", SMALL, parameters={"name": "bad1"}))["stack_status"] == "CREATE_FAILED"

@@ -179,10 +179,10 @@ class TestNova:
         assert stand.machines.off == {server["id"]}
         for other in (away, "os-stop", "os-start"):
             refused = await stand.call("POST", action, {other: None})
-            told = (
+            message = (
                 f"Cannot '{other.removeprefix('os-')}' instance {server['id']} while it is in vm_state {status.lower()}"
             )
-            assert (refused.status, refused.body["conflictingRequest"]["message"]) == (409, told)
+            assert (refused.status, refused.body["conflictingRequest"]["message"]) == (409, message)
         assert (await stand.call("POST", action, {back: None})).status == 202
         await stand.until(lambda: record.status == "ACTIVE")
         assert not stand.machines.off
@@ -213,7 +213,7 @@ class TestNova:
             ({"key_name": "zz"}, "key_name"),
         ],
     )
-    async def test_a_bad_request_is_told_what_is_wrong(self, stand: Stand, change: Json, field: str) -> None:
+    async def test_a_bad_request_is_message_what_is_wrong(self, stand: Stand, change: Json, field: str) -> None:
         server = {"name": "s", "flavorRef": "1", "networks": "none", **change}
         answer = await stand.call("POST", "/compute/v2.1/servers", {"server": server})
         assert answer.status == 400

@@ -1,4 +1,4 @@
-"""Stacks: made, found, changed, deleted."""
+"""Stacks: created, found, updated, deleted."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_a_replaced_server_takes_its_volume_along(stand: Stand) -> None:
     assert resources["storage_attachment"]["resource_status"] == "UPDATE_COMPLETE"
 
 
-async def test_a_failed_create_keeps_what_was_made_until_it_is_deleted(stand: Stand) -> None:
+async def test_a_failed_create_keeps_its_resources_until_it_is_deleted(stand: Stand) -> None:
     stack = await stand.make_stack("one", SMALL, parameters={"flavor": "m1.impossible"})
     assert stack["stack_status"] == "CREATE_FAILED"
     states = {r["resource_name"]: r["resource_status"] for r in await stand.resources(path_of(stack))}
@@ -184,17 +184,17 @@ async def test_a_failed_create_with_rollback_leaves_an_empty_stack(stand: Stand)
     assert stand.left() == {"stacks": 1}
 
 
-async def test_a_failed_update_with_rollback_goes_back_to_what_was(stand: Stand) -> None:
+async def test_a_failed_update_with_rollback_restores_the_previous_state(stand: Stand) -> None:
     stack = await stand.make_stack("one", TWO_TESTS)
     fails = TWO_TESTS.replace("{get_attr: [first, output]}}", "{get_attr: [first, output]}, fail: true}")
     after = await stand.update_stack(path_of(stack), template=fails, disable_rollback=False)
     assert after["stack_status"] == "ROLLBACK_COMPLETE"
-    told = [
+    shown = [
         (e["resource_name"], e["resource_status"])
         for e in (await stand.get(f"{path_of(stack)}/events"))["events"]
         if e["resource_name"] == "one"
     ]
-    assert told[:4] == [
+    assert shown[:4] == [
         ("one", "ROLLBACK_COMPLETE"),
         ("one", "ROLLBACK_IN_PROGRESS"),
         ("one", "UPDATE_FAILED"),
@@ -202,7 +202,7 @@ async def test_a_failed_update_with_rollback_goes_back_to_what_was(stand: Stand)
     ]
 
 
-async def test_nothing_new_is_begun_after_a_failure_and_what_runs_is_finished(stand: Stand) -> None:
+async def test_no_action_starts_after_a_failure_and_running_ones_finish(stand: Stand) -> None:
     template = (
         VERSION
         + """
@@ -231,7 +231,7 @@ async def test_a_stack_is_deleted_while_it_is_being_made(stand: Stand) -> None:
     assert stand.left() == {}
 
 
-async def test_an_update_of_a_stack_in_progress_waits_for_what_runs_and_then_wins(stand: Stand) -> None:
+async def test_an_update_of_a_stack_in_progress_waits_for_running_actions_and_then_wins(stand: Stand) -> None:
     held = stand.faults.add(part="nova", verb="server_boot", effect="hang")
     path = await stand.begin_stack("one", SMALL)
     await stand.until(lambda: bool(stand.cloud.nova.servers))
@@ -301,7 +301,7 @@ async def test_a_missing_server_is_found_by_a_check(stand: Stand) -> None:
     assert len(stand.machines.specs) == 1
 
 
-async def test_a_suspended_stack_has_its_servers_asleep_until_it_is_resumed(stand: Stand) -> None:
+async def test_a_suspended_stack_has_suspended_servers_until_it_is_resumed(stand: Stand) -> None:
     stack = await stand.make_stack("one", CLUSTER, files=CLUSTER_FILES, parameters={"workers": 2})
     path, server_ids = path_of(stack), set(stand.cloud.nova.servers)
     assert (await stand.call("POST", f"{path}/actions", {"suspend": None})).status == 200

@@ -1,4 +1,4 @@
-"""Templates: what functions give, and what is refused in which words."""
+"""Templates: the results of functions, and Heat's words for refusals."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ async def test_a_nested_template_is_checked_by_its_parameters(stand: Stand) -> N
     )
 
 
-async def test_what_only_shows_inside_a_nested_template_fails_the_stack(stand: Stand) -> None:
+async def test_an_error_inside_a_nested_template_fails_the_stack(stand: Stand) -> None:
     template = VERSION + "resources: {a: {type: w.yaml, properties: {flavor: zz, network: net0}}}"
     stack = await stand.make_stack("bad", template, files={"w.yaml": WORKER})
     assert stack["stack_status_reason"] == (
@@ -237,7 +237,7 @@ async def test_a_template_may_be_json_or_an_object(stand: Stand) -> None:
         assert (await stand.make_stack(name, template))["stack_status"] == "CREATE_COMPLETE"
 
 
-async def test_a_patch_keeps_what_it_does_not_name_and_drops_what_it_does_not_know(stand: Stand) -> None:
+async def test_a_patch_keeps_unnamed_parameters_and_drops_unknown_ones(stand: Stand) -> None:
     template = VERSION + (
         "parameters: {a: {type: string, default: x}, b: {type: string, default: y}}\n"
         'resources: {r: {type: "OS::Heat::RandomString"}}'

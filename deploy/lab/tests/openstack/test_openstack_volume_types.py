@@ -100,7 +100,7 @@ async def test_an_update_renames_a_type_in_place_and_its_volume_follows(stand: S
     assert stack["outputs"][0]["output_value"] == "other"
 
 
-async def test_specs_of_a_type_that_a_volume_has_are_frozen(stand: Stand) -> None:
+async def test_specs_of_a_type_in_use_are_frozen(stand: Stand) -> None:
     path = path_of(await stand.make_stack("typed", TYPED_VOLUME))
     stack = await stand.update_stack(path, template=TYPED_VOLUME, parameters={"specs": {"a": "b"}})
     assert stack["stack_status"] == "UPDATE_FAILED"

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # kubevnfm-install-script: 1
 #
-# Makes one machine a node of a kubeadm cluster, one task a call. Every task looks first and does only what is missing,
-# so a call that was cut off is simply repeated.
+# Makes one machine a node of a kubeadm cluster, one task per call. Every task checks first and changes only what is
+# missing, so an interrupted call can simply be repeated.
 #
 #   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
 #
 # Tasks      on every node:  prepare  join (workers)
 #            on the master:  init  network  admin  token  revoke  label  verify
-# --params   shell assignments NAME='value', written by whoever calls (mode 0600); the names are listed per task below
+# --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
 #
 # Ubuntu 22.04 and 24.04; containerd; packages of the Kubernetes project's apt repository or of a mirror of it.
-# KUBEVNFM_SYSROOT stands before every system path (empty on a real machine).
+# KUBEVNFM_SYSROOT precedes every system path (empty on a real machine).
 set -Eeuo pipefail
 shopt -s inherit_errexit
 umask 022
@@ -21,7 +21,7 @@ export LC_ALL=C
 readonly root=${KUBEVNFM_SYSROOT:-}
 readonly cri_socket=unix:///run/containerd/containerd.sock
 readonly admin_conf=$root/etc/kubernetes/admin.conf
-readonly marks=$root/var/lib/kubevnfm # which tasks were seen through to their end, and for whom
+readonly marks=$root/var/lib/kubevnfm # the completed tasks, each with the owner that they were done for
 readonly namespace=kubevnfm-system
 
 task=
@@ -30,7 +30,7 @@ result=
 changed=false
 fields=
 
-# ---- telling ---------------------------------------------------------------------------------------------------------
+# ---- output ----------------------------------------------------------------------------------------------------------
 
 say() { printf '%s: %s\n' "$task" "$*"; }
 
@@ -62,11 +62,11 @@ die() {
   exit 1
 }
 
-# The text of the command as it stands in this file: no value of a variable gets into it.
+# The command as written in this file: it contains no value of a variable.
 failed() {
   local code=$1 line=$2 command=$3
   trap - ERR
-  if ((BASH_SUBSHELL > 0)); then exit "$code"; fi # the shell around it tells
+  if ((BASH_SUBSHELL > 0)); then exit "$code"; fi # the outer shell reports
   printf '%s: line %s: exit code %s: %s\n' "$task" "$line" "$code" "${command%%$'\n'*}" >&2
   json_text "${command%%$'\n'*}"
   write_result ",\"command\":$json,\"exit_code\":$code"
@@ -74,9 +74,9 @@ failed() {
 }
 trap 'failed "$?" "$LINENO" "$BASH_COMMAND"' ERR
 
-# ---- looking and changing --------------------------------------------------------------------------------------------
+# ---- checks and changes ----------------------------------------------------------------------------------------------
 
-want() { # NAME REGEX: the parameter is there and fits
+want() { # NAME REGEX: the parameter exists and matches
   [[ ${!1:-} =~ ^($2)$ ]] || die "parameter $1: missing, or not of the expected form"
 }
 
@@ -86,11 +86,11 @@ readonly name_form='[a-z0-9]([a-z0-9.-]*[a-z0-9])?'
 
 holds() { [[ -f $1 && $(<"$1") == "$2" ]]; } # FILE TEXT
 
-put() { # FILE MODE TEXT: in one move, so no reader ever sees half of it
+put() { # FILE MODE TEXT: atomic, so that no reader sees half of it
   local file=$1 mode=$2 text=$3
   if holds "$file" "$text"; then return 0; fi
   mkdir -p "${file%/*}"
-  (umask 077 && printf '%s\n' "$text" >"$file.kubevnfm") # it may hold a password: never readable, not even for a moment
+  (umask 077 && printf '%s\n' "$text" >"$file.kubevnfm") # may contain a password, so it is never readable by others
   chmod "$mode" "$file.kubevnfm"
   mv -f "$file.kubevnfm" "$file"
   changed=true
@@ -103,7 +103,7 @@ remove() { # FILE
   fi
 }
 
-await() { # SECONDS COMMAND...: until it succeeds, asking less and less often; its last error is shown
+await() { # SECONDS COMMAND...: until it succeeds, at growing intervals; prints its last error
   local until=$((SECONDS + $1)) pause=0.2 complaint
   shift
   while ! complaint=$("$@" 2>&1 >/dev/null); do
@@ -155,11 +155,11 @@ booted() {
   local code=0
   if marked prepare || ! command -v cloud-init >/dev/null; then return 0; fi
   cloud-init status --wait >/dev/null 2>&1 || code=$?
-  if ((code != 0)); then say "cloud-init ended with code $code; going on"; fi
+  if ((code != 0)); then say "cloud-init ended with code $code; continuing"; fi
 }
 
 host_name() {
-  # cloud-init would set the name of the image's metadata again at the next boot
+  # otherwise cloud-init would set the image's host name again at the next boot
   put "$root/etc/cloud/cloud.cfg.d/99-kubevnfm.cfg" 644 'preserve_hostname: true'
   if [[ $(<"$root/etc/hostname") != "$NODE_NAME" ]]; then
     hostnamectl set-hostname "$NODE_NAME"
@@ -168,15 +168,15 @@ host_name() {
 }
 
 hosts_block() {
-  local line kept='' inside=false
+  local line other='' inside=false
   while IFS= read -r line || [[ -n $line ]]; do
     case $line in
       '# kubevnfm begin') inside=true ;;
       '# kubevnfm end') inside=false ;;
-      *) $inside || kept+=$line$'\n' ;;
+      *) $inside || other+=$line$'\n' ;;
     esac
   done <"$root/etc/hosts"
-  put "$root/etc/hosts" 644 "$kept# kubevnfm begin"$'\n'"$HOSTS_ENTRIES"$'\n''# kubevnfm end'
+  put "$root/etc/hosts" 644 "$other# kubevnfm begin"$'\n'"$HOSTS_ENTRIES"$'\n''# kubevnfm end'
 }
 
 no_swap() {
@@ -200,9 +200,9 @@ kernel() {
   local module key loaded
   put "$root/etc/modules-load.d/kubevnfm.conf" 644 $'overlay\nbr_netfilter'
   loaded=$'\n'
-  if [[ -f $root/proc/modules ]]; then loaded+=$(<"$root/proc/modules"); fi # not on a kernel with all built in
+  if [[ -f $root/proc/modules ]]; then loaded+=$(<"$root/proc/modules"); fi # missing if the kernel has no modules
   for module in overlay br_netfilter; do
-    # br_netfilter built in has no folder of its own, but its settings
+    # a built-in br_netfilter has settings, but no folder of its own
     if [[ $module == br_netfilter && -d $root/proc/sys/net/bridge ]]; then continue; fi
     if [[ $loaded != *$'\n'"$module "* && ! -d $root/sys/module/$module ]]; then
       modprobe -a overlay br_netfilter
@@ -227,14 +227,14 @@ apt_proxy() {
   if [[ -n $HTTP_PROXY_URL ]]; then text+="Acquire::http::Proxy \"$HTTP_PROXY_URL\";"$'\n'; fi
   if [[ -n $HTTPS_PROXY_URL ]]; then text+="Acquire::https::Proxy \"$HTTPS_PROXY_URL\";"$'\n'; fi
   if [[ -n $text ]]; then
-    put "$root/etc/apt/apt.conf.d/90kubevnfm-proxy" 600 "${text%$'\n'}" # it may hold a password
+    put "$root/etc/apt/apt.conf.d/90kubevnfm-proxy" 600 "${text%$'\n'}" # may contain a password
   else
     remove "$root/etc/apt/apt.conf.d/90kubevnfm-proxy"
   fi
 }
 
-# That containerd must be restarted is noted before its files change: who is cut off in between still knows it.
-put_runtime() { # FILE MODE TEXT; without TEXT there shall be no file
+# The mark for a restart of containerd is set before its files change, so that it survives an interruption in between.
+put_runtime() { # FILE MODE TEXT; without TEXT the file is removed
   if (($# == 3)); then
     holds "$1" "$3" || put "$marks/restart-owed" 600 containerd
     put "$@"
@@ -244,7 +244,7 @@ put_runtime() { # FILE MODE TEXT; without TEXT there shall be no file
   fi
 }
 
-# Written before the package is installed, so that its first start is the right one.
+# Written before the package is installed, so that its first start uses it.
 runtime_config() {
   local pause=3.10 environment='' mirror=() proxy=()
   if ((minor < 31)); then pause=3.9; fi
@@ -293,7 +293,7 @@ packages() {
   done
   if ((${#missing[@]} == 0)); then return 0; fi
   say "installing ${missing[*]}"
-  if [[ -n $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then dpkg --configure -a; fi # cut off earlier
+  if [[ -n $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then dpkg --configure -a; fi # an installation was interrupted
   if ! command -v curl >/dev/null; then
     "${apt[@]}" update
     "${apt[@]}" install -y --no-install-recommends ca-certificates curl
@@ -309,7 +309,7 @@ packages() {
   "${apt[@]}" install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
   apt-mark hold kubelet kubeadm kubectl >/dev/null
   systemctl enable -q containerd kubelet
-  if [[ $have != *$'\n''containerd '* ]]; then remove "$marks/restart-owed"; fi # its first start read the files
+  if [[ $have != *$'\n''containerd '* ]]; then remove "$marks/restart-owed"; fi # its first start has read the files
   changed=true
 }
 
@@ -385,7 +385,7 @@ END
 
 api_answers() { kubectl_ get --raw /readyz; }
 
-# kubeadm's last act is the kube-proxy addon: with it, nothing of the init is missing.
+# The kube-proxy addon is kubeadm's last step: if it exists, the init is complete.
 init_complete() { kubectl_ -n kube-system get configmap/kubeadm-config daemonset/kube-proxy -o name; }
 
 report_ca() {
@@ -396,14 +396,14 @@ report_ca() {
 
 init() {
   if marked init; then
-    # Never a reset here: an API that is slow today is no reason to throw a cluster away.
+    # No reset here: a slow API is no reason to destroy a cluster.
     await "$TIMEOUT_S" api_answers || die "the API server does not answer"
   elif [[ -f $admin_conf ]] && await 5 api_answers 2>/dev/null && init_complete >/dev/null 2>&1; then
-    say 'the control plane is complete already'
+    say 'the control plane is already complete'
     mark init
   else
     if [[ -d $root/etc/kubernetes/pki || -f $root/var/lib/kubelet/config.yaml ]]; then
-      say 'taking away what an earlier try left'
+      say 'removing what an earlier try left'
       kubeadm reset -f --cri-socket "$cri_socket"
     fi
     kubeadm_config
@@ -420,7 +420,7 @@ init() {
 network() {
   local space workload
   kubectl_ apply -f "$work/$CNI_MANIFEST"
-  changed=true # apply itself finds out what is new
+  changed=true # apply itself finds the differences
   while read -r space workload; do
     if [[ -n $space ]]; then
       kubectl_ -n "$space" rollout status "$workload" --timeout "${TIMEOUT_S}s"
@@ -429,7 +429,7 @@ network() {
 }
 
 # ---- admin -----------------------------------------------------------------------------------------------------------
-# as init, with CERTIFICATE_KEY (64 hex digits, worthless after two hours)
+# as init, with CERTIFICATE_KEY (64 hex digits, valid for two hours)
 
 admin_manifest() {
   cat <<END
@@ -468,7 +468,7 @@ type: kubernetes.io/service-account-token
 END
 }
 
-token_there() {
+token_exists() {
   admin_token=$(kubectl_ -n "$namespace" get secret vnfm-admin-token -o 'jsonpath={.data.token}')
   [[ -n $admin_token ]]
 }
@@ -481,8 +481,8 @@ admin() {
   kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
   changed=true
   until=$((SECONDS + TIMEOUT_S))
-  until token_there; do # the token controller fills it in
-    ((SECONDS < until)) || die "secret $namespace/vnfm-admin-token: no token was put into it"
+  until token_exists; do # the token controller writes it
+    ((SECONDS < until)) || die "secret $namespace/vnfm-admin-token: no token was written into it"
     sleep "$pause"
     pause=1
   done
@@ -492,7 +492,7 @@ admin() {
 
 # ---- token, revoke, join ---------------------------------------------------------------------------------------------
 # token: TOKEN_TTL_S; revoke: TOKEN_ID (its first six characters);
-# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, JOIN_TOKEN (empty: only tell whether the node has joined)
+# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, JOIN_TOKEN (empty: only report whether the node has joined)
 
 token() {
   local made
@@ -532,7 +532,7 @@ join() {
   want JOIN_TOKEN '[a-z0-9]{6}\.[a-z0-9]{16}'
   if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
     -f $root/etc/kubernetes/kubelet.conf ]]; then
-    say 'taking away what an earlier try left'
+    say 'removing what an earlier try left'
     kubeadm reset -f --cri-socket "$cri_socket"
   fi
   cat >"$work/join.yaml" <<END
@@ -550,7 +550,7 @@ nodeRegistration:
   kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")
 END
   kubeadm join --config "$work/join.yaml"
-  has_joined || die "kubeadm join ended well, but the kubelet has no access to https://$ENDPOINT"
+  has_joined || die "kubeadm join succeeded, but the kubelet has no access to https://$ENDPOINT"
   mark join
   report_json joined true
 }
@@ -565,7 +565,7 @@ label() {
     if [[ -z $labels ]]; then continue; fi
     read -ra words <<<"$labels"
     read -ra names <<<"$nodes"
-    # a kubelet that has just got its certificate registers its node a moment later
+    # a kubelet registers its node a moment after it has received its certificate
     await "$TIMEOUT_S" kubectl_ label --overwrite nodes "${names[@]}" "${words[@]}" ||
       die "nodes $nodes: the labels could not be set"
     changed=true
@@ -583,7 +583,7 @@ verify() {
   report_json nodes "$listed"
 }
 
-# ---- one call --------------------------------------------------------------------------------------------------------
+# ---- main ------------------------------------------------------------------------------------------------------------
 
 task=${1:-}
 case $task in
@@ -619,15 +619,15 @@ done
 [[ $NO_PROXY_LIST =~ ^[A-Za-z0-9.,:/*_-]*$ ]] || die "parameter NO_PROXY_LIST: hosts, addresses and networks expected"
 readonly apt_repository=${APT_REPOSITORY:-https://pkgs.k8s.io/core:/stable:/v1.$minor/deb/}
 readonly apt_key=${APT_KEY_URL:-${apt_repository%/}/Release.key}
-if [[ -n $HTTP_PROXY_URL ]]; then export http_proxy=$HTTP_PROXY_URL; fi # curl reads the small one only
+if [[ -n $HTTP_PROXY_URL ]]; then export http_proxy=$HTTP_PROXY_URL; fi # curl reads only the lower-case name
 if [[ -n $HTTPS_PROXY_URL ]]; then export https_proxy=$HTTPS_PROXY_URL; fi
 if [[ -n $HTTP_PROXY_URL$HTTPS_PROXY_URL ]]; then export no_proxy=$NO_PROXY_LIST; fi
 
 exec </dev/null
 
-# A call whose connection was lost may still be ending: wait for it rather than work beside it.
+# A call whose connection was lost may still be running: wait for it rather than work concurrently.
 mkdir -p "$root/run"
-case $task in prepare | init | join) lock=node ;; *) lock=$task ;; esac # what only asks the API may run beside it
+case $task in prepare | init | join) lock=node ;; *) lock=$task ;; esac # calls that only use the API may run concurrently
 exec 9>"$root/run/kubevnfm-$lock.lock"
 flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
 

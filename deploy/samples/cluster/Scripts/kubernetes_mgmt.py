@@ -2,8 +2,8 @@
 """The management driver that the VNFD names mgmt-drivers-kubernetes.
 
 kubevnfm has this driver built in: it installs the cluster with install_k8s_cluster.sh of this package, many machines at
-once, and goes on where it stood after an interruption. SOL001 wants an artifact behind the name, so the package holds
-this file. A VNF manager that runs management drivers of packages finds out here that it needs its own.
+once, and continues where it stopped after an interruption. SOL001 requires an artifact behind the name, so the package
+contains this file. It makes a VNF manager that runs management drivers from packages report that it needs its own.
 """
 
 import sys
