@@ -40,7 +40,7 @@ WORDS: Final = (
     (word("lies|lying"), "is, is stored, is located"),
     (word("doors?"), "listener, entry point"),
     (word("rungs?"), "a name that says the thing: retry_delay"),
-    (word("beginnings"), "a name that says the thing"),
+    (word("(?<!k8s_step_)beginnings"), "a name that says the thing"),  # a collection of released versions
 )
 SENTENCES: Final = (
     (re.compile(rf"{SENTENCE_START}(?:Who|Whose|What|Of)\b(?!'s)"), "subject first, then verb"),

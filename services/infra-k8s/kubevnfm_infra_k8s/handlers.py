@@ -1,4 +1,4 @@
-"""The inbox of infra-k8s: one method per command. Each looks first, then makes what is missing."""
+"""The handlers of infra-k8s, one method per command. Each reads the present state first, then creates what is missing."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.applying import Applying, awaited
-from kubevnfm_infra_k8s.domain.deleting import Deleting
+from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
+from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.manifests import read_manifests
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource
 from kubevnfm_infra_k8s.domain.planning import plan
-from kubevnfm_infra_k8s.domain.ports import Beginnings, Cluster, Clusters, Releases, SharedObjects, Sources
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.readying import Readying
+from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
 
 log = structlog.get_logger()
 
 _AGAIN_S: Final = 0.2
-"""Pause after a full wait: other commands get their turn, and the watches go on from a fresh list."""
+"""Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
 _REPORT_S: Final = 5.0
 """The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
@@ -46,7 +46,7 @@ class InfraK8sHandlers:
     sources: Sources
     releases: Releases
     shared: SharedObjects
-    beginnings: Beginnings
+    start_times: StartTimes
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -55,29 +55,30 @@ class InfraK8sHandlers:
     gone_timeout_s: float = 500.0
 
     async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
-        """Apply the CNF's objects and wait until they are ready, or go on where an earlier call stood."""
+        """Apply the CNF's objects and wait until they are ready; a repeated call continues where the last one ended."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
         files = await self.sources.read(
             command.package, command.def_files, vnf_instance_id=mine, operation_id=operation_id
         )
         manifests = await asyncio.to_thread(read_manifests, files)
-        began = await self.beginnings.of(context, mine)
+        began = await self.start_times.started_at(context, mine)
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
             wait_s = command.wait_timeout_s or (
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
             )
-            readying = Readying(cluster, mine, self.clock, _deadline(context, began, wait_s), self.settle_s)
-            applying = Applying(readying, self.releases, self.shared, Progress("apply", context.tell), command.adopt)
+            wait = ReadinessWait(cluster, mine, self.clock, _deadline(context, began, wait_s), self.settle_s)
+            applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.tell), command.adopt)
             if release.applied_by != _attempt(context):
                 try:
                     release = await applying.apply(planned, release, applied_by=_attempt(context))
-                except RevisionConflict:  # a worker that lost this command was not done yet: look again
+                except RevisionConflict:
+                    # A worker that lost this command has written the release meanwhile; the next call reads it.
                     return NotYet(_AGAIN_S)
             progress = Progress("ready", context.tell)
             try:
-                bodies = await readying.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
+                bodies = await wait.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await self._applied(cluster, release)
                 raise
@@ -87,18 +88,19 @@ class InfraK8sHandlers:
             return Done(await self._applied(cluster, release))
 
     async def delete_objects(self, command: DeleteObjects, context: StepContext) -> Outcome:
-        """Delete what the instance's inventory lists and wait until it is gone."""
+        """Delete the objects of the instance's inventory and wait until they are deleted."""
         mine = command.vnf_instance_id
         release = await self.releases.get(mine)
         count = 0
         if release is not None:
-            began = await self.beginnings.of(context, mine)
+            began = await self.start_times.started_at(context, mine)
             try:
                 deleted = await self._delete(command, context, release, began)
             except (ClusterUnavailable, AccessRefused, NotFound) as error:
                 if not command.force:
                     raise
                 log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
+                # The operator said that the cluster no longer matters, but other instances must not see our claims.
                 deleted = 0
                 for entry in release.entries:
                     await self.shared.release(release.cluster, entry.key, mine)
@@ -108,14 +110,14 @@ class InfraK8sHandlers:
             count = deleted
             await self.releases.delete(mine)
         await self.sources.forget(mine)
-        await self.beginnings.forget(mine)
+        await self.start_times.forget(mine)
         return Done(ObjectsDeleted(count=count))
 
     async def _delete(
         self, command: DeleteObjects, context: StepContext, release: Release, began: datetime
     ) -> int | None:
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
-            deleting = Deleting(
+            deleting = DeletionRun(
                 cluster=cluster,
                 releases=self.releases,
                 shared=self.shared,
@@ -127,7 +129,7 @@ class InfraK8sHandlers:
             return await deleting.delete(release, within_s=self.wait_s)
 
     async def _applied(self, cluster: Cluster, release: Release) -> ObjectsApplied:
-        """Return the event: objects by inventory, and the pods that run VDUs."""
+        """Return the event with the objects of the inventory and the pods that run VDUs."""
         workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
         selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
         pods, replica_sets = [], []
@@ -153,7 +155,7 @@ class InfraK8sHandlers:
 
 
 def _deadline(context: StepContext, began: datetime, wait_s: float) -> datetime:
-    """Return when the wait ends: ``wait_s`` after it began, and before the command's own deadline."""
+    """Return the end of the wait: ``wait_s`` after it began, but always before the command's own deadline."""
     wanted = began + timedelta(seconds=wait_s)
     if context.deadline is None:
         return wanted

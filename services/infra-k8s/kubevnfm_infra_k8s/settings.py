@@ -1,4 +1,4 @@
-"""Everything that an operator can set of infra-k8s."""
+"""The settings of infra-k8s."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ class Settings(ProcessSettings):
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_K8S_")
 
     lcm_api_url: str = "http://127.0.0.1:9890"
-    """lcm-api, of which VNF packages are asked."""
+    """lcm-api, which serves VNF packages."""
     vim_registry_url: str = "http://127.0.0.1:9891"
-    """vim-registry, of which VIMs' access data are asked."""
+    """vim-registry, which serves the access data of VIMs."""
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-k8s")
-    """Unpacked VNF packages; may be emptied at any time."""
+    """Cache of unpacked VNF packages; its content may be deleted at any time."""
     health_host: str = "127.0.0.1"
-    """Where ``/health/live`` and ``/health/ready`` are served. Loopback unless told otherwise."""
+    """The address that serves ``/health/live`` and ``/health/ready``; loopback by default."""
     health_port: int = 9894
     concurrency: int = Field(default=64, ge=1)
-    """Commands handled at a time. One that waits for a cluster costs a few watches."""
+    """Number of commands handled at the same time. A command that waits for a cluster costs a few watches."""
     lease_s: float = Field(default=15.0, gt=0)
-    """How long a command stays a dead worker's; short for tests, long for slow databases."""
+    """Time after which another process takes over the command of a process that has died."""
     wait_s: float = Field(default=20.0, gt=0)
-    """How long a command waits for its objects before it is put back to come again: below every broker's timeout."""
+    """How long a command waits for its objects before it is put back and delivered again. Must be below the broker's
+    timeout for acknowledgements."""
     settle_s: float = Field(default=5.0, ge=0)
-    """How long a custom resource without a status must stay as it is to count as ready: controllers take a moment."""
+    """A custom resource without a status counts as ready after it has not changed for this time. Its controller needs
+    a moment to write the first status."""
     ready_timeout_s: float = Field(default=500.0, gt=0)
-    """When objects have failed to become ready; the limit that existing CNF packages were made for."""
+    """Time limit for objects to become ready, for requests without ``wait_timeout``. Tacker has the same default. A
+    command's own deadline ends the wait earlier."""
     cluster_ready_timeout_s: float = Field(default=1800.0, gt=0)
-    """The same for packages that build a cluster with Cluster API."""
+    """The same for packages that create a cluster with Cluster API."""
     gone_timeout_s: float = Field(default=500.0, gt=0)
-    """When objects have failed to go away."""
+    """Time limit for the deletion of objects, in addition to the pods' grace period. A command's own deadline ends the
+    wait earlier."""
     fetch_inner_addresses: bool = False
-    """Whether manifests may be fetched from private, loopback and link-local addresses. A request names the URL."""
+    """Whether requests may name URLs of manifests at private, loopback and link-local addresses."""

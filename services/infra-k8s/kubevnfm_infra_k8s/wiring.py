@@ -38,7 +38,7 @@ async def infra_k8s(
             sources=sources.PackageSources(packages, downloads, store, key_ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
-            beginnings=documents.StoredBeginnings(store, clock),
+            start_times=documents.StoredStartTimes(store, clock),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,

@@ -1,4 +1,4 @@
-"""A lab cluster, packages in folders, and the handlers on real adapters and an embedded store."""
+"""A lab cluster, packages in folders, and the handlers with real adapters and an embedded store."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def vim(lab: LabCluster) -> VimConnection:
 
 
 class OwnVims:
-    """A VIM directory whose callers bring the full connection."""
+    """A VIM directory for commands that carry the complete connection."""
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         return vim
@@ -83,7 +83,7 @@ class OwnVims:
 
 @dataclass
 class FolderPackages:
-    """Packages that are folders already."""
+    """Packages that are folders from the start."""
 
     root: Path
 
@@ -117,22 +117,22 @@ class FolderPackages:
 
 @dataclass
 class Site:
-    """infra-k8s on a lab cluster, as its callers see it: commands in, events out, calls repeated until done."""
+    """infra-k8s on a lab cluster as seen by its callers: commands in, events out, calls repeated until the end."""
 
     handlers: InfraK8sHandlers
     packages: FolderPackages
     vim: VimConnection
     store: SqliteStore
     clusters: KubernetesClusters
-    told: list[TaskProgressed] = field(default_factory=list)
+    progress: list[TaskProgressed] = field(default_factory=list)
     step: str = "apply"
     deadline: datetime | None = None
-    """Of every command."""
+    """The deadline of every command."""
 
     def context(self, *, operation: str = "op1", attempt: int = 1) -> StepContext:
         async def tell(event: Event) -> None:
             assert isinstance(event, TaskProgressed)
-            self.told.append(event)
+            self.progress.append(event)
 
         return StepContext(
             message_id=f"{operation}/{self.step}/{attempt}",
@@ -180,11 +180,11 @@ class Site:
                 assert isinstance(outcome.event, ObjectsDeleted)
                 return outcome.event
 
-    def with_(self, **changes: Any) -> Site:
+    def with_changes(self, **changes: Any) -> Site:
         return replace(self, handlers=replace(self.handlers, **changes))
 
     def cluster(self) -> Any:
-        """The service's own way into the cluster."""
+        """Return the service's own connection to the cluster."""
         return self.clusters.cluster(self.vim)
 
 
@@ -208,7 +208,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             sources=sources.PackageSources(packages, downloads, store, ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
-            beginnings=documents.StoredBeginnings(store, clock),
+            start_times=documents.StoredStartTimes(store, clock),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

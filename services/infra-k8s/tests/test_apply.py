@@ -48,7 +48,7 @@ def a_definition(make: Make, *, plural: str = "things", kind: str = "Thing", sta
     return make("CustomResourceDefinition", name, api_version="apiextensions.k8s.io/v1", spec=spec)
 
 
-async def test_objects_come_up_and_are_told_with_their_pods(
+async def test_applied_objects_are_reported_with_their_pods(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:
     service = make("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]})
@@ -78,19 +78,19 @@ async def test_objects_come_up_and_are_told_with_their_pods(
     assert deployment["metadata"]["labels"]["tacker_vnf_instance_id"] == "i1"
     assert deployment["metadata"]["annotations"]["kubevnfm.io/operation-id"] == "op1"
     assert deployment["metadata"]["managedFields"][0]["manager"] == "kubevnfm"
-    news = [(each.task, each.state) for each in site.told]
+    news = [(each.task, each.state) for each in site.progress]
     assert news[0] == ("apply", "started")
     assert news[-1] == ("ready", "finished")
 
 
-async def test_progress_is_told_in_words(site: Any, faults: FaultBook, workload: Make) -> None:
+async def test_progress_is_published_as_text(site: Any, faults: FaultBook, workload: Make) -> None:
     faults.add(part="program", verb="image *", effect="slow", seconds=0.2)
     await site.apply({"f.yaml": workload(replicas=2)})
-    messages = [each.message for each in site.told]
+    messages = [each.message for each in site.progress]
     assert "Deployment default/web: 0 of 2 ready" in messages
 
 
-async def test_a_repeated_command_adopts_what_is_there_and_makes_nothing_twice(
+async def test_a_repeated_command_adopts_existing_objects_and_creates_no_duplicates(
     site: Any, make: Make, workload: Make, ledger: CallLedger, lab: LabCluster
 ) -> None:
     files = {"f.yaml": [make("ConfigMap", "c"), workload("StatefulSet", "db")]}
@@ -99,13 +99,13 @@ async def test_a_repeated_command_adopts_what_is_there_and_makes_nothing_twice(
     again = await site.apply(files)
     assert again == first
     verbs = {call["verb"].split()[0] for call in ledger.calls() if call["part"] == "kubernetes"}
-    assert verbs <= {"get", "list", "watch"}  # the same attempt had applied it all: nothing is sent again
+    assert verbs <= {"get", "list", "watch"}  # this attempt has applied everything, so it sends nothing again
     retried = await site.apply(files, attempt=2)
     assert retried == first
     assert len(lab.inventory()["objects"]) == 2
 
 
-async def test_a_call_broken_off_anywhere_is_taken_up_again(
+async def test_a_call_that_was_cancelled_anywhere_is_continued(
     site: Any, faults: FaultBook, make: Make, workload: Make, lab: LabCluster
 ) -> None:
     files = {"f.yaml": [make("ConfigMap", "c"), workload(), make("Secret", "s"), make("ServiceAccount", "a")]}
@@ -121,9 +121,9 @@ async def test_a_call_broken_off_anywhere_is_taken_up_again(
     assert len(lab.inventory()["objects"]) == 4
 
 
-async def test_waiting_long_holds_no_worker(site: Any, faults: FaultBook, workload: Make) -> None:
+async def test_a_long_wait_occupies_no_worker(site: Any, faults: FaultBook, workload: Make) -> None:
     hang = faults.add(part="program", verb="image *", effect="hang")
-    quick = site.with_(wait_s=0.05)
+    quick = site.with_changes(wait_s=0.05)
     package = quick.packages.add({"f.yaml": workload()})
     command = ApplyObjects(vnf_instance_id="i1", package=package, vim=quick.vim, def_files=("f.yaml",))
     outcome = await quick.handlers.apply_objects(command, quick.context())
@@ -135,7 +135,7 @@ async def test_waiting_long_holds_no_worker(site: Any, faults: FaultBook, worklo
     assert isinstance(outcome, Done)
 
 
-async def test_a_custom_resource_before_its_definition_and_namespace_comes_up(
+async def test_a_custom_resource_may_precede_its_definition_and_namespace(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
     thing = make("Thing", "t", api_version="acme.example/v1", namespace="lab", spec={"size": 3})
@@ -158,7 +158,7 @@ async def test_the_order_is_that_of_the_files(site: Any, cluster: Cluster, make:
     assert versions == sorted(versions)
 
 
-async def test_kinds_that_nobody_knows_are_all_named(site: Any, make: Make, lab: LabCluster) -> None:
+async def test_all_unknown_kinds_are_named(site: Any, make: Make, lab: LabCluster) -> None:
     files = {
         "a.yaml": [make("ConfigMap", "c"), make("Gadget", "g", api_version="acme.example/v1")],
         "b.yaml": make("Deployment", "d", api_version="apps/v9"),
@@ -170,7 +170,7 @@ async def test_kinds_that_nobody_knows_are_all_named(site: Any, make: Make, lab:
     assert lab.inventory()["objects"] == {}
 
 
-async def test_refusals_come_together_before_anything_is_made(
+async def test_all_rejections_are_reported_before_anything_is_created(
     site: Any, make: Make, workload: Make, lab: LabCluster
 ) -> None:
     broken = workload(name="w1")
@@ -185,7 +185,7 @@ async def test_refusals_come_together_before_anything_is_made(
     assert lab.inventory()["objects"] == {}
 
 
-async def test_foreign_objects_are_named_and_left_alone_unless_adopted(
+async def test_foreign_objects_are_named_and_not_changed_unless_adopted(
     site: Any, cluster: Cluster, make: Make, lab: LabCluster
 ) -> None:
     resource = await cluster.resource("v1", "ConfigMap")
@@ -228,7 +228,7 @@ async def test_a_timeout_names_each_object_its_condition_and_its_warning(
 
 async def test_the_deadline_counts_from_the_first_call(site: Any, faults: FaultBook, workload: Make) -> None:
     faults.add(part="program", verb="image *", effect="hang")
-    quick = site.with_(wait_s=0.1)
+    quick = site.with_changes(wait_s=0.1)
     begun = asyncio.get_running_loop().time()
     with pytest.raises(ObjectsNotReady):
         await quick.apply({"f.yaml": workload()}, wait_timeout_s=0.6)
@@ -245,14 +245,14 @@ async def test_the_wait_ends_in_time_to_name_the_objects_before_the_commands_dea
     assert datetime.now(UTC) < site.deadline - timedelta(seconds=3)
 
 
-async def test_what_cannot_become_ready_fails_at_once(site: Any, make: Make) -> None:
+async def test_an_object_that_cannot_become_ready_fails_at_once(site: Any, make: Make) -> None:
     pod = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i", "command": ["sh", "-c", "exit 3"]}]}
     job = make("Job", "j", api_version="batch/v1", spec={"backoffLimit": 0, "template": {"spec": pod}})
     with pytest.raises(ObjectFailed, match="Job default/j: Failed True"):
         await site.apply({"f.yaml": job})
 
 
-async def test_jobs_claims_and_stateful_sets_are_waited_for(
+async def test_apply_waits_for_jobs_claims_and_stateful_sets(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -278,7 +278,7 @@ async def test_jobs_claims_and_stateful_sets_are_waited_for(
     assert (await shown(cluster, "apps/v1", "StatefulSet", "db"))["status"]["readyReplicas"] == 2
 
 
-async def test_an_own_word_on_readiness_is_heeded(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_the_readiness_annotation_decides(site: Any, cluster: Cluster, make: Make) -> None:
     note = {"annotations": {"kubevnfm.io/ready-when": "spec.size == 2"}}
     thing = make("Thing", "t", api_version="acme.example/v1", metadata=note, spec={"size": 1})
     task = asyncio.create_task(site.apply({"f.yaml": [a_definition(make), thing]}))
@@ -292,7 +292,7 @@ async def test_an_own_word_on_readiness_is_heeded(site: Any, cluster: Cluster, m
     await asyncio.wait_for(task, 5)
 
 
-async def test_a_busy_api_server_is_tried_again(site: Any, faults: FaultBook, make: Make) -> None:
+async def test_requests_to_a_busy_api_server_are_retried(site: Any, faults: FaultBook, make: Make) -> None:
     faults.add(part="kubernetes", verb="patch *", status=429, message="slow down", times=1)
     faults.add(part="kubernetes", verb="get *", status=503, message="starting", times=1)
     faults.add(part="kubernetes", verb="list *", effect="drop", times=1)
@@ -300,20 +300,22 @@ async def test_a_busy_api_server_is_tried_again(site: Any, faults: FaultBook, ma
     assert done.objects[0].name == "c"
 
 
-async def test_a_webhook_that_does_not_answer_yet_is_waited_for(site: Any, faults: FaultBook, make: Make) -> None:
+async def test_apply_waits_for_a_webhook_that_does_not_answer_yet(site: Any, faults: FaultBook, make: Make) -> None:
     message = 'Internal error occurred: failed calling webhook "w.acme.example": connection refused'
     faults.add(part="kubernetes", verb="patch configmaps", status=500, message=message, times=2)
     await site.apply({"f.yaml": make("ConfigMap", "c")})
-    assert any("admission webhook" in each.message for each in site.told)
+    assert any("admission webhook" in each.message for each in site.progress)
 
 
-async def test_a_refusal_is_told_at_once_with_its_object(site: Any, faults: FaultBook, make: Make) -> None:
+async def test_a_rejection_is_reported_at_once_with_its_object(site: Any, faults: FaultBook, make: Make) -> None:
     faults.add(part="kubernetes", verb="patch secrets", status=403, message="quota exceeded", after=1)
     with pytest.raises(ObjectRefused, match=r"Secret default/s: .*quota exceeded"):
         await site.apply({"f.yaml": make("Secret", "s")})
 
 
-async def test_watches_are_used_not_polls(site: Any, faults: FaultBook, ledger: CallLedger, workload: Make) -> None:
+async def test_readiness_is_watched_not_polled(
+    site: Any, faults: FaultBook, ledger: CallLedger, workload: Make
+) -> None:
     faults.add(part="program", verb="image *", effect="slow", seconds=1.0)
     await site.apply({"f.yaml": workload()})
     calls = {call["verb"]: call["count"] for call in ledger.calls() if call["part"] == "kubernetes"}
@@ -322,7 +324,7 @@ async def test_watches_are_used_not_polls(site: Any, faults: FaultBook, ledger: 
     assert calls["get deployments"] == 1
 
 
-async def test_a_watch_that_breaks_is_taken_up_again(site: Any, faults: FaultBook, workload: Make) -> None:
+async def test_a_broken_watch_is_started_again(site: Any, faults: FaultBook, workload: Make) -> None:
     faults.add(part="program", verb="image *", effect="slow", seconds=0.5)
     faults.add(part="kubernetes", verb="watch *", effect="drop", times=2)
     done = await site.apply({"f.yaml": workload()})
@@ -338,7 +340,7 @@ async def test_a_watch_that_breaks_is_taken_up_again(site: Any, faults: FaultBoo
         ({"f.yaml": "x"}, None, "apiVersion expected"),
     ],
 )
-async def test_files_that_cannot_be_used_are_refused(
+async def test_unusable_files_are_rejected(
     site: Any, files: dict[str, str], def_files: list[str] | None, says: str
 ) -> None:
     with pytest.raises(InvalidInput, match=says) as caught:
@@ -346,11 +348,11 @@ async def test_files_that_cannot_be_used_are_refused(
     assert caught.value.field == "additionalParams.lcm-kubernetes-def-files"
 
 
-async def test_a_file_changed_since_onboarding_is_refused(site: Any, make: Make) -> None:
+async def test_a_file_changed_since_onboarding_is_rejected(site: Any, make: Make) -> None:
     package = site.packages.add({"f.yaml": make("ConfigMap", "c")})
     file = site.packages.root / "p1" / "f.yaml"
     file.write_text(file.read_text().replace("name: c", "name: d"))
-    with pytest.raises(InvalidInput, match=r"f\.yaml: not as the package lists it"):
+    with pytest.raises(InvalidInput, match=r"f\.yaml: modified, its SHA-256 digest differs"):
         await site.handlers.sources.read(package, ["f.yaml"], vnf_instance_id="i1", operation_id="op")
 
 

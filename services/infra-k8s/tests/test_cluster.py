@@ -37,7 +37,7 @@ def a_vim(lab: LabCluster | str, **access: Any) -> VimConnection:
     return VimConnection(interface_info={"endpoint": endpoint, "ssl_ca_cert": ca}, access_info=access)
 
 
-async def test_kinds_are_asked_once_and_again_when_one_is_missing(cluster: Cluster, ledger: CallLedger) -> None:
+async def test_kinds_are_read_once_and_again_if_one_is_missing(cluster: Cluster, ledger: CallLedger) -> None:
     deployment = await cluster.resource("apps/v1", "Deployment")
     assert deployment is not None
     assert (deployment.plural, deployment.namespaced, deployment.has_status) == ("deployments", True, True)
@@ -52,7 +52,7 @@ async def test_kinds_are_asked_once_and_again_when_one_is_missing(cluster: Clust
 
 @asynccontextmanager
 async def an_old_server(paths: dict[str, Any]) -> AsyncIterator[str]:
-    """An API server that knows only the discovery per group."""
+    """Serve an API server that supports only discovery by group."""
 
     async def answer(request: web.Request) -> web.Response:
         found = paths.get(request.path)
@@ -66,7 +66,7 @@ async def an_old_server(paths: dict[str, Any]) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-async def test_an_old_server_is_asked_group_by_group_and_a_broken_group_hides_no_other() -> None:
+async def test_an_old_server_is_read_by_group_and_a_broken_group_hides_no_other() -> None:
     paths = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
         "/apis": {"kind": "APIGroupList", "groups": []},
@@ -92,7 +92,7 @@ async def test_an_old_server_is_asked_group_by_group_and_a_broken_group_hides_no
         assert await cluster.resource("v1", "Pod") is not None
 
 
-async def test_what_cannot_be_applied_is_created_and_then_patched() -> None:
+async def test_without_server_side_apply_objects_are_created_and_then_patched() -> None:
     calls: list[tuple[str, str]] = []
     there: dict[str, Any] = {}
 
@@ -138,7 +138,9 @@ async def test_following_shows_the_objects_and_each_change(cluster: Cluster, mak
     assert seen[:2] == [["a"], ["a", "b"]]
 
 
-async def test_following_goes_on_after_its_version_has_expired(cluster: Cluster, make: Make, faults: FaultBook) -> None:
+async def test_following_continues_after_its_version_has_expired(
+    cluster: Cluster, make: Make, faults: FaultBook
+) -> None:
     await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
     faults.add(part="kubernetes", verb="watch configmaps", status=410, message="too old resource version", times=1)
     async with asyncio.timeout(5), aclosing(cluster.follow(CONFIG_MAPS, namespace="default", name="a")) as found:
@@ -149,7 +151,7 @@ async def test_following_goes_on_after_its_version_has_expired(cluster: Cluster,
             pass
 
 
-async def test_following_a_cluster_that_stays_away_ends_with_an_error(cluster: Cluster, faults: FaultBook) -> None:
+async def test_following_an_unreachable_cluster_ends_with_an_error(cluster: Cluster, faults: FaultBook) -> None:
     faults.add(part="kubernetes", verb="watch *", effect="drop")
 
     async def follow() -> None:
@@ -160,7 +162,7 @@ async def test_following_a_cluster_that_stays_away_ends_with_an_error(cluster: C
         await asyncio.wait_for(follow(), 30)
 
 
-async def test_deleting_names_the_uid_and_says_whether_there_was_one(cluster: Cluster, make: Make) -> None:
+async def test_delete_sends_the_uid_and_returns_whether_the_object_existed(cluster: Cluster, make: Make) -> None:
     body = await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
     assert not await cluster.delete(CONFIG_MAPS, key("a"), uid="another")
     assert await cluster.get(CONFIG_MAPS, key("a")) is not None
@@ -169,7 +171,7 @@ async def test_deleting_names_the_uid_and_says_whether_there_was_one(cluster: Cl
     assert await cluster.get(CONFIG_MAPS, key("a")) is None
 
 
-async def test_a_wrong_token_is_refused_without_being_shown(lab: LabCluster) -> None:
+async def test_a_wrong_token_fails_and_is_not_shown(lab: LabCluster) -> None:
     vim = a_vim(lab, bearer_token=Secret("hunter2-token"))
     async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
         with pytest.raises(AccessRefused) as caught:
@@ -184,7 +186,7 @@ async def test_a_server_of_another_authority_is_not_trusted(lab: LabCluster) -> 
             await cluster.get(CONFIG_MAPS, key("a"))
 
 
-async def test_a_client_certificate_opens_the_cluster(lab: LabCluster) -> None:
+async def test_a_client_certificate_is_accepted(lab: LabCluster) -> None:
     user = yaml.safe_load(lab.kubeconfig_admin())["users"][0]["user"]
     pems = {name: base64.b64decode(user[f"client-{name}-data"]).decode() for name in ("certificate", "key")}
     vim = a_vim(lab, client_certificate=pems["certificate"], client_key=Secret(pems["key"]))
@@ -192,7 +194,7 @@ async def test_a_client_certificate_opens_the_cluster(lab: LabCluster) -> None:
         assert await cluster.resource("v1", "Pod") is not None
 
 
-async def test_an_openid_provider_is_asked_for_a_token_once(lab: LabCluster) -> None:
+async def test_a_token_of_an_openid_provider_is_requested_once(lab: LabCluster) -> None:
     asked: list[dict[str, str]] = []
     claims = base64.urlsafe_b64encode(b'{"exp": 99999999999}').decode().rstrip("=")
 
@@ -219,7 +221,7 @@ async def test_an_openid_provider_is_asked_for_a_token_once(lab: LabCluster) -> 
     assert seen == [f"Bearer h.{claims}.s"] * 2
 
 
-async def test_connections_are_shared_by_those_with_the_same_credentials(lab: LabCluster) -> None:
+async def test_connections_with_the_same_credentials_are_shared(lab: LabCluster) -> None:
     async with KubernetesClusters.open(RING) as clusters:
         mine, other = a_vim(lab, bearer_token="a"), a_vim(lab, bearer_token="b")
         async with clusters.cluster(mine) as one, clusters.cluster(mine) as two, clusters.cluster(other) as three:
@@ -237,13 +239,15 @@ async def test_connections_are_shared_by_those_with_the_same_credentials(lab: La
         ({"endpoint": "https://x"}, {"oidc_token_url": "https://i"}, "vimConnectionInfo.accessInfo.client_id"),
     ],
 )
-def test_what_a_connection_lacks_is_named(interface: dict[str, object], access: dict[str, Any], field: str) -> None:
+def test_a_missing_attribute_of_a_connection_is_named(
+    interface: dict[str, object], access: dict[str, Any], field: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_access(VimConnection(interface_info=interface, access_info=access), RING)
     assert caught.value.field == field
 
 
-async def test_certificates_that_are_none_are_refused(lab: LabCluster) -> None:
+async def test_invalid_certificates_are_rejected(lab: LabCluster) -> None:
     vim = VimConnection(
         interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": "x"}, access_info={"bearer_token": "t"}
     )
@@ -264,7 +268,7 @@ async def test_certificates_that_are_none_are_refused(lab: LabCluster) -> None:
         (429, "slow", ClusterUnavailable),
     ],
 )
-async def test_answers_mean(
+async def test_each_error_answer_has_its_error(
     cluster: Cluster, faults: FaultBook, make: Make, status: int, message: str, error: type[Exception]
 ) -> None:
     faults.add(part="kubernetes", verb="patch configmaps", status=status, message=message)

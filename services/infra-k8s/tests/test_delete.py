@@ -1,4 +1,4 @@
-"""Deleting a CNF from the lab's cluster."""
+"""Deletion of a CNF from the lab's cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def named(cluster: Cluster, api_version: str, kind: str, namespace: str = 
     return sorted(each["metadata"]["name"] for each in await cluster.list(resource, namespace=namespace))
 
 
-async def test_everything_of_the_inventory_goes_and_nothing_else(
+async def test_all_objects_of_the_inventory_are_deleted_and_no_others(
     site: Any, cluster: Cluster, make: Make, workload: Make, lab: LabCluster
 ) -> None:
     await site.apply({"f.yaml": [make("ConfigMap", "c"), workload()]})
@@ -33,12 +33,12 @@ async def test_everything_of_the_inventory_goes_and_nothing_else(
     assert (await site.delete()).count == 0
 
 
-async def test_an_instance_that_never_got_anything_is_deleted_at_once(site: Any, ledger: CallLedger) -> None:
+async def test_an_instance_without_objects_is_deleted_at_once(site: Any, ledger: CallLedger) -> None:
     assert (await site.delete(instance="none")).count == 0
     assert ledger.calls() == []
 
 
-async def test_a_half_made_instance_is_deleted(site: Any, faults: FaultBook, make: Make, lab: LabCluster) -> None:
+async def test_a_half_applied_instance_is_deleted(site: Any, faults: FaultBook, make: Make, lab: LabCluster) -> None:
     faults.add(part="kubernetes", verb="patch secrets", effect="hang", after=1)
     task = asyncio.create_task(site.apply({"f.yaml": [make("ConfigMap", "c"), make("Secret", "s")]}))
     await asyncio.wait({task}, timeout=0.5)
@@ -50,7 +50,9 @@ async def test_a_half_made_instance_is_deleted(site: Any, faults: FaultBook, mak
     assert lab.inventory()["objects"] == {}
 
 
-async def test_an_object_made_anew_by_somebody_is_not_ours_to_delete(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_an_object_that_another_owner_created_again_is_not_deleted(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
     await site.apply({"f.yaml": make("ConfigMap", "c")})
     resource = await cluster.resource("v1", "ConfigMap")
     assert resource is not None
@@ -61,7 +63,7 @@ async def test_an_object_made_anew_by_somebody_is_not_ours_to_delete(site: Any, 
     assert "c" in await named(cluster, "v1", "ConfigMap", "default")
 
 
-async def test_the_claims_of_a_stateful_set_go_with_it_unless_kept(
+async def test_the_claims_of_a_stateful_set_are_deleted_with_it_unless_kept(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:
     volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
@@ -74,18 +76,18 @@ async def test_the_claims_of_a_stateful_set_go_with_it_unless_kept(
     resource = await cluster.resource("v1", "PersistentVolumeClaim")
     assert resource is not None
     key = ObjectKey("v1", "PersistentVolumeClaim", "default", "data-db-1")
-    kept = make(
+    marked = make(
         "PersistentVolumeClaim",
         "data-db-1",
         namespace="default",
         metadata={"annotations": {"kubevnfm.io/keep": "true"}},
     )
-    await cluster.apply(resource, key, kept)
+    await cluster.apply(resource, key, marked)
     await site.delete()
     assert await named(cluster, "v1", "PersistentVolumeClaim", "default") == ["data-db-1"]
 
 
-async def test_what_is_marked_keep_stays(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_objects_with_the_keep_annotation_stay(site: Any, cluster: Cluster, make: Make) -> None:
     keep = {"annotations": {"kubevnfm.io/keep": "true"}}
     await site.apply({"f.yaml": [make("ConfigMap", "kept", metadata=keep), make("ConfigMap", "gone")]})
     await site.delete()
@@ -108,10 +110,12 @@ async def test_forceful_termination_does_not_wait_for_pods(site: Any, ledger: Ca
         await site.delete(grace_period_s=0.0, force=True)
 
 
-async def test_what_is_not_gone_in_time_is_named_with_its_finalizers(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_an_object_not_deleted_in_time_is_named_with_its_finalizers(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
     await site.apply({"f.yaml": make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})})
     with pytest.raises(ObjectsNotGone, match="ConfigMap default/c: held by acme"):
-        await site.with_(gone_timeout_s=0.5).delete()
+        await site.with_changes(gone_timeout_s=0.5).delete()
     resource = await cluster.resource("v1", "ConfigMap")
     assert resource is not None
     await cluster.apply(
@@ -120,7 +124,7 @@ async def test_what_is_not_gone_in_time_is_named_with_its_finalizers(site: Any, 
     assert (await site.delete(operation="op3")).count == 1
 
 
-async def test_a_cluster_that_is_away_is_tried_again_and_given_up_only_by_force(
+async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
     site: Any, lab: LabCluster, labs: LabClusters, make: Make
 ) -> None:
     await site.apply({"f.yaml": make("ConfigMap", "c")})
@@ -131,7 +135,7 @@ async def test_a_cluster_that_is_away_is_tried_again_and_given_up_only_by_force(
     assert await site.handlers.releases.get("i1") is None
 
 
-async def test_a_deletion_broken_off_anywhere_is_taken_up_again(
+async def test_a_deletion_that_was_cancelled_anywhere_is_continued(
     site: Any, faults: FaultBook, make: Make, workload: Make, lab: LabCluster
 ) -> None:
     await site.apply({"f.yaml": [make("Namespace", "n"), make("ConfigMap", "c"), workload()]}, namespace="n")

@@ -1,4 +1,4 @@
-"""Reading manifests, and what is put on them."""
+"""Reading and preparing manifests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.infra import VduTarget
-from kubevnfm_infra_k8s.domain.dressing import dressed
 from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
+from kubevnfm_infra_k8s.domain.preparing import prepared
 from kubevnfm_infra_k8s.domain.vdus import replicas_of, workload_of_vdus
 from kubevnfm_kit.errors import InvalidInput
 
@@ -23,7 +23,7 @@ def one(body: dict[str, Any]) -> Manifest:
     return Manifest("f.yaml", next(_documents), body)
 
 
-def test_documents_come_in_their_order_and_lists_are_taken_apart() -> None:
+def test_documents_keep_their_order_and_lists_are_flattened() -> None:
     text = """
 apiVersion: v1
 kind: ConfigMap
@@ -50,7 +50,7 @@ items:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [", "f.yaml: no YAML"),
+        ("a: [", "f.yaml: invalid YAML"),
         ("just text", "f.yaml, document 1: apiVersion expected"),
         ("{apiVersion: v1, metadata: {name: a}}", "kind expected"),
         ("{apiVersion: v1, kind: Pod, metadata: {generateName: a}}", r"metadata\.name expected"),
@@ -59,17 +59,17 @@ items:
         ("{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {kubevnfm.io/ready-when: what}}}", "ready-when"),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a}}",
-            "again",
+            "defined in both",
         ),
-        ("!!python/object/apply:os.system [ls]", "no YAML"),
+        ("!!python/object/apply:os.system [ls]", "invalid YAML"),
     ],
 )
-def test_what_is_no_manifest_is_refused_with_its_place(text: str, says: str) -> None:
+def test_an_invalid_manifest_is_rejected_with_its_position(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         read_manifests([("f.yaml", text)])
 
 
-def test_the_kinds_that_definitions_of_the_set_bring_are_known(make: Make) -> None:
+def test_the_kinds_of_the_sets_own_definitions_are_known(make: Make) -> None:
     definition = make(
         "CustomResourceDefinition",
         "things.acme.example",
@@ -112,9 +112,11 @@ def test_several_namespaces_need_to_be_allowed(make: Make, own: list[str | None]
         namespace_of_all(manifests, asked=None, multi=False)
 
 
-def test_objects_and_pod_templates_are_labelled_selectors_and_specs_are_not_touched(make: Make, workload: Make) -> None:
+def test_objects_and_pod_templates_are_labelled_but_selectors_and_specs_are_not_changed(
+    make: Make, workload: Make
+) -> None:
     deployment = workload(replicas=1)
-    body = dressed(one(deployment), namespace="n", vnf_instance_id="i1", operation_id="op", replicas=3)
+    body = prepared(one(deployment), namespace="n", vnf_instance_id="i1", operation_id="op", replicas=3)
     assert body["metadata"]["namespace"] == "n"
     assert body["metadata"]["labels"] == {
         "kubevnfm.io/vnf-instance-id": "i1",
@@ -131,20 +133,20 @@ def test_objects_and_pod_templates_are_labelled_selectors_and_specs_are_not_touc
     assert body["spec"]["replicas"] == 3
     assert deployment["spec"]["replicas"] == 1
     custom = make("Thing", "t", api_version="acme.example/v1", spec={"template": {"metadata": {}}}, status={"x": 1})
-    dressed_custom = dressed(one(custom), namespace="", vnf_instance_id="i1", operation_id="op")
+    dressed_custom = prepared(one(custom), namespace="", vnf_instance_id="i1", operation_id="op")
     assert dressed_custom["spec"] == {"template": {"metadata": {}}}
     assert "status" not in dressed_custom
     assert "namespace" not in dressed_custom["metadata"]
 
 
-def test_the_pods_of_a_cron_job_are_labelled_too(make: Make) -> None:
+def test_the_pods_of_a_cron_job_are_labelled(make: Make) -> None:
     job = make("CronJob", "c", api_version="batch/v1", spec={"jobTemplate": {"spec": {"template": {"spec": {}}}}})
-    body = dressed(one(job), namespace="n", vnf_instance_id="i1", operation_id="op")
+    body = prepared(one(job), namespace="n", vnf_instance_id="i1", operation_id="op")
     labels = body["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
     assert labels["kubevnfm.io/vnf-instance-id"] == "i1"
 
 
-def test_a_vdu_stands_for_the_workload_of_its_name(make: Make, workload: Make) -> None:
+def test_a_vdu_is_implemented_by_the_workload_of_its_name(make: Make, workload: Make) -> None:
     web, agent = one(workload(name="web")), one(workload("DaemonSet", "agent"))
     vdus = [VduTarget(vdu_id="V1", name="web", replicas=3), VduTarget(vdu_id="V2", name="agent", replicas=3)]
     found = workload_of_vdus([one(make("Service", "web")), web, agent], vdus)
@@ -152,5 +154,5 @@ def test_a_vdu_stands_for_the_workload_of_its_name(make: Make, workload: Make) -
     assert replicas_of(web, found[web]) == 3
     assert replicas_of(agent, found[agent]) is None
     assert replicas_of(web, None) is None
-    with pytest.raises(InvalidInput, match="VDU V9 stands for a workload 'db'; the files have Deployment web"):
+    with pytest.raises(InvalidInput, match="a workload named 'db' for VDU V9 expected, found Deployment web"):
         workload_of_vdus([web], [VduTarget(vdu_id="V9", name="db")])

@@ -21,7 +21,7 @@ def names(planned: Sequence[Wave]) -> list[list[str]]:
     return [[each.key.name for each in wave.objects] for wave in planned]
 
 
-def test_namespaces_and_definitions_go_first_the_rest_as_written(make: Make) -> None:
+def test_namespaces_and_definitions_are_first_and_the_others_as_written(make: Make) -> None:
     objects = [
         wanted(make("Thing", "cr", api_version="acme.example/v1", namespace="n")),
         wanted(make("Service", "s1", namespace="n")),
@@ -49,7 +49,7 @@ def test_a_webhook_waits_for_the_deployment_behind_its_service(make: Make, workl
     assert {str(key) for key in planned[2].after_ready} == {"Deployment n/ctrl"}
 
 
-def test_a_webhook_elsewhere_waits_for_nothing(make: Make) -> None:
+def test_a_webhook_of_a_service_outside_the_set_does_not_wait(make: Make) -> None:
     hook = make(
         "MutatingWebhookConfiguration",
         "h",
@@ -73,7 +73,7 @@ def test_the_built_in_order_of_kinds() -> None:
     assert ranks == sorted(set(ranks))
 
 
-def test_deletion_goes_backwards_custom_resources_first_definitions_and_namespaces_last() -> None:
+def test_deletion_is_in_reverse_order_with_custom_resources_first_and_namespaces_last() -> None:
     keys = [
         ObjectKey("v1", "Namespace", "", "n"),
         ObjectKey("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "crd"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.readiness import Seen, Status, judge, last_condition
+from kubevnfm_infra_k8s.domain.readiness import Observation, Status, judge, last_condition
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
 OK, WAIT, BAD, GOING = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED, Status.TERMINATING
@@ -161,32 +161,32 @@ TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
 
 @pytest.mark.parametrize(("body", "status"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_readiness(body: dict[str, Any] | None, status: Status) -> None:
-    verdict = judge(body, Seen(now=NOW, waits_for_consumer=frozenset({"late", ""})))
+    verdict = judge(body, Observation(now=NOW, waits_for_consumer=frozenset({"late", ""})))
     assert verdict.status is status
     assert verdict.is_current or verdict.message
 
 
-def test_a_resource_without_status_is_ready_when_it_stayed_so() -> None:
+def test_a_resource_without_status_is_ready_after_the_settling_time() -> None:
     thing = obj("Thing", CR)
-    early = judge(thing, Seen(now=NOW, unchanged_s=2.0, settle_s=5.0))
+    early = judge(thing, Observation(now=NOW, unchanged_s=2.0, settle_s=5.0))
     assert (early.status, early.again_in_s) == (WAIT, 3.0)
-    assert judge(thing, Seen(now=NOW, unchanged_s=5.0, settle_s=5.0)).is_current
-    assert judge(thing, Seen(now=NOW, has_status=False)).is_current
+    assert judge(thing, Observation(now=NOW, unchanged_s=5.0, settle_s=5.0)).is_current
+    assert judge(thing, Observation(now=NOW, has_status=False)).is_current
 
 
-def test_a_crashing_pod_is_not_given_up_before_the_deadline() -> None:
+def test_a_crashing_pod_is_no_final_failure() -> None:
     crashing = obj("Pod", created_s_ago=100, phase="Running", containerStatuses=waiting("CrashLoopBackOff"))
-    assert not judge(crashing, Seen(now=NOW)).is_final
-    young = judge(obj("Pod", created_s_ago=20, containerStatuses=waiting("ErrImagePull")), Seen(now=NOW))
+    assert not judge(crashing, Observation(now=NOW)).is_final
+    young = judge(obj("Pod", created_s_ago=20, containerStatuses=waiting("ErrImagePull")), Observation(now=NOW))
     assert young.again_in_s == pytest.approx(40.0)
     assert "ErrImagePull: m" in young.message
 
 
-def test_a_deployment_says_how_far_it_is() -> None:
-    assert judge(deployment(2, **{**all_of(2), "readyReplicas": 1}), Seen(now=NOW)).message == "1 of 2 ready"
+def test_a_deployment_reports_its_progress() -> None:
+    assert judge(deployment(2, **{**all_of(2), "readyReplicas": 1}), Observation(now=NOW)).message == "1 of 2 ready"
 
 
-def test_the_condition_that_changed_last_is_told() -> None:
+def test_the_condition_that_changed_last_is_reported() -> None:
     body = obj("Thing", CR)
     body["status"]["conditions"] = [
         {"type": "A", "status": "True", "lastTransitionTime": "2025-01-02T00:00:00Z", "reason": "R", "message": "m"},

@@ -39,13 +39,13 @@ BODY: dict[str, Any] = {
         ("condition=None", False),
     ],
 )
-def test_an_expression_means(expression: str, *, holds: bool) -> None:
+def test_an_expression_holds_or_not(expression: str, *, holds: bool) -> None:
     assert parse(expression)(BODY) is holds
 
 
 @pytest.mark.parametrize(
     "expression", ["", "status.phase", "status.phase == ", "== x", "status..phase == x", "a b == c", "condition="]
 )
-def test_an_expression_that_is_none_is_refused(expression: str) -> None:
+def test_an_invalid_expression_is_rejected(expression: str) -> None:
     with pytest.raises(ValueError, match=r"expected|no path"):
         parse(expression)

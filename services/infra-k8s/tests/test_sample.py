@@ -1,4 +1,4 @@
-"""The sample CNF that the project ships comes up and goes."""
+"""The project's sample CNF."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubevnfm_lab.kubernetes import LabCluster
 SAMPLE = Path(__file__).parents[3] / "deploy" / "samples" / "cnf" / "Files" / "kubernetes"
 
 
-async def test_the_sample_cnf_comes_up_and_goes(site: Any, lab: LabCluster) -> None:
+async def test_the_sample_cnf_is_applied_and_deleted(site: Any, lab: LabCluster) -> None:
     names = ("configmap", "deployment", "service", "poddisruptionbudget")
     files = {f"Files/kubernetes/{name}.yaml": (SAMPLE / f"{name}.yaml").read_text() for name in names}
     done = await site.apply(files, vdus=[VduTarget(vdu_id="VDU1", name="web", replicas=5)], namespace="default")

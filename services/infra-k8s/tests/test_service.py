@@ -54,7 +54,7 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
                 bad = ApplyObjects(vnf_instance_id="i2", package=package, vim=site.vim, def_files=("none.yaml",))
                 await bus.publish(Envelope(bad, source="/t", operationid="op2", stepid="apply", attempt=1))
                 failed = await answers.get()
-                while isinstance(failed, ObjectsApplied):  # the doubled command's answer, told again
+                while isinstance(failed, ObjectsApplied):  # the repeated answer of the doubled command
                     assert failed == applied
                     failed = await answers.get()
                 assert isinstance(failed, CommandFailed)

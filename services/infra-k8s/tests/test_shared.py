@@ -1,4 +1,4 @@
-"""Cluster-scoped objects that several instances declare alike (capi.md CR-021)."""
+"""Cluster-scoped objects that several instances declare (capi.md CR-021)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.dressing import instance_labels
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.preparing import instance_labels
 
 Make = Callable[..., dict[str, Any]]
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -24,7 +24,9 @@ async def role(cluster: Cluster) -> Any:
     return await cluster.get(resource, KEY)
 
 
-async def test_alike_they_are_shared_and_the_last_holder_deletes_them(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_equal_objects_are_shared_and_the_last_holder_deletes_them(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
     reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
     first = await site.apply({"f.yaml": reader}, instance="i1", operation="op1")
     second = await site.apply({"f.yaml": reader}, instance="i2", operation="op2")
@@ -36,9 +38,7 @@ async def test_alike_they_are_shared_and_the_last_holder_deletes_them(site: Any,
     assert await role(cluster) is None
 
 
-async def test_with_other_content_they_are_refused_and_the_loser_leaves_no_trace(
-    site: Any, cluster: Cluster, make: Make
-) -> None:
+async def test_different_content_is_rejected_and_leaves_no_trace(site: Any, cluster: Cluster, make: Make) -> None:
     await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=RULES)}, instance="i1")
     with pytest.raises(SharedObjectDiffers, match="ClusterRole reader: VNF instances i1") as caught:
         await site.apply(
@@ -51,7 +51,7 @@ async def test_with_other_content_they_are_refused_and_the_loser_leaves_no_trace
     assert await role(cluster) is None
 
 
-async def test_many_at_once_share_one_object(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_many_instances_share_one_object_at_the_same_time(site: Any, cluster: Cluster, make: Make) -> None:
     reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
     instances = [f"i{n}" for n in range(6)]
     done = await asyncio.gather(
@@ -64,7 +64,7 @@ async def test_many_at_once_share_one_object(site: Any, cluster: Cluster, make: 
     assert await role(cluster) is None
 
 
-async def test_a_label_written_late_by_one_who_left_keeps_nobody_from_deleting_or_handing_on(
+async def test_a_late_label_of_a_former_holder_does_not_prevent_deletion_or_passing_on(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
     reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
@@ -82,7 +82,7 @@ async def test_a_label_written_late_by_one_who_left_keeps_nobody_from_deleting_o
     assert await role(cluster) is None
 
 
-async def test_one_that_went_by_itself_is_held_no_more(site: Any, cluster: Cluster, make: Make) -> None:
+async def test_an_object_deleted_by_others_loses_its_holders(site: Any, cluster: Cluster, make: Make) -> None:
     await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=RULES)}, instance="i1")
     resource = await cluster.resource(RBAC, "ClusterRole")
     assert resource is not None

@@ -1,1 +1,1 @@
-"""Kubernetes API servers, package files, and the documents that this service keeps."""
+"""Adapters for Kubernetes API servers, package files, and this service's documents."""

@@ -1,4 +1,4 @@
-"""How a VIM's cluster is reached: address, trust, and what shows who we are (capi.md CR-007)."""
+"""Reads a VIM's access data: the address of its API server, trusted certificates, and credentials (capi.md CR-007)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Oidc:
 
 @dataclass(frozen=True)
 class Access:
-    """Everything that a connection needs; secrets in clear, so it stays in memory and is never shown."""
+    """Everything that a connection needs. It contains secrets in clear, so it is only in memory and never shown."""
 
     endpoint: str
     ca_pem: str = field(default="", repr=False)
@@ -41,7 +41,7 @@ class Access:
 
     @property
     def fingerprint(self) -> str:
-        """A name for a pool: other credentials, other name; it tells nothing about them."""
+        """A key for pools that is different for different credentials and does not reveal them."""
         parts = [
             self.endpoint, self.ca_pem, str(self.is_verified), self.bearer_token, self.username, self.password,
             self.client_certificate, self.client_key,
@@ -53,10 +53,10 @@ class Access:
 
 
 def read_access(vim: VimConnection, ring: KeyRing) -> Access:
-    """Read a complete VIM connection. Raises InvalidInput naming what it lacks.
+    """Read a complete VIM connection. Raises InvalidInput naming the missing attribute.
 
-    Of several credentials OIDC goes before user name and password, those before a token, as Tacker has it; a client
-    certificate may come with any of them.
+    If there are several credentials, OIDC takes precedence over user name and password, and those over a token, as in
+    Tacker. A client certificate can be added to any of them.
     """
     interface: Mapping[str, Any] = vim.interface_info
     access: Mapping[str, Any] = revealed(vim.access_info, ring)
@@ -64,7 +64,7 @@ def read_access(vim: VimConnection, ring: KeyRing) -> Access:
     if urlsplit(endpoint).scheme not in ("https", "http") or not urlsplit(endpoint).hostname:
         raise InvalidInput("vimConnectionInfo.interfaceInfo.endpoint", "the https URL of a Kubernetes API expected")
     text = {name: str(value) for name, value in access.items() if value is not None}
-    common: dict[str, Any] = {
+    common: dict[str, Any] = {  # keyword arguments, which mypy checks only one by one
         "endpoint": endpoint,
         "ca_pem": _pem(interface.get("ssl_ca_cert") or text.get("ssl_ca_cert")),
         "is_verified": interface.get("skipTlsVerify") is not True,
@@ -90,5 +90,5 @@ def read_access(vim: VimConnection, ring: KeyRing) -> Access:
 
 
 def _pem(value: object) -> str:
-    """Return a PEM text; requests often carry its line ends as the two characters ``\\n``."""
+    """Return a PEM text; in requests its line ends are often the two characters ``\\n``."""
     return str(value).replace("\\n", "\n") if value else ""

@@ -26,7 +26,7 @@ class _Pooled:
 
 
 class KubernetesClusters:
-    """`ports.Clusters`: a cluster's connections stay while they are in use, and a while after."""
+    """`ports.Clusters`. A cluster's connections stay open while they are in use, and the last idle ones after that."""
 
     def __init__(self, key_ring: KeyRing) -> None:
         self._key_ring = key_ring
@@ -50,6 +50,7 @@ class KubernetesClusters:
         access = read_access(vim, self._key_ring)
         name = access.fingerprint
         async with self._connecting:
+            # Under the lock, or two commands would create two pools for the same cluster.
             if name not in self._pool:
                 self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access)))
             pooled = self._pool[name]

@@ -1,4 +1,4 @@
-"""Which kinds a cluster serves: aggregated discovery where it is known (1.26 and later), per group elsewhere."""
+"""Finds the kinds that a cluster serves: by aggregated discovery (Kubernetes 1.26 and later), otherwise by group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_infra_k8s.adapters.transport import JSON, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
-from kubevnfm_infra_k8s.domain.objects import Resource, at
+from kubevnfm_infra_k8s.domain.objects import Resource, field_at
 
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _ACCEPT: Final = (
@@ -18,7 +18,7 @@ Kinds = dict[tuple[str, str], Resource]
 
 
 class Discovery:
-    """The kinds of one cluster, kept until told to forget them."""
+    """The kinds of one cluster, cached until `forget`."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -27,11 +27,11 @@ class Discovery:
         self._asking = asyncio.Lock()
 
     def forget(self) -> None:
-        """Kinds have changed."""
+        """Have the next unknown or known kind read from the cluster."""
         self._is_fresh = False
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
-        """Return how the kind is served; what is not known yet is asked for."""
+        """Return how the kind is served, None if it is not. Unknown kinds are read from the cluster."""
         found = self._kinds.get((api_version, kind)) if self._is_fresh else None
         if found is not None:
             return found
@@ -46,12 +46,13 @@ class Discovery:
             self._transport.call("GET", "/api", accept=_ACCEPT), self._transport.call("GET", "/apis", accept=_ACCEPT)
         )
         if _AGGREGATED in core.content_type and _AGGREGATED in groups.content_type:
-            kinds = dict(_of_aggregated(core.body)) | dict(_of_aggregated(groups.body))
+            kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
             if any(each_version == api_version for each_version, _ in kinds):
                 return kinds
-            # A group whose own API server was away when the list was made is empty in it.
+            # The list has no kinds for a group whose own API server did not answer.
             return kinds | await self._ask_version(api_version)
-        # One request a group is slow, and a broken group must not hide the others: only what is wanted is asked.
+        # One request for each group would be slow, and a broken group must not hide the others. So only the wanted
+        # group is read.
         return self._kinds | await self._ask_version(api_version)
 
     async def _ask_version(self, api_version: str) -> Kinds:
@@ -60,17 +61,17 @@ class Discovery:
         if answer.status == 404:
             return {}
         if not isinstance(answer.body, Mapping) or not isinstance(answer.body.get("resources"), list):
-            raise ClusterUnavailable(f"{self._transport.endpoint}{path}: no list of kinds")
-        return dict(_of_version(api_version, answer.body["resources"]))
+            raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds")
+        return dict(_from_version(api_version, answer.body["resources"]))
 
 
-def _of_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:
+def _from_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:
     for group in document.get("items") or []:
-        name = at(group, "metadata", "name") or ""
+        name = field_at(group, "metadata", "name") or ""
         for version in group.get("versions") or []:
             api_version = f"{name}/{version['version']}" if name else version["version"]
             for each in version.get("resources") or []:
-                kind = at(each, "responseKind", "kind")
+                kind = field_at(each, "responseKind", "kind")
                 if kind:
                     yield (
                         (api_version, kind),
@@ -85,7 +86,7 @@ def _of_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:
                     )
 
 
-def _of_version(api_version: str, listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], Resource]]:
+def _from_version(api_version: str, listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], Resource]]:
     for each in listed:
         plural, _, sub = str(each["name"]).partition("/")
         if sub:

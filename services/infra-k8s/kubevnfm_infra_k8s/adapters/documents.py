@@ -1,4 +1,4 @@
-"""What this service keeps: releases, holders of shared objects, and when step attempts began."""
+"""The stored documents: releases, holders of shared objects, and the start of step attempts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from kubevnfm_infra_k8s.domain.release import Entry, Release
 
 RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
-BEGINNINGS: Final = "k8s_step_beginnings"
+START_TIMES: Final = "k8s_step_beginnings"
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
     RELEASES: [Index(["cluster"])],
     SHARED: [],
-    BEGINNINGS: [Index(["vnfInstanceId"])],
+    START_TIMES: [Index(["vnfInstanceId"])],
 }
 _TRIES: Final = 50
-"""How often a document that others write at the same moment is read and written again."""
+"""How often a write is retried if others change the document at the same time."""
 _MOST_FORMER: Final = 50
-"""Of former holders; only those that leave at the same moment matter, for each leaves the label to one who stays."""
+"""Stored former holders. Only those that leave at the same time matter, because each passes its label on."""
 
 
 class StoredReleases:
-    """`ports.Releases`: a document per VNF instance."""
+    """`ports.Releases`: one document for each VNF instance."""
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class StoredReleases:
             try:
                 stored = await self._store.insert(RELEASES, release.vnf_instance_id, body)
             except AlreadyExists as error:
-                raise RevisionConflict(f"release {release.vnf_instance_id}: made by another worker") from error
+                raise RevisionConflict(f"release {release.vnf_instance_id}: created by another worker") from error
         return replace(release, revision=stored.revision)
 
     async def delete(self, vnf_instance_id: str) -> None:
@@ -112,7 +112,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
 
 
 class StoredSharedObjects:
-    """`ports.SharedObjects`: a document per cluster-scoped object, with its holders in the order they came."""
+    """`ports.SharedObjects`: one document for each cluster-scoped object, with its holders in the order of joining."""
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
@@ -141,10 +141,11 @@ class StoredSharedObjects:
             except (AlreadyExists, RevisionConflict):
                 continue
             return others
-        raise RevisionConflict(f"{key}: too many VNF instances hold it at once")
+        raise RevisionConflict(f"{key}: too many VNF instances join its holders at the same time")
 
     async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:
-        """See the port. The document outlives its last holder, who may have to ask again: `forget` ends it."""
+        """See the port."""
+        # The document stays after its last holder has left, because that one may repeat the call; `forget` deletes it.
         document_id = _shared_id(cluster, key)
         for _ in range(_TRIES):
             stored = await self._store.get(SHARED, document_id)
@@ -160,7 +161,7 @@ class StoredSharedObjects:
             except RevisionConflict:
                 continue
             return Sharing(others, former)
-        raise RevisionConflict(f"{key}: too many VNF instances let go of it at once")
+        raise RevisionConflict(f"{key}: too many VNF instances leave its holders at the same time")
 
     async def forget(self, cluster: str, key: ObjectKey) -> None:
         """See the port."""
@@ -168,7 +169,7 @@ class StoredSharedObjects:
         stored = await self._store.get(SHARED, document_id)
         if stored is None or stored.body["holders"]:
             return
-        with suppress(RevisionConflict):  # somebody takes part in it again
+        with suppress(RevisionConflict):  # an instance has joined meanwhile
             await self._store.delete(SHARED, document_id, if_revision=stored.revision)
 
 
@@ -180,25 +181,25 @@ def _shared_id(cluster: str, key: ObjectKey) -> str:
     return derived_id("shared-object", cluster, key.group, key.kind, key.name)
 
 
-class StoredBeginnings:
-    """`ports.Beginnings`: a document per step attempt."""
+class StoredStartTimes:
+    """`ports.StartTimes`: one document for each step attempt."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    async def of(self, context: StepContext, vnf_instance_id: str) -> datetime:
+    async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
         """See the port."""
         document_id = f"{context.operation_id}/{context.step_id}/{context.attempt}"
         now = self._clock.now()
         try:
             await self._store.insert(
-                BEGINNINGS, document_id, {"vnfInstanceId": vnf_instance_id, "beganAt": now.isoformat()}
+                START_TIMES, document_id, {"vnfInstanceId": vnf_instance_id, "beganAt": now.isoformat()}
             )
         except AlreadyExists:
-            stored = await self._store.get(BEGINNINGS, document_id)
+            stored = await self._store.get(START_TIMES, document_id)
             return now if stored is None else datetime.fromisoformat(stored.body["beganAt"])
         return now
 
     async def forget(self, vnf_instance_id: str) -> None:
         """See the port."""
-        await self._store.delete_many(BEGINNINGS, Compare("vnfInstanceId", Op.EQ, [vnf_instance_id]))
+        await self._store.delete_many(START_TIMES, Compare("vnfInstanceId", Op.EQ, [vnf_instance_id]))

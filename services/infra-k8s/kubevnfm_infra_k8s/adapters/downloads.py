@@ -1,8 +1,8 @@
 """Fetches a manifest from a URL in a request, limited in size and time, and never from an internal address.
 
 This prevents server-side request forgery (SSRF) towards this host, the cloud's metadata service or the operator's
-network. The checked address is the one that is connected to: names are resolved here, once, and the connector gets the
-result. Source: capi.md CR-008, multicloud.md MC-123.
+network. Names are resolved once, here, and the connector uses the checked result, so a second resolution cannot give
+another address. Source: capi.md CR-008, multicloud.md MC-123.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _CHUNK: Final = 2**16
 
 
 class _InnerAddress(OSError):
-    """The name leads to an address that requests may not reach."""
+    """The name resolves to an address that requests may not reach."""
 
 
 class _OuterResolver(AbstractResolver):
-    """Resolves names to addresses of the world outside only."""
+    """Resolves names to public addresses only."""
 
     def __init__(self, *, allow_inner: bool) -> None:
         self._allow_inner = allow_inner
@@ -45,7 +45,7 @@ class _OuterResolver(AbstractResolver):
         found = await self._inner.resolve(host, port, family)
         good = [each for each in found if self._allow_inner or is_outer(each["host"])]
         if not good:
-            raise _InnerAddress(f"{host} leads to an inner address")
+            raise _InnerAddress(f"{host} resolves to an internal address")
         return good
 
     async def close(self) -> None:
@@ -53,15 +53,16 @@ class _OuterResolver(AbstractResolver):
 
 
 def is_outer(address: str) -> bool:
-    """Tell whether an address belongs to nobody's inside: not loopback, private, link-local, multicast, reserved."""
+    """Return whether an address is public: not loopback, private, link-local, multicast or reserved."""
     known = ip_address(address.partition("%")[0])
+    # ::ffff:127.0.0.1 reaches the same host as 127.0.0.1.
     mapped = getattr(known, "ipv4_mapped", None)
     checked = mapped or known
     return checked.is_global and not checked.is_multicast
 
 
 class Downloads:
-    """Gets texts."""
+    """Fetches texts from URLs."""
 
     def __init__(self, session: aiohttp.ClientSession, *, allow_inner: bool) -> None:
         self._session, self._allow_inner = session, allow_inner
@@ -69,13 +70,16 @@ class Downloads:
     @classmethod
     @asynccontextmanager
     async def open(cls, *, allow_inner: bool) -> AsyncIterator[Self]:
-        """Yield it; ``allow_inner``: addresses of the operator's own network may be fetched from."""
+        """Yield the downloads; ``allow_inner`` permits addresses of the operator's own network."""
         connector = aiohttp.TCPConnector(resolver=_OuterResolver(allow_inner=allow_inner), use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, trust_env=False) as session:
             yield cls(session, allow_inner=allow_inner)
 
     async def text(self, url: str) -> str:
-        """Return the text at the URL. Raises InvalidInput if it may not be had, OutsideUnavailable if not now."""
+        """Return the text at the URL.
+
+        Raises InvalidInput if the URL or its content is not allowed, OutsideUnavailable if a repeat may help.
+        """
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 raw = await self._follow(url)
@@ -97,25 +101,26 @@ class Downloads:
                     return await self._content(response, url)
             except aiohttp.ClientConnectorError as error:
                 if isinstance(error.os_error, _InnerAddress):
-                    raise InvalidInput(FIELD, f"{_shown(url)}: an inner address, which may not be fetched") from error
+                    raise InvalidInput(FIELD, f"{_shown(url)}: internal addresses are not allowed") from error
                 raise OutsideUnavailable(f"{_shown(url)}: cannot be reached") from error
             except aiohttp.InvalidURL as error:
-                raise InvalidInput(FIELD, f"{_shown(url)}: no http(s) URL") from error
+                raise InvalidInput(FIELD, f"{_shown(url)}: not an http(s) URL") from error
             except aiohttp.ClientError as error:
                 raise OutsideUnavailable(f"{_shown(url)}: {type(error).__name__}") from error
         raise InvalidInput(FIELD, f"{_shown(url)}: more than {_MOST_REDIRECTS} redirects")
 
     def _check(self, url: str, *, asked: str) -> None:
-        """A literal address is connected to without asking the resolver."""
+        """Raise InvalidInput for a URL that may not be fetched."""
+        # The connector does not pass literal addresses to the resolver, so they are checked here.
         host = urlsplit(url).hostname or ""
         if urlsplit(url).scheme not in ("http", "https") or not host:
-            raise InvalidInput(FIELD, f"{_shown(asked)}: leads to what is no http(s) URL")
+            raise InvalidInput(FIELD, f"{_shown(asked)}: redirects to a URL that is not http(s)")
         try:
             is_inner = not is_outer(host)
         except ValueError:  # a name
             return
         if is_inner and not self._allow_inner:
-            raise InvalidInput(FIELD, f"{_shown(asked)}: an inner address, which may not be fetched")
+            raise InvalidInput(FIELD, f"{_shown(asked)}: internal addresses are not allowed")
 
     @staticmethod
     async def _content(response: aiohttp.ClientResponse, url: str) -> bytes:
@@ -132,6 +137,6 @@ class Downloads:
 
 
 def _shown(url: str) -> str:
-    """Return the URL without what may be secret in it: user, query."""
+    """Return the URL without user and query, which may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}{parts.path}"

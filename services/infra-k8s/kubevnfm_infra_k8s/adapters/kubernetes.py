@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import structlog
@@ -13,7 +13,7 @@ import structlog
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.transport import Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
 
 log = structlog.get_logger()
 
@@ -25,7 +25,7 @@ _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
 _MOST_FAILURES: Final = 5
-"""Watches that fail one after the other before the cluster counts as away: about five seconds."""
+"""Consecutive failures of a watch, about five seconds, after which the cluster counts as unavailable."""
 
 
 class KubernetesCluster:
@@ -66,10 +66,10 @@ class KubernetesCluster:
             return [], ""
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
             raise ObjectRefused(f"list of {resource.plural}", answer.message, http_status=answer.status)
-        # The items of a list do not say what they are.
+        # The items of a list lack apiVersion and kind.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
         return [known | dict(item) for item in answer.body.get("items") or []], str(
-            at(answer.body, "metadata", "resourceVersion") or ""
+            field_at(answer.body, "metadata", "resourceVersion") or ""
         )
 
     async def follow(
@@ -87,7 +87,7 @@ class KubernetesCluster:
                     async with aclosing(self._watch(resource, namespace, query, version)) as changes:
                         async for change, body in changes:
                             failures = 0
-                            version = str(at(body, "metadata", "resourceVersion") or version)
+                            version = str(field_at(body, "metadata", "resourceVersion") or version)
                             if change == "BOOKMARK":
                                 continue
                             if change == "DELETED":
@@ -96,7 +96,7 @@ class KubernetesCluster:
                                 objects[str(body["metadata"]["name"])] = body
                             yield objects
                     if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
-                        await asyncio.sleep(_FIRST_PAUSE_S)  # a server that ends watches at once is not to be hammered
+                        await asyncio.sleep(_FIRST_PAUSE_S)  # limits the requests to a server that ends watches at once
             except _Expired:
                 log.info("watch_expired", kind=resource.kind)
             except ClusterUnavailable as error:
@@ -104,7 +104,7 @@ class KubernetesCluster:
                 if failures >= _MOST_FAILURES:
                     raise
                 log.info("watch_broken", kind=resource.kind, reason=str(error))
-            # The version was too old, the kind is not served yet, or the connection broke.
+            # The version was too old, the kind is not served yet, or the connection broke: start again with a list.
             await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S))
 
     async def _watch(
@@ -135,14 +135,14 @@ class KubernetesCluster:
 
     async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
         checking = {"dryRun": "All"} if dry_run else {}
-        if not resource.is_kept:
+        if not resource.is_persistent:
             return await self._create(resource, key, body, checking)
         query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
         answer = await self._transport.call(
             "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
         )
         if answer.status == 404 and _NO_SUCH_KIND in answer.message:
-            # Discovery has shown it, so one of several API servers is behind, or somebody took it out just now.
+            # Discovery has shown the kind. So either one of several API servers is behind, or it was just removed.
             self._discovery.forget()
             raise ClusterUnavailable(f"{key}: {answer.message}")
         if answer.status in (405, 415):
@@ -150,11 +150,11 @@ class KubernetesCluster:
         return self._object(answer, key)
 
     async def _create(self, resource: Resource, key: ObjectKey, body: Body, checking: Mapping[str, str]) -> Body:
-        """Make it where the server knows no apply (capi.md CR-015); what is there already is patched."""
+        """Create or patch an object on a server without server-side apply (capi.md CR-015)."""
         query = {"fieldManager": FIELD_MANAGER, **checking}
         path = _collection(resource, key.namespace)
         answer = await self._transport.call("POST", path, query=query, body=body, subject=str(key))
-        if answer.status == 409 and resource.is_kept:
+        if answer.status == 409 and resource.is_persistent:
             answer = await self._transport.call(
                 "PATCH", _path(resource, key), query=query, body=body, content_type=_MERGE, subject=str(key)
             )
@@ -172,13 +172,13 @@ class KubernetesCluster:
     async def delete(
         self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
     ) -> bool:
-        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
+        options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
         if uid:
             options["preconditions"] = {"uid": uid}
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         answer = await self._transport.call("DELETE", _path(resource, key), body=options, subject=str(key))
-        if answer.status in (404, 409):  # gone, or another object of that name by now
+        if answer.status in (404, 409):  # deleted, or replaced by another object of this name (the uid differs)
             return False
         self._object(answer, key)
         return True
@@ -192,7 +192,7 @@ class KubernetesCluster:
 
 
 class _Expired(Exception):
-    """The version to watch from is too old: list again."""
+    """The start version of the watch is too old; a new list is needed."""
 
 
 def _selection(labels: str, name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Manifests out of packages, and off URLs, which are fetched once an operation (capi.md CR-004, CR-008)."""
+"""Reads manifests from packages and URLs; each URL is fetched once in an operation (capi.md CR-004, CR-008)."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ class PackageSources:
         await self._store.delete_many(FETCHED, by(vnfInstanceId=vnf_instance_id))
 
     async def _fetched(self, url: str, vnf_instance_id: str, operation_id: str) -> str:
-        """Return what the URL had when this operation first asked; sealed in between, for Secrets are manifests too."""
+        """Return the content that the URL had at the operation's first request."""
         document_id = derived_id("fetched-file", operation_id, url)
         stored = await self._store.get(FETCHED, document_id)
         if stored is None:
             text = await self._downloads.text(url)
+            # Encrypted, because a manifest can be a Secret.
             content = Secret(text).document(self._key_ring)
             body = {"vnfInstanceId": vnf_instance_id, "operationId": operation_id, "content": content}
             try:
@@ -76,12 +77,13 @@ def _is_url(name: str) -> bool:
 
 
 def _read_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Read files of an unpacked package, checked once more against the digests it lists."""
+    """Read files of an unpacked package."""
+    # The digests are checked again, because the cache is a folder that others could write to.
     files = FolderFiles(folder)
     try:
         listed = read_index(files).listed
     except PackageRefused as error:
-        raise InvalidInput(FIELD, f"the package cannot be read any more: {error}") from error
+        raise InvalidInput(FIELD, f"the package is unreadable: {error}") from error
     texts: dict[str, str] = {}
     for name in names:
         if name not in files.names():
@@ -91,7 +93,9 @@ def _read_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
         raw = (folder / name).read_bytes()
         entry = listed.get(name)
         if entry is not None and entry.hash and hashlib.new(HASH_NAMES[entry.algorithm], raw).hexdigest() != entry.hash:
-            raise InvalidInput(FIELD, f"{name}: not as the package lists it ({entry.algorithm} differs)")
+            raise InvalidInput(
+                FIELD, f"{name}: modified, its {entry.algorithm} digest differs from the package's manifest"
+            )
         try:
             texts[name] = raw.decode()
         except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The Authorization header of a connection: fixed, or a token of an OpenID provider renewed before it ends."""
+"""The Authorization header of a connection: fixed, or an OpenID provider's token that is renewed before it expires."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kubevnfm_infra_k8s.adapters.access import Access, Oidc
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable
 
 _SPARE_S: Final = 30.0
-"""A token is renewed so long before its end, for it must hold until the request has arrived."""
+"""A token is renewed this long before it expires, because it must be valid until the request arrives."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=20)
 Post = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
 
 
 class Authorization:
-    """Gives the header's value, "" for none."""
+    """Returns the header's value."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -29,7 +29,7 @@ class Authorization:
         self._renewing = asyncio.Lock()
 
     async def header(self, session: aiohttp.ClientSession) -> str:
-        """Return the present value. Raises AccessRefused, ClusterUnavailable."""
+        """Return the present value, "" for none. Raises AccessRefused, ClusterUnavailable."""
         access = self._access
         if access.oidc is not None:
             async with self._renewing:
@@ -43,12 +43,12 @@ class Authorization:
         return f"Bearer {access.bearer_token}" if access.bearer_token else ""
 
     def forget(self) -> None:
-        """The cluster refused the token: get a new one next time."""
+        """Request a new token next time, because the cluster refused the present one."""
         self._ends_at = 0.0
 
 
 async def _token(session: aiohttp.ClientSession, oidc: Oidc) -> str:
-    """Ask for a token (RFC 6749 4.3, OpenID Connect's id_token, which is what Kubernetes reads)."""
+    """Request a token (RFC 6749 4.3); Kubernetes reads OpenID Connect's id_token."""
     form = {
         "grant_type": "password",
         "scope": "openid",
@@ -68,15 +68,16 @@ async def _token(session: aiohttp.ClientSession, oidc: Oidc) -> str:
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ClusterUnavailable(f"OpenID provider: {type(error).__name__}") from error
     except ValueError as error:
-        raise AccessRefused("the OpenID provider's answer is no JSON") from error
+        raise AccessRefused("the OpenID provider's answer is not JSON") from error
     token = answer.get("id_token") if isinstance(answer, dict) else None
     if not isinstance(token, str):
-        raise AccessRefused("the OpenID provider gave no id_token")
+        raise AccessRefused("the OpenID provider's answer has no id_token")
     return token
 
 
 def _end_of(token: str) -> float:
-    """Return when a JWT ends, in seconds since 1970; at once if it does not say."""
+    """Return when a JWT expires, in seconds since 1970; 0 if it does not say."""
+    # Not verified: only the API server has to trust the token, we only plan its renewal.
     try:
         payload = token.split(".")[1]
         return float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])

@@ -1,4 +1,4 @@
-"""Requests to one API server over kubernetes-asyncio's REST client: its TLS, its pool, our errors."""
+"""Requests to one API server with kubernetes-asyncio's REST client, which handles TLS and connections."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, 
 
 JSON: Final = "application/json"
 _PAUSES_S: Final = (0.2, 0.8)
-"""Before the second and third try of what passes by itself; longer trouble is the worker's to sit out."""
+"""Pauses before the second and third attempt after a temporary failure. Later retries are the worker's task."""
 _LONGEST_PAUSE_S: Final = 5.0
 _TIMEOUT_S: Final = 30.0
 _CONNECT_S: Final = 10.0
 _SILENCE_S: Final = 330.0
-"""A watch that says nothing for longer than it was asked to last is a dead connection."""
+"""The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
 _CONNECTIONS: Final = 256
-"""Each watch holds one."""
+"""Each watch uses one."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook")
 _SETTLING_SIGNS: Final = ("error looking up service account", "the object has been modified")
-"""Refusals that a moment heals: a new namespace has no default account yet; a write raced another."""
+"""Temporary rejections: a new namespace has no default account yet, or two writes raced."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server said."""
+    """An answer of the API server."""
 
     status: int
     body: Any
@@ -58,7 +58,7 @@ class Transport:
 
     @classmethod
     async def connect(cls, access: Access) -> Transport:
-        """Return a pool; nothing is sent yet. Raises InvalidInput for certificates that are none."""
+        """Return a pool; nothing is sent yet. Raises InvalidInput for invalid certificates."""
         settings = Configuration(host=access.endpoint)
         settings.verify_ssl = access.is_verified
         settings.connection_pool_maxsize = _CONNECTIONS
@@ -73,7 +73,7 @@ class Transport:
             except OSError as error:  # ssl.SSLError is one
                 raise InvalidInput(
                     "vimConnectionInfo",
-                    "ssl_ca_cert, client_certificate, client_key: PEM texts that belong together expected",
+                    "ssl_ca_cert, client_certificate, client_key: matching PEM texts expected",
                 ) from error
 
     async def close(self) -> None:
@@ -105,6 +105,7 @@ class Transport:
                 failure.__cause__ = error
             else:
                 if answer.status == 401:
+                    # A token may have expired on the way, so the next attempt gets a new one.
                     self._authorization.forget()
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if pause_s is None:
@@ -141,7 +142,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, path: str, *, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[Any]]:
-        """Within the block, the JSON lines of an answer. Raises ClusterUnavailable, AccessRefused, ObjectRefused."""
+        """Yield the JSON lines of an answer. Raises ClusterUnavailable, AccessRefused, ObjectRefused."""
         try:
             response = await self._rest.request(
                 "GET",
@@ -175,9 +176,9 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[Any]:
 def _failure(
     answer: Answer, subject: str, endpoint: str
 ) -> ClusterUnavailable | WebhookUnavailable | ObjectRefused | None:
-    """Return what is wrong with an answer, None if the caller can use it; the first two may pass by themselves."""
+    """Return the error of an answer, None if the caller can use it. The first two errors are temporary."""
     message = answer.message or f"HTTP {answer.status}"
-    # A webhook that denies answers 4xx, and says so in other words; these are said of one that does not answer.
+    # These signs stand for a webhook that does not answer; a denial has status 4xx and another text.
     if answer.status >= 500 and any(sign in message for sign in _WEBHOOK_SIGNS):
         return WebhookUnavailable(f"{subject}: {message}")
     if answer.status == 429 or answer.status >= 500 or any(sign in message for sign in _SETTLING_SIGNS):
@@ -188,7 +189,8 @@ def _failure(
 
 
 def _reason(error: Exception) -> str:
-    """Return what happened, for a person; aiohttp's texts name the host, never a header."""
+    """Return the reason as text."""
+    # aiohttp's texts contain the host but no headers, so they reveal no credentials.
     return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
 
 
@@ -196,11 +198,11 @@ def _parsed(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except ValueError:
-        return {"message": "the answer is no JSON"}
+        return {"message": "the answer is not JSON"}
 
 
 def _file(files: ExitStack, text: str) -> str:
-    """Write a text that OpenSSL takes from a file only; readable by us alone, and gone when the context is made."""
+    """Write a text to a temporary file, because OpenSSL reads certificates only from files."""
     file = files.enter_context(tempfile.NamedTemporaryFile("w", prefix="kubevnfm-", suffix=".pem"))  # noqa: SIM115
     Path(file.name).chmod(0o600)
     file.write(text)

@@ -1,1 +1,1 @@
-"""Rules of deploying Kubernetes objects: what a manifest is, in which order, when it is ready, what may be touched."""
+"""The rules of deploying Kubernetes objects: manifests, their order, readiness, and which objects may be changed."""

@@ -1,4 +1,4 @@
-"""Deletes what an inventory lists: backwards, each object by its uid, and waits until it is gone (capi.md CR-023)."""
+"""Deletes the objects of an inventory in reverse order, by uid, and waits for their deletion (capi.md CR-023)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import structlog
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.dressing import instance_labels
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
@@ -22,12 +21,13 @@ from kubevnfm_infra_k8s.domain.objects import (
     ObjectKey,
     Resource,
     annotations_of,
-    at,
+    field_at,
     labels_of,
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.order import deletion_stages
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases, SharedObjects, Sharing
+from kubevnfm_infra_k8s.domain.preparing import instance_labels
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readiness import last_condition
 from kubevnfm_infra_k8s.domain.release import Entry, Release
@@ -42,7 +42,7 @@ _CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims
 
 @dataclass(frozen=True)
 class Target:
-    """An object on its way out."""
+    """An object to delete."""
 
     entry: Entry
     resource: Resource
@@ -54,8 +54,8 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Deleting:
-    """One step's work on one instance's objects."""
+class DeletionRun:
+    """The deletion of one instance's objects in one step."""
 
     cluster: Cluster
     releases: Releases
@@ -66,9 +66,9 @@ class Deleting:
     grace_period_s: int | None
 
     async def delete(self, release: Release, *, within_s: float) -> int | None:
-        """Delete the whole inventory; return how many objects it had, None when it takes longer than ``within_s``.
+        """Delete the whole inventory; return its number of objects, or None after ``within_s``.
 
-        Raises ObjectsNotGone at the deadline, naming what is left and what holds it.
+        Raises ObjectsNotGone at the deadline, naming the remaining objects and what blocks their deletion.
         """
         loop = asyncio.get_running_loop()
         look_until = loop.time() + within_s
@@ -88,7 +88,7 @@ class Deleting:
         return len(release.entries)
 
     async def _targets(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
-        """Return those of the entries that are there, ours alone, and not to be kept."""
+        """Return the objects of those entries that exist, belong only to this instance, and are not to be kept."""
 
         async def look(entry: Entry) -> Target | None:
             resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
@@ -96,7 +96,8 @@ class Deleting:
             if resource is not None and body is not None and await self._is_to_go(release, entry, resource, body):
                 return Target(entry, resource, body)
             if _is_cluster_scoped(entry.key):
-                if body is None:  # it went without us; who declares it anew must not be told that we hold it
+                # Deleted by someone else. An instance that declares it again must not find us among its holders.
+                if body is None:
                     await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
                 await self.shared.forget(release.cluster, entry.key)
             return None
@@ -112,7 +113,7 @@ class Deleting:
             sharing = await self._let_go(release, entry.key, resource)
             if sharing.holders:
                 return False
-            # Several that left at once may have written their labels in another order than they left.
+            # If several instances leave at the same time, the label can be that of any of them.
             owners = sharing.former
             if entry.key.kind == "Namespace" and await self.releases.others_in(
                 release.cluster, entry.key.name, than=mine
@@ -129,10 +130,10 @@ class Deleting:
         return is_same and labels_of(body).get(INSTANCE_LABEL) in owners
 
     async def _let_go(self, release: Release, key: ObjectKey, resource: Resource) -> Sharing:
-        """Hold a cluster-scoped object no more; while others do, leave it with the label of one of them.
+        """Leave the holders of a cluster-scoped object. If others remain, give it the label of one of them.
 
-        The label is looked at after we left, and again after it is written: whoever it names leaves after that, so
-        that he finds it and hands it on, or has left before, which we see here.
+        The label is checked after leaving and again after each change. The instance that it names either leaves later,
+        and then passes the label on itself, or has left already, which the second check finds.
         """
         while True:
             sharing = await self.shared.release(release.cluster, key, release.vnf_instance_id)
@@ -142,16 +143,16 @@ class Deleting:
             await self.cluster.relabel(resource, key, instance_labels(sharing.holders[0]))
 
     async def _has_resources(self, definition: Body) -> bool:
-        group, kind = at(definition, "spec", "group"), at(definition, "spec", "names", "kind")
-        for version in at(definition, "spec", "versions") or []:
+        group, kind = field_at(definition, "spec", "group"), field_at(definition, "spec", "names", "kind")
+        for version in field_at(definition, "spec", "versions") or []:
             resource = await self.cluster.resource(f"{group}/{version.get('name')}", str(kind))
             if resource is not None:
                 return bool(await self.cluster.list(resource))
         return False
 
     async def _is_claimed(self, volume: Body) -> bool:
-        """Tell whether the volume's claim is still there, now that all claims of ours are gone."""
-        reference = at(volume, "spec", "claimRef") or {}
+        """Return whether the volume's claim still exists. All claims of this instance are deleted by now."""
+        reference = field_at(volume, "spec", "claimRef") or {}
         if not reference.get("name"):
             return False
         key = ObjectKey("v1", "PersistentVolumeClaim", str(reference.get("namespace")), str(reference["name"]))
@@ -159,37 +160,39 @@ class Deleting:
         return claim is not None and uid_of(claim) == reference.get("uid")
 
     async def _begin(self, target: Target) -> None:
-        if at(target.body, "metadata", "deletionTimestamp"):
+        if field_at(target.body, "metadata", "deletionTimestamp"):
             return
+        # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
         grace_period_s = self.grace_period_s if target.key.kind == "Pod" else None
         uid = uid_of(target.body)
         await self.cluster.delete(target.resource, target.key, uid=uid, grace_period_s=grace_period_s)
 
     async def _claims(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
-        """Return the volume claims that StatefulSets, gone by now, made from their templates."""
+        """Return the volume claims that deleted StatefulSets have created from their templates."""
         claims: list[Target] = []
         for entry in entries:
-            if not entry.claim_templates or entry.is_kept or await self._is_there(entry):
+            if not entry.claim_templates or entry.is_kept or await self._exists(entry):
                 continue
             prefixes = tuple(f"{template}-{entry.key.name}-" for template in entry.claim_templates)
+            # These claims do not carry the instance's label; their names are all that connects them with the set.
             for claim in await self.cluster.list(_CLAIMS, namespace=entry.key.namespace):
-                name = str(at(claim, "metadata", "name"))
+                name = str(field_at(claim, "metadata", "name"))
                 is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
                 if not is_kept and name.startswith(prefixes) and name.rpartition("-")[2].isdigit():
                     key = ObjectKey("v1", "PersistentVolumeClaim", entry.key.namespace, name)
                     claims.append(Target(Entry(key, entry.file, ""), _CLAIMS, claim))
         return claims
 
-    async def _is_there(self, entry: Entry) -> bool:
-        """Tell whether an object of the name is there: kept, or somebody else's by now."""
+    async def _exists(self, entry: Entry) -> bool:
+        """Return whether an object of this name exists: one that was kept, or that another owner has created."""
         resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
         return resource is not None and await self.cluster.get(resource, entry.key) is not None
 
     async def _until_gone(self, release: Release, targets: Sequence[Target], look_until: float) -> bool:
-        """Return True once all are gone (or made anew by somebody), False when ``look_until`` passes first."""
+        """Return True when all are deleted, or replaced by objects of other owners; False after ``look_until``."""
         loop = asyncio.get_running_loop()
         awaited = [Awaited(each.key, each.resource, is_shared=not _has_label(each, release)) for each in targets]
-        hurry = asyncio.create_task(self._hurry_pods(release, targets), name="hurry-pods")
+        hurry = asyncio.create_task(self._shorten_grace_periods(release, targets), name="shorten-grace-periods")
         try:
             async with viewing(self.cluster, awaited, vnf_instance_id=release.vnf_instance_id) as view:
                 while left := self._left(targets, view):
@@ -213,29 +216,29 @@ class Deleting:
             each for each in targets if each.key in view.bodies and uid_of(view.bodies[each.key]) == uid_of(each.body)
         ]
 
-    async def _hurry_pods(self, release: Release, targets: Sequence[Target]) -> None:
-        """Give the instance's pods the grace period that was asked for: their owners' deletion has none to give."""
+    async def _shorten_grace_periods(self, release: Release, targets: Sequence[Target]) -> None:
+        """Apply the requested grace period to the instance's pods; the deletion of their owners cannot carry it."""
         if self.grace_period_s is None:
             return
         namespaces = sorted({each.key.namespace for each in targets if each.key.namespace})
-        await asyncio.gather(*(self._hurry_pods_of(release, namespace) for namespace in namespaces))
+        await asyncio.gather(*(self._shorten_in(release, namespace) for namespace in namespaces))
 
-    async def _hurry_pods_of(self, release: Release, namespace: str) -> None:
+    async def _shorten_in(self, release: Release, namespace: str) -> None:
         assert self.grace_period_s is not None
-        told: set[str] = set()
+        shortened: set[str] = set()
         selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
         try:
             async with aclosing(self.cluster.follow(_PODS, namespace=namespace, labels=selector)) as following:
                 async for pods in following:
                     for pod in list(pods.values()):
-                        own_s = at(pod, "metadata", "deletionGracePeriodSeconds")
-                        if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in told:
+                        own_s = field_at(pod, "metadata", "deletionGracePeriodSeconds")
+                        if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in shortened:
                             continue
-                        told.add(uid_of(pod))
-                        key = ObjectKey("v1", "Pod", namespace, str(at(pod, "metadata", "name")))
+                        shortened.add(uid_of(pod))
+                        key = ObjectKey("v1", "Pod", namespace, str(field_at(pod, "metadata", "name")))
                         await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
-        except VnfmError as error:  # the wait itself goes on, and tells if the cluster is away
-            log.warning("pods_not_hurried", namespace=namespace, reason=str(error))
+        except VnfmError as error:  # the wait for the deletion continues, and raises if the cluster is unreachable
+            log.warning("grace_period_not_shortened", namespace=namespace, reason=str(error))
 
 
 def _is_cluster_scoped(key: ObjectKey) -> bool:
@@ -248,7 +251,7 @@ def _has_label(target: Target, release: Release) -> bool:
 
 def _holding(key: ObjectKey, bodies: Mapping[ObjectKey, Body]) -> str:
     body = bodies[key]
-    finalizers = ", ".join(at(body, "metadata", "finalizers") or [])
+    finalizers = ", ".join(field_at(body, "metadata", "finalizers") or [])
     said = last_condition(body)
-    parts = [f"held by {finalizers}" if finalizers else "still there", *([said] if said else [])]
+    parts = [f"held by {finalizers}" if finalizers else "still exists", *([said] if said else [])]
     return f"{key}: {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""What can go wrong with the objects of a CNF, as the table of capi.md chapter 3 answers it."""
+"""The errors of a CNF's objects, as in the table of capi.md, chapter 3."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey
 
 
 class UnknownKinds(VnfmError):
-    """The cluster does not serve these kinds, and the package does not define them."""
+    """The cluster does not serve these kinds, and the manifests do not define them."""
 
     code = "unknown-kind"
     title = "Kubernetes kind unknown"
     status = 422
 
     def __init__(self, kinds: Sequence[str]) -> None:
-        super().__init__(f"the cluster serves no {'; no '.join(kinds)}")
+        super().__init__(f"the cluster does not serve {'; '.join(kinds)}")
         self.kinds = kinds
 
 
 class ObjectRefused(VnfmError):
-    """The API server refused an object for good."""
+    """The API server rejected an object; a repeat would not help."""
 
     code = "object-refused"
     title = "Kubernetes API refused an object"
@@ -35,7 +35,7 @@ class ObjectRefused(VnfmError):
 
 
 class ObjectsRefused(VnfmError):
-    """The API server would refuse these objects; nothing was applied."""
+    """The API server would reject these objects; nothing was applied."""
 
     code = "object-refused"
     title = "Kubernetes API refused objects"
@@ -55,7 +55,7 @@ class AccessRefused(VnfmError):
 
 
 class ForeignObjects(Conflict):
-    """Objects of these names are there already and are not this instance's."""
+    """Objects of these names exist and do not belong to this instance."""
 
     code = "foreign-object"
     title = "Kubernetes object exists"
@@ -63,24 +63,24 @@ class ForeignObjects(Conflict):
     def __init__(self, keys: Sequence[ObjectKey]) -> None:
         names = ", ".join(str(key) for key in keys)
         super().__init__(
-            f"not of this VNF instance, but there already: {names} (additionalParams.adopt takes them over)"
+            f"existing objects do not belong to this VNF instance: {names} (additionalParams.adopt takes them over)"
         )
         self.keys = keys
 
 
 class SharedObjectDiffers(Conflict):
-    """A cluster-scoped object is another instance's too, with other content."""
+    """A cluster-scoped object also belongs to another instance, with different content."""
 
     code = "shared-object-differs"
     title = "Kubernetes object is shared"
 
     def __init__(self, key: ObjectKey, holders: Sequence[str]) -> None:
-        super().__init__(f"{key}: VNF instances {', '.join(holders)} have it with other content")
+        super().__init__(f"{key}: VNF instances {', '.join(holders)} use it with different content")
         self.key = key
 
 
 class WebhookUnavailable(OutsideUnavailable):
-    """An admission webhook does not answer (yet): its pods are starting, or its CA is being injected."""
+    """An admission webhook does not answer, for example because its pods are starting or its CA is being injected."""
 
     code = "webhook-unavailable"
     title = "Admission webhook unavailable"
@@ -94,27 +94,27 @@ class ClusterUnavailable(OutsideUnavailable):
 
 
 class ObjectFailed(VnfmError):
-    """An object cannot become ready any more."""
+    """An object has failed and will not become ready."""
 
     code = "object-failed"
     title = "Kubernetes object failed"
     status = 422
     remains: ObjectsApplied | None = None
-    """What was applied all the same."""
+    """The objects that were applied."""
 
 
 class ObjectsNotReady(TimedOut):
-    """Not everything was ready in time; the message names each object, its last condition and newest warning."""
+    """Some objects were not ready in time; the message names each one, its last condition and newest warning."""
 
     code = "objects-not-ready"
     title = "Kubernetes objects not ready in time"
     status = 422
     remains: ObjectsApplied | None = None
-    """What was applied all the same."""
+    """The objects that were applied."""
 
 
 class ObjectsNotGone(TimedOut):
-    """Not everything was gone in time; the message names each object and what holds it."""
+    """Some objects were not deleted in time; the message names each one and what blocks its deletion."""
 
     code = "objects-not-gone"
     title = "Kubernetes objects not gone in time"

@@ -1,10 +1,9 @@
-"""Manifests: YAML texts of a package or a URL, read into objects."""
+"""Reads manifests: YAML texts from a package or a URL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import yaml
 from kubevnfm_kit.errors import InvalidInput
@@ -15,7 +14,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     ObjectKey,
     Resource,
     annotations_of,
-    at,
+    field_at,
     group_of,
 )
 from kubevnfm_infra_k8s.domain.ready_when import parse
@@ -29,7 +28,7 @@ class Manifest:
 
     file: str
     document: int
-    """Its place in the file, from 1."""
+    """Its position in the file, from 1."""
     body: Body = field(repr=False, compare=False)
 
     @property
@@ -46,12 +45,12 @@ class Manifest:
 
     @property
     def namespace(self) -> str:
-        """The manifest's own; "" when it names none."""
+        """The manifest's own namespace; "" if it names none."""
         return str(self.body["metadata"].get("namespace") or "")
 
     @property
     def kind_in_full(self) -> str:
-        """For messages: kind, version and file."""
+        """Kind, version and file, for messages."""
         return f"{self.kind} in {self.api_version} ({self.file})"
 
     def key(self, namespace: str) -> ObjectKey:
@@ -59,8 +58,8 @@ class Manifest:
         return ObjectKey(self.api_version, self.kind, namespace, self.name)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # the C one where it was built in
-    """YAML as Kubernetes reads it: times stay texts."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # the C loader, if PyYAML has it
+    """Reads YAML like Kubernetes, which does not convert times."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -78,7 +77,7 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
     for each in manifests:
         same = (group_of(each.api_version), each.kind, each.namespace, each.name)
         if same in seen:
-            raise InvalidInput(FIELD, f"{each.kind} {each.name} is in {seen[same].file} and again in {each.file}")
+            raise InvalidInput(FIELD, f"{each.kind} {each.name}: defined in both {seen[same].file} and {each.file}")
         seen[same] = each
     return manifests
 
@@ -90,7 +89,7 @@ def _read(name: str, text: str) -> Iterator[Manifest]:
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark is not None else ""
         raise InvalidInput(
-            FIELD, f"{name}: no YAML: {getattr(error, 'problem', None) or 'unreadable'}{place}"
+            FIELD, f"{name}: invalid YAML: {getattr(error, 'problem', None) or 'unreadable'}{place}"
         ) from error
     number = 0
     for document in documents:
@@ -102,13 +101,11 @@ def _read(name: str, text: str) -> Iterator[Manifest]:
             yield _checked(name, number, body)
 
 
-def _checked(file: str, number: int, body: Any) -> Manifest:
+def _checked(file: str, number: int, body: Body) -> Manifest:
     for path in (("apiVersion",), ("kind",), ("metadata", "name")):
-        value = at(body, *path)
+        value = field_at(body, *path)
         if not isinstance(value, str) or not value:
-            raise InvalidInput(
-                FIELD, f"{file}, document {number}: {'.'.join(path)} expected: not a Kubernetes manifest"
-            )
+            raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
     expression = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if expression is not None:
         try:
@@ -119,7 +116,7 @@ def _checked(file: str, number: int, body: Any) -> Manifest:
 
 
 def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Resource]:
-    """Return the kinds that CustomResourceDefinitions of the set define, by (apiVersion, kind)."""
+    """Return the kinds that the set's CustomResourceDefinitions define, by (apiVersion, kind)."""
     kinds: dict[tuple[str, str], Resource] = {}
     for crd in manifests:
         if crd.kind != "CustomResourceDefinition":
@@ -127,11 +124,11 @@ def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Res
         spec = crd.body.get("spec") or {}
         for version in spec.get("versions") or []:
             api_version = f"{spec.get('group')}/{version.get('name')}"
-            kind = str(at(spec, "names", "kind") or "")
+            kind = str(field_at(spec, "names", "kind") or "")
             kinds[api_version, kind] = Resource(
                 api_version=api_version,
                 kind=kind,
-                plural=str(at(spec, "names", "plural") or ""),
+                plural=str(field_at(spec, "names", "plural") or ""),
                 namespaced=spec.get("scope") != "Cluster",
                 subresources=frozenset(version.get("subresources") or {}),
             )
@@ -139,10 +136,10 @@ def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Res
 
 
 def namespace_of_all(manifests: Sequence[Manifest], *, asked: str | None, multi: bool) -> str:
-    """Return the namespace for objects that name none themselves.
+    """Return the namespace for objects that name none.
 
-    ``manifests`` are the namespaced ones. The request's namespace overrules; otherwise the manifests' own, which must
-    be one unless ``multi``. Raises InvalidInput (capi.md CR-005, CR-006).
+    ``manifests`` are the namespaced ones. The request's namespace takes precedence. Otherwise it is that of the
+    manifests, which must agree unless ``multi``. Raises InvalidInput (capi.md CR-005, CR-006).
     """
     own = sorted({each.namespace for each in manifests if each.namespace})
     if multi:
@@ -153,6 +150,6 @@ def namespace_of_all(manifests: Sequence[Manifest], *, asked: str | None, multi:
         found = ", ".join([*own, *([] if all(each.namespace for each in manifests) else ["none"])])
         raise InvalidInput(
             "additionalParams.namespace",
-            f"the manifests name several namespaces ({found}); name one, or allow them with multi_namespace",
+            f"required, because the manifests name several namespaces ({found}); or set multi_namespace to true",
         )
     return own[0] if own else "default"

@@ -1,4 +1,4 @@
-"""Kubernetes objects of any kind: names for them, the labels that make them findable, and what a cluster serves."""
+"""Kubernetes objects of any kind: their keys, labels and annotations, and how a cluster serves them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 Body = Mapping[str, Any]
-"""An object as JSON: of any kind, so of no fixed shape but ``apiVersion``, ``kind`` and ``metadata``."""
+"""An object in JSON form. Only ``apiVersion``, ``kind`` and ``metadata`` are common to all kinds."""
 
 INSTANCE_LABEL: Final = "kubevnfm.io/vnf-instance-id"
 TACKER_LABEL: Final = "tacker_vnf_instance_id"
-"""What existing tools select a VNF's objects by; same value."""
+"""The label by which existing tools select a VNF's objects; it has the same value."""
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "kubevnfm"}
 OPERATION_ANNOTATION: Final = "kubevnfm.io/operation-id"
 KEEP_ANNOTATION: Final = "kubevnfm.io/keep"
@@ -28,17 +28,17 @@ BUILT_IN_GROUPS: Final = frozenset(
         "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
     }
 )  # fmt: skip
-"""The API groups of kube-apiserver itself and its aggregator; every other group is somebody's own."""
+"""The API groups of kube-apiserver itself and its aggregator; all other groups are custom."""
 
 WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod"})
-"""The kinds that a VDU may stand for (capi.md CR-030)."""
+"""The kinds that can implement a VDU (capi.md CR-030)."""
 SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
-"""Those of them whose number of pods is a field."""
+"""Those of them that have a field for the number of pods."""
 
 
 @dataclass(frozen=True, order=True)
 class ObjectKey:
-    """Which object; ``namespace`` is "" for cluster-scoped ones."""
+    """Identifies an object; ``namespace`` is "" for cluster-scoped ones."""
 
     api_version: str
     kind: str
@@ -74,22 +74,22 @@ class Resource:
         return "status" in self.subresources
 
     @property
-    def is_kept(self) -> bool:
-        """Whether objects of the kind stay; a TokenReview and its like are questions, answered and gone."""
+    def is_persistent(self) -> bool:
+        """Whether objects of the kind are stored. A TokenReview, for example, is only a question to the server."""
         return "patch" in self.verbs and "get" in self.verbs
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An object as it is to be applied."""
+    """An object to be applied."""
 
     key: ObjectKey
     body: Body = field(repr=False)
-    """Complete: namespace, labels, annotations, replicas. Not shown: Secrets are objects too."""
+    """The complete object with namespace, labels, annotations and replicas. Not in repr, because it may be a Secret."""
     resource: Resource
     file: str
     digest: str
-    """Of the manifest, before labels: the same manifest of another instance has the same."""
+    """Digest of the manifest without labels, so that the same manifest has it in every instance."""
     vdu_id: str | None = None
 
     @property
@@ -99,17 +99,17 @@ class Wanted:
     @property
     def claim_templates(self) -> Sequence[str]:
         """Names of a StatefulSet's volumeClaimTemplates."""
-        templates = at(self.body, "spec", "volumeClaimTemplates") if self.key.kind == "StatefulSet" else None
-        return tuple(str(at(each, "metadata", "name")) for each in templates or [])
+        templates = field_at(self.body, "spec", "volumeClaimTemplates") if self.key.kind == "StatefulSet" else None
+        return tuple(str(field_at(each, "metadata", "name")) for each in templates or [])
 
 
 def group_of(api_version: str) -> str:
-    """Return the API group: ``apps`` of ``apps/v1``, "" of ``v1``."""
+    """Return the API group: ``apps`` for ``apps/v1``, "" for ``v1``."""
     return api_version.rpartition("/")[0]
 
 
-def at(body: Any, *path: str) -> Any:
-    """Return what lies at the path, or None."""
+def field_at(body: Any, *path: str) -> Any:
+    """Return the value at the path, or None."""
     for name in path:
         body = body.get(name) if isinstance(body, Mapping) else None
     return body
@@ -117,22 +117,22 @@ def at(body: Any, *path: str) -> Any:
 
 def labels_of(body: Body) -> Mapping[str, str]:
     """Return the object's labels."""
-    return at(body, "metadata", "labels") or {}
+    return field_at(body, "metadata", "labels") or {}
 
 
 def annotations_of(body: Body) -> Mapping[str, str]:
     """Return the object's annotations."""
-    return at(body, "metadata", "annotations") or {}
+    return field_at(body, "metadata", "annotations") or {}
 
 
 def uid_of(body: Body) -> str:
     """Return the object's uid."""
-    return str(at(body, "metadata", "uid") or "")
+    return str(field_at(body, "metadata", "uid") or "")
 
 
 def conditions(body: Body) -> Sequence[Body]:
     """Return ``status.conditions``."""
-    found = at(body, "status", "conditions")
+    found = field_at(body, "status", "conditions")
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
@@ -142,5 +142,5 @@ def condition(body: Body, type: str) -> Body | None:
 
 
 def digest_of(body: Body) -> str:
-    """Return the SHA-256 of the manifest, the same for every order of its attributes."""
+    """Return the SHA-256 of the manifest, which does not depend on the order of attributes."""
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

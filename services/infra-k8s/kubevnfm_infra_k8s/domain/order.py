@@ -1,9 +1,11 @@
-"""In which order objects are applied and deleted.
+"""The order in which objects are applied and deleted.
 
-Applying: Namespaces and CRDs of the whole set first, then files as listed and documents as written; neighbours that do
-not depend on one another go together. Webhook configurations of a Service of the set wait for what is behind it, or a
-half-started webhook would block the rest. Deleting: custom resources while their controllers live, then the rest
-backwards, definitions and namespaces last.
+Applying begins with the namespaces and CRDs of the whole set. The other objects follow in the order of files and
+documents; neighbours that do not depend on each other are sent together. A webhook configuration for a Service of the
+set waits until the workloads of that Service are ready, because a webhook without pods would block all other objects.
+
+Deletion begins with custom resources, while their controllers are alive. The other objects follow in reverse order,
+definitions and namespaces last.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
 
 _BUILT_IN_ORDER: Final = (
     ("Namespace",),
@@ -50,15 +52,15 @@ _PODS_INSIDE: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Repl
 
 @dataclass(frozen=True)
 class Wave:
-    """Objects that may be applied at the same time."""
+    """Objects that can be applied at the same time."""
 
     objects: Sequence[Wanted]
     after_ready: frozenset[ObjectKey] = frozenset()
-    """What must be ready before."""
+    """Objects that must be ready before."""
 
 
 def rank(key: ObjectKey) -> int:
-    """Return the place of a kind in the built-in order."""
+    """Return the position of a kind in the built-in order."""
     if key.is_custom:
         return _CUSTOM
     return _LAST.get(key.kind, _RANKS.get(key.kind, _CUSTOM))
@@ -69,6 +71,7 @@ def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
     first = [each for each in objects if each.key.kind == "Namespace" and not each.key.is_custom]
     definitions = [each for each in objects if each.key.kind == "CustomResourceDefinition"]
     backers = {each.key: _backers(each, objects) for each in objects if each.key.kind in WEBHOOKS}
+    # A webhook of a Service outside the set needs no wait: its pods run already.
     held = {key: needed for key, needed in backers.items() if needed}
     rest = [each for each in objects if each not in first and each not in definitions and each.key not in held]
     planned = [Wave(group) for group in (first, definitions) if group]
@@ -83,10 +86,10 @@ def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
 
 
 def _backers(webhooks: Wanted, objects: Sequence[Wanted]) -> frozenset[ObjectKey]:
-    """Return the Services of the set that a webhook configuration points to, and the workloads behind them."""
+    """Return the set's Services to which a webhook configuration refers, and the workloads of those Services."""
     keys: set[ObjectKey] = set()
     for webhook in webhooks.body.get("webhooks") or []:
-        target = at(webhook, "clientConfig", "service") or {}
+        target = field_at(webhook, "clientConfig", "service") or {}
         for service in objects:
             is_it = (service.key.kind, service.key.namespace, service.key.name) == (
                 "Service", target.get("namespace"), target.get("name"),
@@ -98,21 +101,26 @@ def _backers(webhooks: Wanted, objects: Sequence[Wanted]) -> frozenset[ObjectKey
 
 
 def _is_behind(workload: Wanted, service: Wanted) -> bool:
-    selector = at(service.body, "spec", "selector") or {}
+    selector = field_at(service.body, "spec", "selector") or {}
     if workload.key.kind not in _PODS_INSIDE or workload.key.namespace != service.key.namespace or not selector:
         return False
-    pod_labels: Mapping[str, Any] = at(workload.body, "spec", "template", "metadata", "labels") or {}
+    pod_labels: Body = field_at(workload.body, "spec", "template", "metadata", "labels") or {}
     return all(pod_labels.get(name) == value for name, value in selector.items())
 
 
 def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
-    """Return stages for keys in the order they were applied; each stage must be gone before the next begins."""
+    """Return the stages of a deletion; each must be complete before the next begins.
+
+    ``keys`` are in the order in which they were applied.
+    """
     backwards = list(reversed(keys))
     definitions = [key for key in backwards if key.kind == "CustomResourceDefinition"]
     namespaces = [key for key in backwards if key.kind == "Namespace" and not key.is_custom]
     custom = [key for key in backwards if key.is_custom]
+    # Before the workloads: without its pods, a webhook would block every further request.
     webhooks = [key for key in backwards if key.kind in WEBHOOKS]
-    volumes = [key for key in backwards if key.kind == "PersistentVolume"]  # held until no claim is bound to them
+    # Kubernetes does not delete a volume while a claim is bound to it.
+    volumes = [key for key in backwards if key.kind == "PersistentVolume"]
     apart = {*definitions, *namespaces, *custom, *webhooks, *volumes}
     rest = [key for key in backwards if key not in apart]
     return [stage for stage in (custom, webhooks, rest, volumes, definitions, namespaces) if stage]

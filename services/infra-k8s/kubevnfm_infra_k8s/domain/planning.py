@@ -1,4 +1,4 @@
-"""From a command's files to the objects to apply: kinds resolved, namespaces settled, VDUs found, labels put on."""
+"""Makes the objects to apply from a command's files: resolves kinds and namespaces, finds VDUs, adds labels."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass
 
 from kubevnfm_events.infra import ApplyObjects
 
-from kubevnfm_infra_k8s.domain.dressing import dressed
 from kubevnfm_infra_k8s.domain.errors import UnknownKinds
 from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.objects import Resource, Wanted, digest_of, group_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.preparing import prepared
 from kubevnfm_infra_k8s.domain.vdus import replicas_of, workload_of_vdus
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be applied."""
+    """The objects to apply."""
 
     namespace: str
-    """For objects that name none."""
+    """The namespace of objects that name none."""
     objects: Sequence[Wanted]
     """In the order of the files."""
     all_served: bool
-    """Whether the cluster serves all kinds already, without definitions from this set."""
+    """Whether the cluster serves all kinds before any of these objects is applied."""
 
     @property
     def has_cluster(self) -> bool:
-        """Whether it builds a cluster with Cluster API, which takes its time."""
+        """Whether the objects create a cluster with Cluster API, which takes longer."""
         return any(
             each.key.kind == "Cluster" and group_of(each.key.api_version) == "cluster.x-k8s.io" for each in self.objects
         )
 
 
 async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
-    """Return the plan. Raises InvalidInput, UnknownKinds naming every kind that nobody knows."""
+    """Return the plan. Raises InvalidInput, and UnknownKinds naming every unknown kind."""
     vdus = workload_of_vdus(manifests, command.vdus)
     served = await _served(manifests, cluster)
     defined = defined_kinds(manifests)
@@ -53,7 +53,7 @@ async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cl
         own = each.namespace if command.multi_namespace and each.namespace else namespace
         place = own if known[each].namespaced else ""
         vdu = vdus.get(each)
-        body = dressed(
+        body = prepared(
             each,
             namespace=place,
             vnf_instance_id=command.vnf_instance_id,

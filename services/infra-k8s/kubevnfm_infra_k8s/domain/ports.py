@@ -1,4 +1,4 @@
-"""What the domain needs of clusters, packages and stored documents."""
+"""The interfaces that the domain needs: clusters, sources of manifests, and stored documents."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from kubevnfm_worker import StepContext
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import Release
 
-Tell = Callable[[Event], Awaitable[None]]
+PublishEvent = Callable[[Event], Awaitable[None]]
 
 
 class Cluster(Protocol):
     """One Kubernetes API server. Every method may raise ClusterUnavailable, AccessRefused, ObjectRefused.
 
-    What passes by itself (429, 5xx, a broken connection) is tried a few times before ClusterUnavailable.
+    Temporary failures (429, 5xx, a broken connection) are retried a few times before ClusterUnavailable.
     """
 
     @property
     def endpoint(self) -> str: ...
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
-        """Return how the kind is served, from what is known of the cluster; asks it anew before saying None."""
+        """Return how the cluster serves the kind, from a cache; None if the cluster itself does not know it."""
         ...
 
     def forget_kinds(self) -> None:
-        """Kinds have changed: ask the cluster at the next occasion."""
+        """Clear the cache of kinds."""
         ...
 
     async def get(self, resource: Resource, key: ObjectKey) -> Body | None:
-        """Return the object, None when it (or its kind) is not there."""
+        """Return the object, None if it or its kind does not exist."""
         ...
 
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "") -> Sequence[Body]:
@@ -45,24 +45,24 @@ class Cluster(Protocol):
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Mapping[str, Body], None]:
-        """Yield the fitting objects by name: at once, and again after each change. Never ends by itself: close it."""
+        """Yield the matching objects by name: at once, and again after each change. The caller has to close it."""
         ...
 
     async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
-        """Make the object as ``body`` says (server-side apply as ``kubevnfm``, forced); return it as it is then.
+        """Create or change the object (server-side apply as ``kubevnfm``, forced); return the server's version of it.
 
         Raises WebhookUnavailable while an admission webhook does not answer.
         """
         ...
 
     async def relabel(self, resource: Resource, key: ObjectKey, labels: Mapping[str, str]) -> None:
-        """Set labels of an object, if it is there."""
+        """Set labels of an object. A missing object is no error."""
         ...
 
     async def delete(
         self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
     ) -> bool:
-        """Begin to delete the object with all it owns; return False when it (with this uid) is gone already."""
+        """Begin to delete the object and all objects that it owns; return False if it (with this uid) does not exist."""
         ...
 
 
@@ -70,73 +70,73 @@ class Clusters(Protocol):
     """Connections to clusters, pooled by address and credentials."""
 
     def cluster(self, vim: VimConnection) -> AbstractAsyncContextManager[Cluster]:
-        """Within the block, the cluster of a complete VIM connection. Raises InvalidInput naming what it lacks."""
+        """Yield the cluster of a complete VIM connection. Raises InvalidInput naming a missing attribute."""
         ...
 
 
 class Sources(Protocol):
-    """Where manifests come from."""
+    """The files with manifests."""
 
     async def read(
         self, package: PackageRef, def_files: Sequence[str], *, vnf_instance_id: str, operation_id: str
     ) -> Sequence[tuple[str, str]]:
-        """Return (name, text) of each file, in order; what came from a URL is the same at every call of an operation.
+        """Return (name, text) of each file, in order. The content of a URL does not change during an operation.
 
-        Raises InvalidInput for a file that is not in the package, changed since, or whose URL may not be fetched.
+        Raises InvalidInput for a file that the package lacks or that was modified, and for a URL that is not allowed.
         """
         ...
 
     async def forget(self, vnf_instance_id: str) -> None:
-        """Delete what was kept for the instance."""
+        """Delete the stored content of the instance's URLs."""
         ...
 
 
 class Releases(Protocol):
-    """The inventories."""
+    """The inventories of VNF instances."""
 
     async def get(self, vnf_instance_id: str) -> Release | None: ...
 
     async def save(self, release: Release) -> Release:
-        """Store it; return it with its new revision. Raises RevisionConflict when another worker wrote it."""
+        """Store the release; return it with its new revision. Raises RevisionConflict if another worker changed it."""
         ...
 
     async def delete(self, vnf_instance_id: str) -> None: ...
 
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
-        """Return the ids of other instances that have objects in the namespace (up to 10)."""
+        """Return the ids of up to 10 other instances that have objects in the namespace."""
         ...
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Who takes part in a cluster-scoped object; ids of VNF instances, in the order they came or left."""
+    """The VNF instances that share a cluster-scoped object: ids in the order in which they joined or left."""
 
     holders: Sequence[str]
     former: Sequence[str]
-    """Who left it lately: the object may still carry the label of one of them."""
+    """The last ones that left. The object may still carry the label of one of them."""
 
 
 class SharedObjects(Protocol):
-    """Who holds which cluster-scoped object of which cluster (capi.md CR-021)."""
+    """The VNF instances that hold cluster-scoped objects (capi.md CR-021)."""
 
     async def hold(self, cluster: str, key: ObjectKey, digest: str, vnf_instance_id: str) -> Sequence[str]:
-        """Take part in the object; return the other holders. Raises SharedObjectDiffers, taking part in nothing."""
+        """Join the object's holders; return the others. Raises SharedObjectDiffers, without joining."""
         ...
 
     async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:
-        """Take no part any more; return who still does, as of now: safe to be asked again."""
+        """Leave the object's holders; return those that remain. May be repeated."""
         ...
 
     async def forget(self, cluster: str, key: ObjectKey) -> None:
-        """Keep no record of an object that is gone, unless somebody takes part in it by now."""
+        """Delete the record of a deleted object, unless an instance has joined it meanwhile."""
         ...
 
 
-class Beginnings(Protocol):
-    """When the work on a step attempt began: one deadline for it, however often it is taken up."""
+class StartTimes(Protocol):
+    """The start of each step attempt, so that all deliveries of its command share one deadline."""
 
-    async def of(self, context: StepContext, vnf_instance_id: str) -> datetime:
-        """Return the moment of the first call for this attempt."""
+    async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
+        """Return the time of the first call for this attempt."""
         ...
 
     async def forget(self, vnf_instance_id: str) -> None: ...

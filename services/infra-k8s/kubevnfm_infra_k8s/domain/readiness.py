@@ -1,6 +1,6 @@
-"""Whether an object is ready: one pure function, in the way of kstatus; nobody else judges (capi.md CR-026 to CR-029).
+"""Decides whether an object is ready: one pure function for all kinds, like kstatus (capi.md CR-026 to CR-029).
 
-Source: kstatus (sigs.k8s.io/cli-utils) for the answers and the generic rules; the API reference for status fields.
+Source: kstatus (sigs.k8s.io/cli-utils) for the verdicts and the generic rules; the API reference for status fields.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_infra_k8s.domain.objects import (
     BUILT_IN_GROUPS,
     READY_WHEN_ANNOTATION,
     Body,
     annotations_of,
-    at,
     condition,
+    field_at,
     group_of,
 )
 from kubevnfm_infra_k8s.domain.ready_when import parse
 
 
 class Status(StrEnum):
-    """What may be said of an object."""
+    """kstatus's name for the state of an object."""
 
     CURRENT = "Current"
-    """It is as its manifest says, and works."""
+    """The object matches its manifest and works."""
     IN_PROGRESS = "InProgress"
     FAILED = "Failed"
     TERMINATING = "Terminating"
@@ -36,15 +36,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer for one object."""
+    """The decision for one object."""
 
     status: Status
     message: str = ""
     """For people: ``1 of 2 ready``."""
     is_final: bool = False
-    """A failure that no waiting heals."""
+    """Waiting cannot end this failure."""
     again_in_s: float | None = None
-    """When time alone may change the answer: after this."""
+    """After this time the verdict can change although the object does not."""
 
     @property
     def is_current(self) -> bool:
@@ -52,12 +52,12 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What is known besides the object itself."""
+class Observation:
+    """The facts about an object that it does not contain itself."""
 
     now: datetime
     unchanged_s: float = 0.0
-    """How long the object was seen as it is."""
+    """Time since the object's last change."""
     has_status: bool = True
     """Whether its kind has a status subresource."""
     waits_for_consumer: frozenset[str] = frozenset()
@@ -66,27 +66,28 @@ class Seen:
 
 
 CURRENT: Final = Verdict(Status.CURRENT)
-NOT_FOUND: Final = Verdict(Status.NOT_FOUND, "is not there")
+NOT_FOUND: Final = Verdict(Status.NOT_FOUND, "does not exist")
 _GRACE_S: Final = 60.0
-"""How long a pod may crash, miss its image or find no node before that counts as failed."""
+"""A pod that crashes, lacks its image or finds no node counts as failed only after this time."""
 _TROUBLES: Final = frozenset(
     {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError"}
 )
 
 
-def judge(body: Body | None, seen: Seen) -> Verdict:
-    """Return the verdict on an object as the API server shows it; None is one that is not there."""
+def judge(body: Body | None, seen: Observation) -> Verdict:
+    """Return the verdict for an object as the API server shows it; ``body`` is None if it does not exist."""
     if body is None:
         return NOT_FOUND
-    if at(body, "metadata", "deletionTimestamp"):
+    if field_at(body, "metadata", "deletionTimestamp"):
         return Verdict(Status.TERMINATING, "is being deleted")
-    generation, observed = at(body, "metadata", "generation"), at(body, "status", "observedGeneration")
+    generation, observed = field_at(body, "metadata", "generation"), field_at(body, "status", "observedGeneration")
+    # Until the controller has seen the latest change, the rest of the status describes the previous version.
     if observed is not None and generation is not None and observed != generation:
         return _progress(f"generation {observed} of {generation} observed")
     if _is_true(body, "Stalled"):
         return _failed(body, "Stalled")
     if _is_true(body, "Reconciling"):
-        return _progress(_said(body, "Reconciling"))
+        return _progress(_in_words(body, "Reconciling"))
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
         return CURRENT if parse(own)(body) else _progress(f"waits for {own}")
@@ -96,11 +97,12 @@ def judge(body: Body | None, seen: Seen) -> Verdict:
     return _by_ready_condition(body, seen)
 
 
-def _by_ready_condition(body: Body, seen: Seen) -> Verdict:
+def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
     if condition(body, "Ready") is not None:
-        return CURRENT if _is_true(body, "Ready") else _progress(_said(body, "Ready"))
+        return CURRENT if _is_true(body, "Ready") else _progress(_in_words(body, "Ready"))
     is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
     left_s = seen.settle_s - seen.unchanged_s
+    # A new custom resource has no status until its controller has seen it; some controllers never write one.
     if is_custom and seen.has_status and not body.get("status") and left_s > 0:
         return Verdict(Status.IN_PROGRESS, "no status yet", again_in_s=left_s)
     return CURRENT
@@ -122,29 +124,29 @@ def _is_true(body: Body, type: str) -> bool:
     return _is(body, type, "True")
 
 
-def _said(body: Body, type: str) -> str:
-    """Return a condition in words: ``Ready False, Waiting: for a node``."""
+def _in_words(body: Body, type: str) -> str:
+    """Return a condition as text: ``Ready False, Waiting: for a node``."""
     found = condition(body, type) or {}
     reason = ": ".join(str(found[name]) for name in ("reason", "message") if found.get(name))
     return f"{type} {found.get('status', 'unknown')}" + (f", {reason}" if reason else "")
 
 
 def _failed(body: Body, type: str) -> Verdict:
-    return Verdict(Status.FAILED, _said(body, type), is_final=True)
+    return Verdict(Status.FAILED, _in_words(body, type), is_final=True)
 
 
 def _count(body: Body, name: str) -> int:
-    value = at(body, "status", name)
+    value = field_at(body, "status", name)
     return value if isinstance(value, int) else 0
 
 
 def _wanted(body: Body) -> int:
-    replicas = at(body, "spec", "replicas")
+    replicas = field_at(body, "spec", "replicas")
     return replicas if isinstance(replicas, int) else 1
 
 
 def _is_unobserved(body: Body) -> bool:
-    return at(body, "status", "observedGeneration") is None
+    return field_at(body, "status", "observedGeneration") is None
 
 
 _UNOBSERVED: Final = _progress("not observed yet")
@@ -152,7 +154,7 @@ _UNOBSERVED: Final = _progress("not observed yet")
 # --- the rules of the kinds -------------------------------------------------------------------------------------------
 
 
-def _deployment(body: Body, _: Seen) -> Verdict:
+def _deployment(body: Body, _: Observation) -> Verdict:
     progressing = condition(body, "Progressing") or {}
     if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
         return _failed(body, "Progressing")
@@ -165,53 +167,54 @@ def _deployment(body: Body, _: Seen) -> Verdict:
     if updated < wanted:
         return _progress(f"{updated} of {wanted} updated")
     if _count(body, "replicas") > updated:
-        return _progress(f"{_count(body, 'replicas') - updated} old ones left")
+        return _progress(f"{_count(body, 'replicas') - updated} old replicas left")
     if min(ready, available) < wanted:
         return _progress(f"{min(ready, available)} of {wanted} ready")
     return CURRENT
 
 
-def _stateful_set(body: Body, _: Seen) -> Verdict:
+def _stateful_set(body: Body, _: Observation) -> Verdict:
     if _is_unobserved(body):
         return _UNOBSERVED
     wanted, ready = _wanted(body), _count(body, "readyReplicas")
     if ready < wanted or _count(body, "replicas") != wanted:
         return _progress(f"{ready} of {wanted} ready")
-    strategy = at(body, "spec", "updateStrategy") or {}
+    strategy = field_at(body, "spec", "updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return CURRENT
-    to_update = wanted - min(int(at(strategy, "rollingUpdate", "partition") or 0), wanted)
+    # Pods below the partition keep the old revision on purpose.
+    to_update = wanted - min(int(field_at(strategy, "rollingUpdate", "partition") or 0), wanted)
     updated = _count(body, "updatedReplicas")
-    is_whole = at(body, "status", "currentRevision") == at(body, "status", "updateRevision")
+    is_whole = field_at(body, "status", "currentRevision") == field_at(body, "status", "updateRevision")
     if updated < to_update and not is_whole:
         return _progress(f"{updated} of {to_update} updated")
     return CURRENT
 
 
-def _replica_set(body: Body, _: Seen) -> Verdict:
+def _replica_set(body: Body, _: Observation) -> Verdict:
     if _is_unobserved(body):
         return _UNOBSERVED
     wanted, ready = _wanted(body), min(_count(body, "readyReplicas"), _count(body, "availableReplicas"))
     return CURRENT if ready >= wanted else _progress(f"{ready} of {wanted} ready")
 
 
-def _daemon_set(body: Body, _: Seen) -> Verdict:
+def _daemon_set(body: Body, _: Observation) -> Verdict:
     if _is_unobserved(body):
         return _UNOBSERVED
     wanted = _count(body, "desiredNumberScheduled")
     ready = min(_count(body, "numberReady"), _count(body, "numberAvailable"))
     updated = _count(body, "updatedNumberScheduled")
-    if at(body, "spec", "updateStrategy", "type") != "OnDelete" and updated < wanted:
+    if field_at(body, "spec", "updateStrategy", "type") != "OnDelete" and updated < wanted:
         return _progress(f"{updated} of {wanted} updated")
     return CURRENT if ready >= wanted else _progress(f"{ready} of {wanted} ready")
 
 
-def _pod(body: Body, seen: Seen) -> Verdict:
-    phase = at(body, "status", "phase")
+def _pod(body: Body, seen: Observation) -> Verdict:
+    phase = field_at(body, "status", "phase")
     if phase == "Succeeded" or _is_true(body, "Ready"):
         return CURRENT
     if phase == "Failed":
-        reason = at(body, "status", "message") or at(body, "status", "reason") or "its containers failed"
+        reason = field_at(body, "status", "message") or field_at(body, "status", "reason") or "its containers failed"
         return Verdict(Status.FAILED, str(reason), is_final=True)
     trouble = _trouble(body)
     if trouble is None:
@@ -224,8 +227,8 @@ def _pod(body: Body, seen: Seen) -> Verdict:
 
 def _trouble(body: Body) -> str | None:
     for name in ("initContainerStatuses", "containerStatuses"):
-        for container in at(body, "status", name) or []:
-            waiting = at(container, "state", "waiting") or {}
+        for container in field_at(body, "status", name) or []:
+            waiting = field_at(container, "state", "waiting") or {}
             if waiting.get("reason") in _TROUBLES:
                 message = waiting.get("message") or waiting["reason"]
                 return f"container {container.get('name')}: {waiting['reason']}: {message}"
@@ -235,64 +238,65 @@ def _trouble(body: Body) -> str | None:
     return None
 
 
-def _age_s(body: Body, seen: Seen) -> float:
-    created = at(body, "metadata", "creationTimestamp")
+def _age_s(body: Body, seen: Observation) -> float:
+    created = field_at(body, "metadata", "creationTimestamp")
     if not created:
         return 0.0
     return (seen.now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
 
 
-def _job(body: Body, _: Seen) -> Verdict:
+def _job(body: Body, _: Observation) -> Verdict:
     if _is_true(body, "Complete"):
         return CURRENT
     if _is_true(body, "Failed"):
         return _failed(body, "Failed")
-    return _progress(f"{_count(body, 'succeeded')} of {at(body, 'spec', 'completions') or 1} completed")
+    return _progress(f"{_count(body, 'succeeded')} of {field_at(body, 'spec', 'completions') or 1} completed")
 
 
-def _service(body: Body, _: Seen) -> Verdict:
-    if at(body, "spec", "type") != "LoadBalancer" or at(body, "status", "loadBalancer", "ingress"):
+def _service(body: Body, _: Observation) -> Verdict:
+    if field_at(body, "spec", "type") != "LoadBalancer" or field_at(body, "status", "loadBalancer", "ingress"):
         return CURRENT
     return _progress("no load balancer address yet")
 
 
-def _claim(body: Body, seen: Seen) -> Verdict:
-    phase = at(body, "status", "phase")
+def _claim(body: Body, seen: Observation) -> Verdict:
+    phase = field_at(body, "status", "phase")
     if phase == "Bound":
         return CURRENT
     if phase == "Lost":
         return Verdict(Status.FAILED, "its volume is lost", is_final=True)
-    storage_class = at(body, "spec", "storageClassName")
+    # "" asks for no class at all; only a missing class stands for the default one.
+    storage_class = field_at(body, "spec", "storageClassName")
     if ("" if storage_class is None else storage_class or None) in seen.waits_for_consumer:
         return CURRENT
     return _progress("not bound yet")
 
 
-def _phase(good: frozenset[str]) -> Callable[[Body, Seen], Verdict]:
-    def rule(body: Body, _: Seen) -> Verdict:
-        phase = at(body, "status", "phase")
+def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
+    def rule(body: Body, _: Observation) -> Verdict:
+        phase = field_at(body, "status", "phase")
         if phase == "Failed":
-            return Verdict(Status.FAILED, str(at(body, "status", "message") or "phase Failed"), is_final=True)
+            return Verdict(Status.FAILED, str(field_at(body, "status", "message") or "phase Failed"), is_final=True)
         return CURRENT if phase in good else _progress(f"phase {phase or 'unknown'}")
 
     return rule
 
 
-def _definition(body: Body, _: Seen) -> Verdict:
+def _definition(body: Body, _: Observation) -> Verdict:
     if _is(body, "NamesAccepted", "False"):
         return _failed(body, "NamesAccepted")
     return CURRENT if _is_true(body, "Established") else _progress("not established yet")
 
 
-def _by_condition(type: str) -> Callable[[Body, Seen], Verdict]:
-    return lambda body, _: CURRENT if _is_true(body, type) else _progress(_said(body, type))
+def _by_condition(type: str) -> Callable[[Body, Observation], Verdict]:
+    return lambda body, _: CURRENT if _is_true(body, type) else _progress(_in_words(body, type))
 
 
-def _observed(body: Body, _: Seen) -> Verdict:
+def _observed(body: Body, _: Observation) -> Verdict:
     return _UNOBSERVED if _is_unobserved(body) else CURRENT
 
 
-_RULES: Final[Mapping[tuple[str, str], Callable[[Body, Seen], Verdict]]] = {
+_RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] = {
     ("apps", "Deployment"): _deployment,
     ("apps", "StatefulSet"): _stateful_set,
     ("apps", "ReplicaSet"): _replica_set,
@@ -312,9 +316,9 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Seen], Verdict]]] = {
 
 
 def last_condition(body: Body) -> str:
-    """Return the condition that changed last, in words; "" when there is none (capi.md CR-025)."""
-    listed: list[Mapping[str, Any]] = [each for each in (at(body, "status", "conditions") or []) if each.get("type")]
+    """Return the condition that changed last, as text; "" if there is none (capi.md CR-025)."""
+    listed: list[Body] = [each for each in (field_at(body, "status", "conditions") or []) if each.get("type")]
     if not listed:
         return ""
     newest = max(listed, key=lambda each: str(each.get("lastTransitionTime") or ""))
-    return _said(body, str(newest["type"]))
+    return _in_words(body, str(newest["type"]))

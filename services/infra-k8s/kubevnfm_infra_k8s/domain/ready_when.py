@@ -1,7 +1,7 @@
-"""An object's own word on when it is ready: annotation ``kubevnfm.io/ready-when`` (capi.md CR-028).
+"""The annotation ``kubevnfm.io/ready-when``, with which a manifest defines its own readiness (capi.md CR-028).
 
-Two forms: ``condition=Type`` (or ``condition=Type=Status``), and ``path == value`` with a path of names and indexes
-as JSONPath has them: ``status.phase``, ``{.status.parts[0].state}``, ``status['a.b']``.
+There are two forms: ``condition=Type`` (or ``condition=Type=Status``), and ``path == value`` with a path of names and
+indexes in JSONPath's notation: ``status.phase``, ``{.status.parts[0].state}``, ``status['a.b']``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_infra_k8s.domain.objects import Body, condition
 
@@ -19,7 +19,7 @@ _STEP: Final = re.compile(r"""\.?([A-Za-z_$][\w$-]*)|\[(\d+)\]|\[['"]([^'"]+)['"
 
 
 def parse(expression: str) -> Rule:
-    """Return the rule. Raises ValueError saying what was expected."""
+    """Return the rule. Raises ValueError with the expected form."""
     text = expression.strip()
     of_condition = _CONDITION.fullmatch(text)
     if of_condition is not None:
@@ -40,7 +40,7 @@ def _steps(path: str) -> list[str | int]:
     while place < len(inner):
         found = _STEP.match(inner, place)
         if found is None:
-            raise ValueError(f"{path!r} is no path such as status.phase or status.parts[0].state")
+            raise ValueError(f"a path such as status.phase or status.parts[0].state expected, got {path!r}")
         name, index, quoted = found.groups()
         steps.append(int(index) if index is not None else name or quoted)
         place = found.end()
@@ -49,7 +49,7 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _at(node: Any, steps: list[str | int]) -> Any:
+def _at(node: object, steps: list[str | int]) -> object:
     for step in steps:
         if isinstance(step, int):
             node = node[step] if isinstance(node, list) and step < len(node) else None
@@ -58,7 +58,7 @@ def _at(node: Any, steps: list[str | int]) -> Any:
     return node
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""The release: the inventory of what was applied for a VNF instance, written before anything is sent (CR-019)."""
+"""The release: the inventory of a VNF instance's objects, stored before any of them is sent (CR-019)."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ class Entry:
     key: ObjectKey
     file: str
     digest: str
-    """Of the manifest; its content is not kept here, for it may be a Secret."""
+    """Digest of the manifest, whose content is not stored here because it may be a Secret."""
     uid: str = ""
-    """"" until the API server has confirmed it."""
+    """"" until the API server has confirmed the object."""
     vdu_id: str | None = None
     is_kept: bool = False
-    """Annotated ``kubevnfm.io/keep``: termination leaves it."""
+    """Annotated with ``kubevnfm.io/keep``: termination does not delete it."""
     is_shared: bool = False
-    """Cluster-scoped and another instance's too: it may carry that one's label."""
+    """Cluster-scoped and shared with another instance, whose label it may carry."""
     claim_templates: Sequence[str] = ()
-    """Of a StatefulSet: names of its volumeClaimTemplates, whose claims nobody else deletes."""
+    """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """What one VNF instance has in one cluster."""
+    """The objects of one VNF instance in one cluster."""
 
     vnf_instance_id: str
     cluster: str
     """The API server's endpoint."""
     namespace: str = ""
     entries: Sequence[Entry] = ()
-    """In the order they were applied."""
+    """In the order in which they were applied."""
     applied_by: str = ""
-    """The step attempt that applied all of it; a later call of the same attempt only waits."""
+    """The step attempt that applied all entries; a later call of the same attempt only waits."""
     revision: int = 0
     """0: not stored yet."""
 
     def planned(self, objects: Sequence[Wanted], *, namespace: str) -> Release:
-        """Return the release with the entries of these objects; what it held besides stays, to be deleted one day."""
+        """Return the release with entries for these objects. Its other entries stay, so that termination deletes them."""
         known: Mapping[ObjectKey, Entry] = {entry.key: entry for entry in self.entries}
         wanted = [
             Entry(
@@ -67,6 +67,6 @@ class Release:
         return replace(self, entries=[replace(each, is_shared=each.key in keys) for each in self.entries])
 
     def confirmed(self, uids: Mapping[ObjectKey, str], *, applied_by: str) -> Release:
-        """Return the release with the uids that the API server gave, as applied by this attempt."""
+        """Return the release with the API server's uids, marked as applied by this attempt."""
         entries = [replace(entry, uid=uids.get(entry.key, entry.uid)) for entry in self.entries]
         return replace(self, entries=entries, applied_by=applied_by)

@@ -1,4 +1,4 @@
-"""What to tell of objects that did not get there: last condition and newest warning of each (capi.md CR-025)."""
+"""Describes objects that did not become ready, with last condition and newest warning (capi.md CR-025)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, at, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.readiness import Verdict, last_condition
 from kubevnfm_infra_k8s.domain.together import each_of
@@ -15,26 +15,26 @@ _EVENTS = Resource("v1", "Event", "events", namespaced=True)
 
 
 async def not_ready(cluster: Cluster, verdicts: Mapping[ObjectKey, Verdict], bodies: Mapping[ObjectKey, Body]) -> str:
-    """Return one text about all objects that are not ready; without warnings if the cluster will not tell them."""
+    """Return one text about all objects that are not ready; without warnings if the cluster does not show events."""
     left = [key for key, verdict in verdicts.items() if not verdict.is_current]
     warnings = await _warnings(cluster, sorted({key.namespace or "default" for key in left}))
     return "; ".join(describe(key, verdicts[key], bodies.get(key), warnings) for key in left)
 
 
 def describe(key: ObjectKey, verdict: Verdict, body: Body | None, warnings: Sequence[Body]) -> str:
-    """Return the text about one object."""
+    """Return a text about one object."""
     parts = [verdict.message or verdict.status]
     said = last_condition(body) if body is not None else ""
     if said and said not in parts[0]:
         parts.append(said)
-    newest = max((each for each in warnings if _is_about(each, key, body)), key=_told_at, default=None)
+    newest = max((each for each in warnings if _is_about(each, key, body)), key=_age_order, default=None)
     if newest is not None:
         parts.append(f"warning {newest.get('reason', '')}: {newest.get('message', '')}".strip())
     return f"{key}: {', '.join(parts)}"
 
 
 def _is_about(event: Body, key: ObjectKey, body: Body | None) -> bool:
-    """Tell whether the event is about the object, or about a pod or the like whose name begins with the object's."""
+    """Return whether the event is about the object, or about an object whose name begins with its name (a pod)."""
     about = event.get("involvedObject") or {}
     if body is not None and about.get("uid") == uid_of(body):
         return True
@@ -42,23 +42,26 @@ def _is_about(event: Body, key: ObjectKey, body: Body | None) -> bool:
     return is_named or str(about.get("name", "")).startswith(f"{key.name}-")
 
 
-def _told_at(event: Body) -> tuple[str, int]:
-    """Return what newest means: the time, to the second; of two in one second, the one that says more."""
+def _age_order(event: Body) -> tuple[str, int]:
+    """Return the sort key for events: the time, then the length of the message."""
+    # Times are in seconds, and of two events in the same second the longer message is more useful.
     time = str(
-        at(event, "series", "lastObservedTime")
+        field_at(event, "series", "lastObservedTime")
         or event.get("lastTimestamp")
         or event.get("eventTime")
-        or at(event, "metadata", "creationTimestamp")
+        or field_at(event, "metadata", "creationTimestamp")
         or ""
     )
     return time, len(str(event.get("message") or ""))
 
 
 async def _warnings(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
-    async def of(namespace: str) -> Sequence[Body]:
+    async def events_in(namespace: str) -> Sequence[Body]:
         try:
             return await cluster.list(_EVENTS, namespace=namespace)
-        except VnfmError:  # a report without warnings is better than none
+        except VnfmError:  # the report is useful without warnings too
             return []
 
-    return [event for events in await each_of(namespaces, of) for event in events if event.get("type") == "Warning"]
+    return [
+        event for events in await each_of(namespaces, events_in) for event in events if event.get("type") == "Warning"
+    ]

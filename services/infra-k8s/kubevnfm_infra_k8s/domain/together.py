@@ -1,4 +1,4 @@
-"""Calls that do not depend on one another, a few at a time."""
+"""Runs independent calls concurrently, a few at a time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final, TypeVar
 A = TypeVar("A")
 B = TypeVar("B")
 AT_A_TIME: Final = 8
-"""Calls to one API server for one step (capi.md CR-014)."""
+"""Simultaneous calls of one step to one API server (capi.md CR-014)."""
 
 
 async def each_of(items: Iterable[A], do: Callable[[A], Awaitable[B]]) -> Sequence[B]:
-    """Return the results in the order of the items; the first error (by item) is raised once all have ended."""
+    """Return the results in the order of the items. After all calls have ended, the first item's error is raised."""
     gate = asyncio.Semaphore(AT_A_TIME)
 
     async def one(item: A) -> B:

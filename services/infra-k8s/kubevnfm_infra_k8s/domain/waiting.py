@@ -1,4 +1,4 @@
-"""Waiting for objects with watches: to become ready, or to be gone. No polling; time alone is only asked for grace."""
+"""Waits with watches, not polls, for objects to become ready or to be deleted."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from kubevnfm_infra_k8s.domain.readiness import Verdict
 
 @dataclass(frozen=True)
 class Awaited:
-    """An object that is waited for."""
+    """An object for which a step waits."""
 
     key: ObjectKey
     resource: Resource
     is_shared: bool = False
-    """Whether it may carry another instance's label, so that it must be watched by its name."""
+    """Whether it may carry another instance's label. Then it is watched by name."""
 
 
 @dataclass
 class View:
-    """The objects as the watches last showed them."""
+    """The objects as last seen by the watches."""
 
     bodies: dict[ObjectKey, Body] = field(default_factory=dict)
     changed_at: dict[ObjectKey, float] = field(default_factory=dict)
-    """Loop time at which each was last seen to change."""
+    """Loop time of the last change of each object."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: BaseException | None = None
 
-    def take(self, keys: Mapping[str, ObjectKey], found: Mapping[str, Body]) -> None:
-        """Remember what one watch shows of its objects."""
+    def update(self, keys: Mapping[str, ObjectKey], found: Mapping[str, Body]) -> None:
+        """Replace the objects of one watch."""
         now = asyncio.get_running_loop().time()
         for name, key in keys.items():
             body = found.get(name)
@@ -47,12 +47,12 @@ class View:
         self._changed.set()
 
     def unchanged_s(self, key: ObjectKey) -> float:
-        """Return for how long the object has been as it is."""
+        """Return the seconds since the object's last change."""
         now = asyncio.get_running_loop().time()
         return now - self.changed_at.get(key, now)
 
-    def give_up(self, error: BaseException) -> None:
-        """A watch has ended for good: whoever waits is told its error."""
+    def fail(self, error: BaseException) -> None:
+        """Note that a watch has ended; `check` and `change` raise its error."""
         self._broken = error
         self._changed.set()
 
@@ -62,7 +62,7 @@ class View:
             raise self._broken
 
     async def change(self, *, within_s: float) -> bool:
-        """Return True after the next change, False when there was none in time. Raises what a watch ended with."""
+        """Return True after the next change, False if there is none in time. Raises the error of an ended watch."""
         try:
             async with asyncio.timeout(max(within_s, 0.0)):
                 await self._changed.wait()
@@ -75,7 +75,10 @@ class View:
 
 @asynccontextmanager
 async def viewing(cluster: Cluster, awaited: Sequence[Awaited], *, vnf_instance_id: str) -> AsyncIterator[View]:
-    """Within the block, keep a view of the objects; it is complete at once. One watch a kind and namespace."""
+    """Yield a view of the objects, which is complete at once and follows every change until the block ends.
+
+    There is one watch for each kind and namespace, because an API server limits the requests of a client.
+    """
     view = View()
     firsts: list[asyncio.Event] = []
     tasks: list[asyncio.Task[None]] = []
@@ -107,12 +110,12 @@ async def _follow(
     try:
         async with aclosing(following):
             async for found in following:
-                view.take(keys, found)
+                view.update(keys, found)
                 first.set()
     except VnfmError as error:
-        view.give_up(error)
+        view.fail(error)
     finally:
-        first.set()
+        first.set()  # also after a failure, or viewing() would wait for ever
 
 
 def _scopes(awaited: Iterable[Awaited]) -> Sequence[Sequence[Awaited]]:
@@ -124,6 +127,6 @@ def _scopes(awaited: Iterable[Awaited]) -> Sequence[Sequence[Awaited]]:
 
 
 def soonest(verdicts: Iterable[Verdict]) -> float | None:
-    """Return after how many seconds a verdict may change by time alone."""
+    """Return the seconds until the next verdict can change without a change of its object."""
     times = [each.again_in_s for each in verdicts if each.again_in_s is not None]
     return min(times) if times else None

@@ -1,4 +1,4 @@
-"""Waits until objects are ready, judging each change, within one deadline."""
+"""Waits until objects are ready: judges each object after each change, with one deadline for all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.readiness import Seen, Status, Verdict, judge
+from kubevnfm_infra_k8s.domain.readiness import Observation, Status, Verdict, judge
 from kubevnfm_infra_k8s.domain.report import not_ready
 from kubevnfm_infra_k8s.domain.waiting import Awaited, View, soonest, viewing
 
@@ -24,7 +24,7 @@ _LONGEST_LOOK_S: Final = 3600.0
 
 
 @dataclass(frozen=True)
-class Readying:
+class ReadinessWait:
     """The wait of one step for objects of one instance."""
 
     cluster: Cluster
@@ -36,9 +36,9 @@ class Readying:
     async def until_ready(
         self, awaited: Sequence[Awaited], progress: Progress, *, within_s: float | None = None
     ) -> Mapping[ObjectKey, Body] | None:
-        """Return the objects once all are ready, None when ``within_s`` passes first.
+        """Return the objects when all are ready; None after ``within_s``.
 
-        Raises ObjectFailed when one never will be, ObjectsNotReady at the deadline.
+        Raises ObjectFailed if one cannot become ready, and ObjectsNotReady at the deadline.
         """
         if not awaited:
             return {}
@@ -68,7 +68,7 @@ class Readying:
         return (self.deadline - self.clock.now()).total_seconds()
 
     def _judge(self, each: Awaited, view: View, classes: frozenset[str]) -> Verdict:
-        seen = Seen(
+        seen = Observation(
             now=self.clock.now(),
             unchanged_s=view.unchanged_s(each.key),
             has_status=each.resource.has_status,
@@ -79,6 +79,7 @@ class Readying:
 
     @staticmethod
     def _check_failures(verdicts: Mapping[ObjectKey, Verdict]) -> None:
+        # Other failures (a crashing pod) can end by themselves, so the wait goes on until the deadline.
         final = [
             f"{key}: {each.message}" for key, each in verdicts.items() if each.status is Status.FAILED and each.is_final
         ]
@@ -86,12 +87,13 @@ class Readying:
             raise ObjectFailed("; ".join(final))
 
     async def _waiting_classes(self, awaited: Sequence[Awaited]) -> frozenset[str]:
+        """Return the storage classes that bind a claim only when a pod uses it; "" stands for the default class."""
         if not any(each.key.kind == "PersistentVolumeClaim" for each in awaited):
             return frozenset()
         names: set[str] = set()
         for each in await self.cluster.list(_STORAGE_CLASSES):
             if each.get("volumeBindingMode") == "WaitForFirstConsumer":
-                names.add(str(at(each, "metadata", "name")))
+                names.add(str(field_at(each, "metadata", "name")))
                 if annotations_of(each).get(_DEFAULT_CLASS) == "true":
                     names.add("")
         return frozenset(names)

@@ -1,4 +1,4 @@
-"""What is added to a manifest before it is sent: namespace, labels, annotations, replicas (capi.md CR-018, CR-031)."""
+"""Prepares a manifest for the API server: namespace, labels, annotations, replicas (capi.md CR-018, CR-031)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ _POD_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "Job"): ("spec", "template"),
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
 }
-"""Where the template of a kind's pods is, by API group and kind. Specs of custom resources are never touched."""
+"""The path of the pod template, by API group and kind. Specs of custom resources are never changed."""
 
 
 def instance_labels(vnf_instance_id: str) -> dict[str, str]:
-    """Return the labels by which everything of an instance is found."""
+    """Return the labels that select all objects of an instance."""
     return {INSTANCE_LABEL: vnf_instance_id, TACKER_LABEL: vnf_instance_id}
 
 
-def dressed(
+def prepared(
     manifest: Manifest, *, namespace: str, vnf_instance_id: str, operation_id: str, replicas: int | None = None
 ) -> dict[str, Any]:
-    """Return the object to apply; ``namespace`` is "" for a cluster-scoped kind; selectors stay as they are."""
+    """Return the object to apply; ``namespace`` is "" for a cluster-scoped kind.
+
+    Selectors do not change, because the API server refuses new selectors for existing workloads.
+    """
     body: dict[str, Any] = deepcopy(dict(manifest.body))
+    # Manifests that were exported from a cluster have one. It belongs to the controllers.
     body.pop("status", None)
     metadata = body["metadata"]
     if namespace:
@@ -51,13 +55,13 @@ def dressed(
 
 
 def labelled(body: Body, labels: Mapping[str, str]) -> Body:
-    """Return the object with these labels put on."""
+    """Return the object with these labels added."""
     metadata = body["metadata"]
     return {**body, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
 
 
 def _object_at(body: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
-    node: Any = body
+    node: object = body
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
     return node if isinstance(node, dict) else None
