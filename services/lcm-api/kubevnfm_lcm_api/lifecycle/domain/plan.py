@@ -166,11 +166,10 @@ def extended(steps: Sequence[PlannedStep], adding: PlannedStep) -> Plan[Any]:
     """
     stale = added_by(steps, adding.id)
     plan: Plan[Any] = Plan()
-    plan._steps = {
-        step.id: step.model_copy(update={"after": tuple(name for name in step.after if name not in stale)})
-        for step in steps
-        if step.id not in stale
-    }
+    for step in steps:
+        if step.id not in stale:
+            after = tuple(name for name in step.after if name not in stale)
+            plan._steps[step.id] = step if after == step.after else step.model_copy(update={"after": after})
     plan._fixed = frozenset(step.id for step in steps if step.state is not StepState.WAITING)
     plan._added_by = adding
     plan._earlier = {step.id: step for step in steps if step.id in stale}
