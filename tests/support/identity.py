@@ -170,7 +170,7 @@ class Keystone:
         if account is None or account.password != user["password"]:
             return web.json_response({"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, status=401)
         token = self.token(user["name"])
-        return web.json_response(self._body(token), status=201, headers={"X-VnfUnderChange-Token": token})
+        return web.json_response(self._body(token), status=201, headers={"X-Subject-Token": token})
 
     async def _validate(self, request: web.Request) -> web.Response:
         self.validations += 1
@@ -179,10 +179,10 @@ class Keystone:
         known = self.tokens.get(request.headers.get("X-Auth-Token", ""))
         if known is None or "service" not in self.accounts[known[0]].roles:
             return web.json_response({"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, status=401)
-        subject = request.headers.get("X-VnfUnderChange-Token", "")
+        subject = request.headers.get("X-Subject-Token", "")
         if subject not in self.tokens or self.tokens[subject][1] <= time.time():
             return web.json_response({"error": {"code": 404, "message": "no", "title": "Not Found"}}, status=404)
-        return web.json_response(self._body(subject), headers={"X-VnfUnderChange-Token": subject})
+        return web.json_response(self._body(subject), headers={"X-Subject-Token": subject})
 
     def _body(self, token: str) -> dict[str, Any]:
         name, ends = self.tokens[token]

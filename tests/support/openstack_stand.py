@@ -105,7 +105,7 @@ class Stand:
         }
         async with self.session.post(f"{self.auth_url}/auth/tokens", json=body) as answer:
             assert answer.status == 201, await answer.text()
-            self.token = answer.headers["X-VnfUnderChange-Token"]
+            self.token = answer.headers["X-Subject-Token"]
             self.project_id = (await answer.json())["token"]["project"]["id"]
 
     async def call(
