@@ -48,7 +48,7 @@ SENTENCES: Final = (
 )
 PYTHON: Final = (
     (re.compile(r"\bdef (?:of|at|take|told|kept)\("), "a name that says what it makes: `from_request`"),
-    (re.compile(r"\bclass VnfsUnderChange?\b|\bSubjects?\("), "a name that says the thing: `VnfUnderChange`"),
+    (re.compile(r"\bclass Subjects?\b|\bSubjects?\("), "a name that says the thing: `VnfUnderChange`"),
     (re.compile(r"^\s*kept(?:: [^=]+)? = "), "a name that says what was kept"),
 )
 
