@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients test-fuzz lint format schemas bench up down clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients test-fuzz lint format schemas stored-operations bench up down clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -105,6 +105,9 @@ format: .venv/.ready ## Formats the code
 
 schemas: .venv/.ready ## Writes the JSON Schemas and the AsyncAPI document of the contract
 	$(BIN)/python -m kubevnfm_events.schema
+
+stored-operations: .venv/.ready ## Writes what lcm-api stores now as fixtures; VERSION=0.2.0 at a release, `next` before it
+	$(BIN)/python tests/stored $(or $(VERSION),next)
 
 bench: samples servers ## Measures speed and prints each figure with its spread and its goal
 	$(BIN)/python tests/bench

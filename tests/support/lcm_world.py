@@ -116,7 +116,7 @@ class ServiceTwins:
         self.waiting: set[str] = set()
         """Routing keys of the commands that nobody answers."""
         self.answers: dict[str, Event] = dict(ANSWERS)
-        """By routing key of the command."""
+        """By routing key of the command; ``<routing key>/<step>`` takes precedence."""
         self.held: list[Envelope[Message]] = []
         self._took = asyncio.Event()
 
@@ -161,7 +161,7 @@ class ServiceTwins:
     def answer(self, command: Envelope[Message]) -> Envelope[Message]:
         """Return the event that answers the command, by what the twins are told now."""
         key = type(command.data).routing_key()
-        event = self.answers[key]
+        event = self.answers.get(f"{key}/{command.stepid}") or self.answers[key]
         if key in self.failing:
             event = CommandFailed(
                 command=command.data.type, code="stack-failed", title="Stack creation failed", detail="no host",
@@ -382,14 +382,20 @@ def settings(folder: Path, **changes: Any) -> Settings:
 
 @asynccontextmanager
 async def lcm_world(
-    folder: Path, *, limits: Any = DEFAULT_LIMITS, clock: Any = None, **changes: Any
+    folder: Path,
+    *,
+    limits: Any = DEFAULT_LIMITS,
+    clock: Any = None,
+    ring: KeyRing = RING,
+    store_kind: type[FragileStore] = FragileStore,
+    **changes: Any,
 ) -> AsyncIterator[World]:
     """Yield a running lcm-api with its data in the folder; ``limits``: of its listener; ``changes`` are settings.
 
-    ``clock``: the machine's unless given.
+    ``clock``: the machine's unless given. ``ring``: opens the secrets of the store and of the bus.
     """
     vims, starting = TwinVims(), ExitStack()
-    async with FragileStore.open(folder / "store.db") as store, InProcessBus(RING, drain_s=1.0) as bus:
+    async with store_kind.open(folder / "store.db") as store, InProcessBus(ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
             starting.enter_context(bus.holding())  # what an earlier life left behind is told once everybody listens
@@ -398,7 +404,7 @@ async def lcm_world(
             async with (
                 lcm_api(
                     configured,
-                    Backends(bus, store, RING, clock or SystemClock()),
+                    Backends(bus, store, ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
                     limits=limits,
