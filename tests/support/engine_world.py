@@ -257,7 +257,7 @@ class EngineWorld:
                 service="lcm-api", bus=bus, store=store, key_ring=RING, drain_s=0.0, clock=self.worker_clock
             )
             outbox = Outbox(store, relay, RING)
-            engine = Engine(store=store, outbox=outbox, ring=RING, clock=self.clock, clean_up_look_s=0.01)
+            engine = Engine(store=store, outbox=outbox, ring=RING, clock=self.clock, clean_up_poll_s=0.01)
             # Deleting an instance asks nothing of the packages.
             all_instances = Instances(
                 store=store, outbox=outbox, engine=engine, packages=cast("Any", None), ring=RING, clock=self.clock

@@ -182,7 +182,7 @@ def an_operation(draft: Any, *, state: OperationState = OperationState.STARTING)
         plan=draft.plan,
         steps=SEQUENCES.planned(draft),
         draft=draft.document(RING),
-        has_way_back=draft.has_way_back,
+        is_reversible=draft.is_reversible,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ SOURCE: Final = "/kubevnfm/lcm-api"
 """The CloudEvents `source` of every message of lcm-api."""
 
 
-class NewsRef(SolType):
+class EventRef(SolType):
     """An event that was told, or is about to be."""
 
     id: str

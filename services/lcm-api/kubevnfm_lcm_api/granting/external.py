@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.granting.domain.grant_request import grant_request
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.granting import (
     Answer,
     Granted,
@@ -38,7 +39,6 @@ from kubevnfm_lcm_api.lifecycle.domain.granting import (
     Undecided,
     read_grant,
 )
-from kubevnfm_lcm_api.lifecycle.domain.news import state_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
@@ -71,7 +71,7 @@ class Descriptors(Protocol):
 class Announcements(Protocol):
     """What subscribers have been told."""
 
-    async def were_taken(self, event_id: str, occurrence_id: str) -> bool:
+    async def are_delivered(self, event_id: str, occurrence_id: str) -> bool:
         """Tell whether the event was announced, and nobody is left to be told about the operation."""
         ...
 
@@ -134,9 +134,9 @@ class ExternalGrants:
         if is_ours and record is not None and record.granting is not None:
             granting = record.granting
             if granting.grant_id is not None:
-                answer = await self._nfvo.look(granting.grant_id)
+                answer = await self._nfvo.poll(granting.grant_id)
             else:
-                answer = await self._nfvo.ask(granting.request)
+                answer = await self._nfvo.request_grant(granting.request)
             record = await change(occurrence_id, lambda now_is, now: self._take(now_is, answer, now))
         if record is None or record.occ.operation_state is not OperationState.STARTING or record.granting is None:
             return None
@@ -228,7 +228,7 @@ class ExternalGrants:
         entered = datetime.fromisoformat(record.occ.state_entered_time)
         if self._clock.now() - entered >= timedelta(seconds=_NEWS_S):
             return True
-        return await self._announcements.were_taken(state_of(record.occ).id, record.occ.id)
+        return await self._announcements.are_delivered(state_event(record.occ).id, record.occ.id)
 
     async def _request(self, record: OccurrenceRecord) -> Mapping[str, Any]:
         """Return the GrantRequest. Raises NotFound when the package that it is made from is gone."""

@@ -10,7 +10,7 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.tls import client_context
 from kubevnfm_secrets import KeyRing
 
-from kubevnfm_lcm_api.granting.adapters.nfvo import HttpNfvo, Shown
+from kubevnfm_lcm_api.granting.adapters.nfvo import HttpNfvo, NfvoCredentials
 from kubevnfm_lcm_api.granting.external import Announcements, Descriptors, ExternalGrants
 from kubevnfm_lcm_api.settings import Settings
 
@@ -23,10 +23,10 @@ async def external_grants(
     if settings.nfvo_url is None:
         yield None
         return
-    shown = Shown()
+    shown = NfvoCredentials()
     if settings.nfvo_auth != "none":
         token_url = settings.nfvo_token_url if settings.nfvo_auth == "oauth2" else None
-        shown = Shown(settings.nfvo_user, settings.nfvo_password.get_secret_value(), token_url)
+        shown = NfvoCredentials(settings.nfvo_user, settings.nfvo_password.get_secret_value(), token_url)
     scheme = "https" if settings.server_tls else "http"
     async with (
         client_context(settings.nfvo_tls) as context,

@@ -30,12 +30,12 @@ from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
+from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_occurrence_id
+from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.news import state_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.saga import SILENCE_S, CancelModeName, Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
 
@@ -87,18 +87,18 @@ class Engine:
         outbox: Outbox,
         ring: KeyRing,
         clock: Clock,
-        clean_up_look_s: float = 0.5,
+        clean_up_poll_s: float = 0.5,
         grants: Grants | None = None,
         sequences: Sequences = SEQUENCES,
     ) -> None:
         """``grants``: None under the local policy, which grants everything.
 
-        ``clean_up_look_s``: how often a running clean-up is looked at, and its first rest after a failure, which
+        ``clean_up_poll_s``: how often a running clean-up is looked at, and its first rest after a failure, which
         doubles with each.
         """
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
         self._saga, self._sequences = Saga(ring, sequences), sequences
-        self._clean_up_look_s = clean_up_look_s
+        self._clean_up_look_s = clean_up_poll_s
         self._grants = grants
         self._accepting: dict[str, asyncio.Event] = {}
         """Occurrences that are being accepted here, and when that is over: the wake-up may be quicker."""
@@ -133,14 +133,14 @@ class Engine:
             )
             await self._insert(occ.id, document)
         except RevisionConflict:
-            raise await self._why_not(stored.id) from None
+            raise await self._claim_error(stored.id) from None
         finally:
             over.set()
             del self._accepting[occ.id]
 
     async def check_free(self, instance: InstanceRecord, expected: InstantiationState) -> None:
         """Raise OperationRunning when an operation has claimed the instance, Conflict when it is in another state."""
-        busy = await self._why_busy(instance)
+        busy = await self._running_operation(instance)
         if busy is not None:
             raise busy
         if instance.vnf.instantiation_state is not expected:
@@ -148,15 +148,15 @@ class Engine:
 
     async def retry(self, occurrence_id: str) -> None:
         """Start again at the failed steps. Raises NotFound, IllegalTransition."""
-        await self._ask(occurrence_id, "retry")
+        await self._apply_task(occurrence_id, "retry")
 
     async def rollback(self, occurrence_id: str) -> None:
         """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
-        await self._ask(occurrence_id, "rollback")
+        await self._apply_task(occurrence_id, "rollback")
 
     async def fail(self, occurrence_id: str) -> OccurrenceRecord:
         """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
-        return await self._ask(occurrence_id, "fail")
+        return await self._apply_task(occurrence_id, "fail")
 
     async def cancel(self, occurrence_id: str, mode: CancelModeName) -> None:
         """Stop the operation. Raises NotFound, IllegalTransition, CancelPending."""
@@ -209,7 +209,7 @@ class Engine:
         reply = delivery.envelope
         if not reply.operationid or not reply.stepid:
             return Ack()
-        await self._change(reply.operationid, lambda record, now: self._saga.take_reply(record, reply, now))
+        await self._change(reply.operationid, lambda record, now: self._saga.handle_reply(record, reply, now))
         return Ack()
 
     async def remove_remains(self, command: RemoveRemains, context: StepContext) -> Outcome:
@@ -230,13 +230,16 @@ class Engine:
 
     async def _clean_up(self, failed: OccurrenceRecord) -> float | None:
         """Start or go on with the clean-up of a FAILED occurrence; return when to look again, None when all is gone."""
-        clean_up_id = clean_up_of(failed.occ.id)
+        clean_up_id = clean_up_occurrence_id(failed.occ.id)
         stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
         if stored is None:
             move = self._saga.clean_up(failed, clean_up_id, self._clock.now())
             try:
                 await self._outbox.insert(
-                    occurrences.COLLECTION, clean_up_id, move.record.document(self._ring), events=_internal(move)
+                    occurrences.COLLECTION,
+                    clean_up_id,
+                    move.record.document(self._ring),
+                    events=_internal_messages(move),
                 )
             except AlreadyExists:
                 return self._clean_up_look_s
@@ -274,7 +277,7 @@ class Engine:
 
     async def fail_overdue(self) -> None:
         """Fail the steps that nobody has answered for long after their deadline; the oldest first, some at once."""
-        limit = rfc3339(self._clock.now() - timedelta(seconds=SILENCE_S))
+        limit = rfc3339(self._clock.now() - timedelta(seconds=REPLY_GRACE_S))
         late = Query(
             Compare("internal/deadline", Op.LT, [limit]),
             sort=Sort("internal/deadline"),
@@ -298,7 +301,7 @@ class Engine:
         except AlreadyExists:
             return
 
-    async def _ask(self, occurrence_id: str, task: Task) -> OccurrenceRecord:
+    async def _apply_task(self, occurrence_id: str, task: Task) -> OccurrenceRecord:
         def public(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.is_internal:
                 return None
@@ -326,10 +329,10 @@ class Engine:
                 return before
             record = moved.record
             if moved.ends and not record.is_internal:
-                await self._settle(record)
+                await self._release_instance(record)
             if record.granting is not None and _is_granted(before, record):
-                await self._hold_vim(record)
-            events = _internal(moved) if record.is_internal else list(moved.messages)
+                await self._record_granted_vim(record)
+            events = _internal_messages(moved) if record.is_internal else list(moved.messages)
             try:
                 await self._outbox.replace(
                     occurrences.COLLECTION,
@@ -340,11 +343,11 @@ class Engine:
                 )
             except RevisionConflict:
                 continue
-            _note(before, record)
+            _log_change(before, record)
             return record
         raise RuntimeError(f"occurrence {occurrence_id}: {_RACES} writes lost in a row")
 
-    async def _settle(self, record: OccurrenceRecord) -> None:
+    async def _release_instance(self, record: OccurrenceRecord) -> None:
         """Write the operation's result into the instance and release it; nothing when that was done before."""
         occ = record.occ
         for _ in range(_RACES):
@@ -360,9 +363,9 @@ class Engine:
             elif occ.operation_state is OperationState.ROLLED_BACK:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
-                instance = draft.given_up(instance, occ.id)
+                instance = draft.failed(instance, occ.id)
             instance = instance.with_its_vims()
-            instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_of(occ))
+            instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_event(occ))
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
                 await self._outbox.replace(
@@ -373,7 +376,7 @@ class Engine:
             return
         raise RuntimeError(f"instance {occ.vnf_instance_id}: {_RACES} writes lost in a row")
 
-    async def _hold_vim(self, record: OccurrenceRecord) -> None:
+    async def _record_granted_vim(self, record: OccurrenceRecord) -> None:
         """Note in the instance the VIM that a grant has brought, before anything is made there; until the end it counts."""
         vim_id = self._sequences.draft(record.plan, record.draft).vim_id
         for _ in range(_RACES):
@@ -391,7 +394,7 @@ class Engine:
             return
         raise RuntimeError(f"instance {record.occ.vnf_instance_id}: {_RACES} writes lost in a row")
 
-    async def _why_busy(self, instance: InstanceRecord) -> OperationRunning | None:
+    async def _running_operation(self, instance: InstanceRecord) -> OperationRunning | None:
         """Return the error that names the operation which has claimed the instance, None when it is free."""
         occurrence_id = instance.internals.current_operation
         if occurrence_id is None:
@@ -401,11 +404,11 @@ class Engine:
             return OperationRunning("(just accepted)", occurrence_id, OperationState.STARTING)
         return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
 
-    async def _why_not(self, instance_id: str) -> Exception:
+    async def _claim_error(self, instance_id: str) -> Exception:
         stored = await self._store.get(instances.COLLECTION, instance_id)
         if stored is None:
             return NotFound(f"VNF instance {instance_id} does not exist")
-        busy = await self._why_busy(InstanceRecord.from_document(stored.body))
+        busy = await self._running_operation(InstanceRecord.from_document(stored.body))
         return busy or Conflict("the VNF instance was changed by another request meanwhile: try again")
 
 
@@ -414,12 +417,12 @@ def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
     return states == (OperationState.STARTING, OperationState.PROCESSING)
 
 
-def _internal(move: Move) -> list[Envelope[Message]]:
+def _internal_messages(move: Move) -> list[Envelope[Message]]:
     """Return the messages of a clean-up: its commands; it has no public news."""
     return [m for m in move.messages if not isinstance(m.data, OperationChanged | StepChanged)]
 
 
-def _note(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
+def _log_change(before: OccurrenceRecord, after: OccurrenceRecord) -> None:
     occ = after.occ
     if occ.operation_state is before.occ.operation_state:
         return

@@ -19,8 +19,8 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain.event_refs import creation_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.news import creation_of
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 
@@ -76,7 +76,7 @@ class Instances:
             created_at=now,
             updated_at=now,
         )
-        record = record.with_internals(last_news=creation_of(record.vnf.id, now))
+        record = record.with_internals(last_news=creation_event(record.vnf.id, now))
         stored = await self._outbox.insert(
             COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
         )
@@ -136,7 +136,7 @@ class Instances:
 
 def _creation(record: InstanceRecord) -> Envelope[Message]:
     event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
-    news_id = creation_of(record.vnf.id, record.created_at).id
+    news_id = creation_event(record.vnf.id, record.created_at).id
     return Envelope(data=event, source=SOURCE, id=news_id, subject=record.vnf.id)
 
 

@@ -24,7 +24,7 @@ class Progress:
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
 
-    async def keep(self, delivery: Delivery) -> Verdict:
+    async def store_event(self, delivery: Delivery) -> Verdict:
         """Store one TaskProgressed; news older than what is stored is dropped."""
         envelope = delivery.envelope
         told = envelope.data
@@ -59,7 +59,7 @@ class Progress:
             break
         return Ack()
 
-    async def of_operation(self, record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
+    async def operation_tasks(self, record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
         """Return what is known of the operation's tasks, oldest news first.
 
         A node's task that has not told its end was cancelled, once its step has ended or was asked again: whoever

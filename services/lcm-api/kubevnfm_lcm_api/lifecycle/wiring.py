@@ -64,7 +64,7 @@ class LifecycleParts:
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
         await bus.consume_events("lcm-api.replies", REPLIES, self.engine.resume_operation)
-        await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], self.progress.keep)
+        await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], self.progress.store_event)
 
 
 def lifecycle_parts(
@@ -81,6 +81,6 @@ def lifecycle_parts(
         instances=instances,
         instantiate=instantiate,
         terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
-        tasks=Tasks.over(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
+        tasks=Tasks.from_services(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
         progress=Progress(store),
     )

@@ -168,7 +168,7 @@ class Notifications:
         except AlreadyExists:
             return
 
-    async def were_taken(self, event_id: str, occurrence_id: str) -> bool:
+    async def are_delivered(self, event_id: str, occurrence_id: str) -> bool:
         """Tell whether the event was announced, and nobody is left to be told about the operation."""
         if await self._store.get(TOLD, event_id) is None:
             return False

@@ -19,7 +19,7 @@ from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Query, Stored, by
 from kubevnfm_worker import Outbox
 
-from kubevnfm_lcm_api.event_chain import SOURCE, NewsRef
+from kubevnfm_lcm_api.event_chain import SOURCE, EventRef
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.ports import PackageFiles, PackageUsers
 
@@ -257,7 +257,7 @@ def news_of(body: Mapping[str, Any], change: Any, *, is_in_use: bool = False) ->
 
 def last_news(event: Envelope[Message]) -> dict[str, Any]:
     """Return the field by which a package knows, from ONBOARDED on, what was told of it last: the next event follows it."""
-    return {"internal/lastNews": NewsRef(id=event.id, at=rfc3339(event.time)).model_dump()}
+    return {"internal/lastNews": EventRef(id=event.id, at=rfc3339(event.time)).model_dump()}
 
 
 def usage_state(is_in_use: bool) -> str:

@@ -37,7 +37,7 @@ def reread(record: OccurrenceRecord) -> OccurrenceRecord:
 
 
 def taken(move: Move, reply: Envelope[Message]) -> Move:
-    moved = SAGA.take_reply(reread(move.record), reply, later(3))
+    moved = SAGA.handle_reply(reread(move.record), reply, later(3))
     assert moved is not None
     return moved
 

@@ -12,7 +12,7 @@ import pytest
 from engine_world import COLLECTIONS, EngineWorld, Living
 from kubevnfm_events import Envelope, Message
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.saga import SILENCE_S
+from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition
 from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources
 from kubevnfm_sol.lcm import InstantiationState, OperationState
@@ -275,7 +275,7 @@ async def unanswered(world: EngineWorld, user: Living) -> Envelope[Message]:
     await user.settles()
     await user.engine.fail_overdue()
     await user.reaches("op-1", S.PROCESSING)
-    world.clock.ahead_s = CreateVnfResources().timeout_s + SILENCE_S + 1
+    world.clock.ahead_s = CreateVnfResources().timeout_s + REPLY_GRACE_S + 1
     await user.engine.fail_overdue()
     await user.reaches("op-1", S.FAILED_TEMP)
     record = await user.record("op-1")

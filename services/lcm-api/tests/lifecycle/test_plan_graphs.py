@@ -169,7 +169,7 @@ class World:
             message = self.under_way.pop(self.random.randrange(len(self.under_way)))
             if message.is_command:
                 self.under_way += [self._work(message)] * self.random.choice((1, 1, 2))
-            elif not self.store(SAGA.take_reply(reread(self.record), message, later(self.moves))):
+            elif not self.store(SAGA.handle_reply(reread(self.record), message, later(self.moves))):
                 self.under_way.append(message)
 
     def ask(self, task: Literal["retry", "rollback"]) -> None:
@@ -300,7 +300,7 @@ def test_the_independent_steps_of_a_rollback_are_undone_at_once() -> None:
     move = SAGA.rollback(world.record, later(99))
     assert [message.stepid for message in move.messages if message.is_command] == ["make/4"]
     reply = world._work(next(message for message in move.messages if message.is_command))
-    second = SAGA.take_reply(move.record, reply, later(100))
+    second = SAGA.handle_reply(move.record, reply, later(100))
     assert second is not None
     assert {m.stepid for m in second.messages if m.is_command} == {"make/1", "make/2", "make/3"}
 

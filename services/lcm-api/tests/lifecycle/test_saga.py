@@ -77,7 +77,7 @@ def granted(draft: Any) -> Move:
 
 
 def answered(move: Move, reply: Envelope[Message], seconds: float = 1.0) -> Move:
-    moved = SAGA.take_reply(reread(move.record), reply, later(seconds))
+    moved = SAGA.handle_reply(reread(move.record), reply, later(seconds))
     assert moved is not None
     return moved
 
@@ -128,7 +128,7 @@ def test_an_answer_that_comes_twice_changes_nothing(name: str, index: int) -> No
         out += commands_of(move)
     reply = answer_to(out[0])
     move = answered(move, reply)
-    assert SAGA.take_reply(reread(move.record), reply, later(9)) is None
+    assert SAGA.handle_reply(reread(move.record), reply, later(9)) is None
 
 
 @pytest.mark.parametrize(("name", "index"), EACH_STEP)
@@ -197,7 +197,7 @@ def test_an_answer_to_an_older_attempt_is_ignored() -> None:
     old = commands_of(move)[0]
     move = answered(move, failure(old))
     again = SAGA.retry(reread(move.record), later(5))
-    assert SAGA.take_reply(again.record, answer_to(old), later(6)) is None
+    assert SAGA.handle_reply(again.record, answer_to(old), later(6)) is None
 
 
 def test_a_command_computed_twice_has_one_id() -> None:

@@ -40,7 +40,7 @@ def test_tasks_by_state_and_operation() -> None:
     assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE) == {"cancel"}
     assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE, cancel_mode="GRACEFUL") == {"cancel"}
     assert allowed_tasks(S.PROCESSING, OperationType.INSTANTIATE, cancel_mode="FORCEFUL") == frozenset()
-    assert allowed_tasks(S.FAILED_TEMP, OperationType.SCALE, has_way_back=False) == {"retry", "fail"}
+    assert allowed_tasks(S.FAILED_TEMP, OperationType.SCALE, is_reversible=False) == {"retry", "fail"}
 
 
 def test_the_page_shows_today_s_table() -> None:

@@ -26,7 +26,7 @@ _LATER: Final = frozenset({401, 408, 425, 429})
 
 
 @dataclass(frozen=True)
-class Shown:
+class NfvoCredentials:
     """How we show who asks: without user none at all, with a token endpoint by OAuth 2.0, else by Basic."""
 
     user: str = field(default="", repr=False)
@@ -44,7 +44,9 @@ class _Response:
 class HttpNfvo:
     """`domain.granting.Nfvo`. Redirects are not followed; polls go to our own address, whatever Location says."""
 
-    def __init__(self, session: aiohttp.ClientSession, *, url: str, shown: Shown, call_timeout_s: float) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, *, url: str, shown: NfvoCredentials, call_timeout_s: float
+    ) -> None:
         self._session, self._shown = session, shown
         self._grants = f"{url.rstrip('/')}/grant/v1/grants"
         self._timeout = aiohttp.ClientTimeout(total=call_timeout_s)
@@ -54,7 +56,7 @@ class HttpNfvo:
         """See the port."""
         return f"{self._grants}/{quote(grant_id, safe='')}"
 
-    async def ask(self, request: Mapping[str, Any]) -> Answer:
+    async def request_grant(self, request: Mapping[str, Any]) -> Answer:
         """See the port."""
         answer = await self._call("POST", self._grants, request)
         if isinstance(answer, Unanswered):
@@ -66,7 +68,7 @@ class HttpNfvo:
             return Undecided(grant_id, _seconds(answer))
         return _judged(answer, 201)
 
-    async def look(self, grant_id: str) -> Answer:
+    async def poll(self, grant_id: str) -> Answer:
         """See the port."""
         answer = await self._call("GET", self.link(grant_id), None)
         if isinstance(answer, Unanswered):

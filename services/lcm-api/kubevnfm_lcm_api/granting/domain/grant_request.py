@@ -53,7 +53,7 @@ def grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | Non
     public URL that links begin with.
     """
     occ, base = record.occ, f"{root}/vnflcm/{record.api_version}"
-    found = resources_of(draft, flavour)
+    found = resource_definitions(draft, flavour)
     parameters = without_secrets(occ.operation_params.get("additionalParams") or {})
     level = occ.operation_params.get("instantiationLevelId")
     request: Json = {
@@ -84,12 +84,12 @@ def grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | Non
 
 
 @singledispatch
-def resources_of(draft: Draft, flavour: Flavour | None) -> Resources:
+def resource_definitions(draft: Draft, flavour: Flavour | None) -> Resources:
     """Return what an operation adds, removes and changes."""
     return Resources()
 
 
-@resources_of.register
+@resource_definitions.register
 def _instantiate(draft: InstantiateDraft, flavour: Flavour | None) -> Resources:
     assert flavour is not None
     given = getattr(draft, "request", {}).get("extManagedVirtualLinks") or ()
@@ -103,7 +103,7 @@ def _instantiate(draft: InstantiateDraft, flavour: Flavour | None) -> Resources:
     return Resources(add=[*_come(counts, flavour), *links])
 
 
-@resources_of.register
+@resource_definitions.register
 def _change(draft: ChangeVmDraft, flavour: Flavour | None) -> Resources:
     """Scale; and what flavour or package change, where the machines that stay change too."""
     there = draft.before.servers
@@ -119,7 +119,7 @@ def _change(draft: ChangeVmDraft, flavour: Flavour | None) -> Resources:
     )
 
 
-@resources_of.register
+@resource_definitions.register
 def _heal(draft: HealVmDraft, flavour: Flavour | None) -> Resources:
     there = draft.before.servers
     again = {server.server_id for server in there} if draft.is_recreated else set(draft.servers)
@@ -133,7 +133,7 @@ def _heal(draft: HealVmDraft, flavour: Flavour | None) -> Resources:
     )
 
 
-@resources_of.register
+@resource_definitions.register
 def _connect(draft: ConnectVmDraft, flavour: Flavour | None) -> Resources:
     ports = [port for server in draft.before.servers for port in (*server.ports, *draft.before.ports)]
     touched = {port.resource_id: draft.external_cps[port.name] for port in ports if port.name in draft.external_cps}
@@ -150,13 +150,13 @@ def _connect(draft: ConnectVmDraft, flavour: Flavour | None) -> Resources:
     )
 
 
-@resources_of.register
+@resource_definitions.register
 def _operate(draft: OperateVmDraft, flavour: Flavour | None) -> Resources:
     touched = [server for server in draft.before.servers if server.server_id in draft.servers]
     return Resources(update=list(_servers(touched, "update", draft.vim_key)))
 
 
-@resources_of.register
+@resource_definitions.register
 def _terminate(draft: TerminateDraft, flavour: Flavour | None) -> Resources:
     if isinstance(draft, TerminateVmDraft) and draft.resources is not None:
         there = draft.resources

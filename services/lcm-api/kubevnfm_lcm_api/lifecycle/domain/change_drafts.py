@@ -126,15 +126,15 @@ class ChangeVmDraft(Draft):
         info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
         return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
-    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """INSTANTIATED with what is there, as far as that was reported (api.md 4.3)."""
         if self.resources is None:
             return instance
-        scale_status = self.scale_status_of(instance, self.resources)
+        scale_status = self.reached_scale_status(instance, self.resources)
         info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
         return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
-    def scale_status_of(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
+    def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
         """Return the scale levels that the machines which are there make up."""
         return _scale_status(instance)
 
@@ -191,11 +191,11 @@ class ScaleVmDraft(ChangeVmDraft):
     """By aspect: the instances by VDU that each level has more than level 0."""
 
     @property
-    def has_way_back(self) -> bool:
+    def is_reversible(self) -> bool:
         """Removed machines cannot be restored."""
         return not self.leaving
 
-    def scale_status_of(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
+    def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
         """Return for each aspect the highest level, of the old and the wanted one and between, that is all there."""
         count: dict[str, int] = {}
         for server in resources.servers:
@@ -249,16 +249,16 @@ class HealVmDraft(ChangeVmDraft):
         )
 
     @property
-    def has_way_back(self) -> bool:
+    def is_reversible(self) -> bool:
         """A replaced machine cannot be restored."""
         return False
 
-    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """As for every change; a deleted stack holds nothing."""
         if self.is_gone and self.resources is None:
             nothing = StackResources(stack_id=self.before.stack_id, stack_name=self.before.stack_name)
-            return self.model_copy(update={"resources": nothing}).given_up(instance, occurrence_id)
-        return super().given_up(instance, occurrence_id)
+            return self.model_copy(update={"resources": nothing}).failed(instance, occurrence_id)
+        return super().failed(instance, occurrence_id)
 
     def changes(self) -> ResourceChanges:
         """As for every change; between the deletion of the old stack and the creation of the new one all is removed."""

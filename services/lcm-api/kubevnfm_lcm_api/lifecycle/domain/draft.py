@@ -34,7 +34,7 @@ class Draft(BaseModel):
         return cls.model_validate(document, extra="ignore")
 
     @property
-    def has_way_back(self) -> bool:
+    def is_reversible(self) -> bool:
         """Whether the operation can be rolled back, for kinds where that depends on the request (api.md 4.3)."""
         return True
 
@@ -64,6 +64,6 @@ class Draft(BaseModel):
         """Return the instance as it is when the operation is ROLLED_BACK."""
         return instance
 
-    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """Return the instance as it is when the operation is FAILED: the truth about what exists."""
         return instance

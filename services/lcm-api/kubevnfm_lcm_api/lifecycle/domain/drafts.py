@@ -115,7 +115,7 @@ class InstantiateDraft(Draft):
         """NOT_INSTANTIATED as before: it holds nothing on any VIM, what was left of an earlier one aside."""
         return instance if self.remains_of is not None else instance.with_internals(vim_ids=())
 
-    def given_up(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """NOT_INSTANTIATED, and remembered what may still exist: DELETE or a new instantiate removes it (api.md 4.3)."""
         vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
         return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))

@@ -84,11 +84,11 @@ Answer = Granted | Undecided | Refused | Unanswered
 class Nfvo(Protocol):
     """Who grants."""
 
-    async def ask(self, request: Mapping[str, Any]) -> Answer:
+    async def request_grant(self, request: Mapping[str, Any]) -> Answer:
         """Ask for a grant. SOL003 has no way to find a grant by its operation: asking twice may make two."""
         ...
 
-    async def look(self, grant_id: str) -> Answer:
+    async def poll(self, grant_id: str) -> Answer:
         """Ask what has become of a request that was not decided at once."""
         ...
 

@@ -11,7 +11,7 @@ from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubevnfm_lcm_api.event_chain import NewsRef
+from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
 
 COLLECTION = "vnf_instances"
@@ -92,7 +92,7 @@ class InstanceInternals(SolType):
     cluster_vim_key: str | None = None
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
-    last_news: NewsRef | None = None
+    last_news: EventRef | None = None
     """The last event about the instance, operations' states included."""
     remains_of: str | None = None
     """The FAILED instantiate occurrence whose resources may still exist."""

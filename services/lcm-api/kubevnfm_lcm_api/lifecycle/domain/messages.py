@@ -18,12 +18,12 @@ from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState as S
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.domain.news import state_of
+from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 
-StepNews = Literal["started", "finished", "failed", "undoing", "undone"]
+StepEvent = Literal["started", "finished", "failed", "undoing", "undone"]
 _CANCEL_COMMANDS = cancel_commands()
 
 
@@ -79,7 +79,7 @@ class Messages:
         )
 
     def step_changed(
-        self, record: OccurrenceRecord, planned: PlannedStep, state: StepNews, now: datetime
+        self, record: OccurrenceRecord, planned: PlannedStep, state: StepEvent, now: datetime
     ) -> Envelope[Message]:
         """Return the event about a step."""
         started = datetime.fromisoformat(planned.started_at) if planned.started_at else None
@@ -138,7 +138,7 @@ class Messages:
                 else None
             ),
         )
-        return replace(_event(record, data, moment), id=state_of(occ).id)
+        return replace(_event(record, data, moment), id=state_event(occ).id)
 
 
 def _event(record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:

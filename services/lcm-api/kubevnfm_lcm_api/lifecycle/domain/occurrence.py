@@ -9,7 +9,7 @@ from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.lcm import VnfLcmOpOcc
 from pydantic import BaseModel, ConfigDict
 
-from kubevnfm_lcm_api.event_chain import NewsRef
+from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.domain.granting import Granting
 from kubevnfm_lcm_api.lifecycle.domain.instance import VnfFacts
 from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep
@@ -35,9 +35,9 @@ class OccurrenceRecord(BaseModel):
     facts: VnfFacts = VnfFacts()
     is_internal: bool = False
     """A clean-up of ours: in no list, without notifications."""
-    has_way_back: bool = True
+    is_reversible: bool = True
     """Whether it can be rolled back, as far as that depends on what was asked."""
-    follows: NewsRef | None = None
+    follows: EventRef | None = None
     """The event about the instance before that of the present state."""
     ending: Task | None = None
     """The task by which a person has decided the end: from then on no other task is possible, a crash or not."""
@@ -57,7 +57,7 @@ class OccurrenceRecord(BaseModel):
             "draft": self.draft,
             "facts": self.facts.model_dump(mode="json", by_alias=True),
             "isInternal": self.is_internal,
-            "hasWayBack": self.has_way_back,
+            "hasWayBack": self.is_reversible,
             **({"ending": self.ending} if self.ending is not None else {}),
             **({"follows": self.follows.model_dump()} if self.follows is not None else {}),
         }
@@ -79,7 +79,7 @@ class OccurrenceRecord(BaseModel):
             draft=internal["draft"],
             facts=VnfFacts.model_validate(internal["facts"]),
             is_internal=internal["isInternal"],
-            has_way_back=internal.get("hasWayBack", True),
+            is_reversible=internal.get("hasWayBack", True),
             ending=internal.get("ending"),
             follows=internal.get("follows"),
             granting=internal.get("granting"),

@@ -21,8 +21,8 @@ from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.lifecycle.domain import problems
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.messages import Messages
-from kubevnfm_lcm_api.lifecycle.domain.news import state_of
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plan import PlanInvalid, PlannedStep, StepState, extended, ready, undoable
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
@@ -36,7 +36,7 @@ from kubevnfm_lcm_api.lifecycle.domain.states import (
 )
 
 CancelModeName = Literal["GRACEFUL", "FORCEFUL"]
-SILENCE_S: Final = 120.0
+REPLY_GRACE_S: Final = 120.0
 """How long after its deadline the engine fails a step: the service's own failure event comes long before."""
 
 
@@ -76,7 +76,7 @@ class Saga:
         granted = self._enter(record.with_occ(grant_id=grant_id), "granted", now)
         return self._advance(granted, [self._messages.operation_changed(granted)], now)
 
-    def take_reply(self, record: OccurrenceRecord, reply: Envelope[Message], now: datetime) -> Move | None:
+    def handle_reply(self, record: OccurrenceRecord, reply: Envelope[Message], now: datetime) -> Move | None:
         """Fold a service's reply in and continue; None if no step waits for it (a repeat)."""
         planned = record.step(reply.stepid)
         if planned is None or not planned.is_running or planned.attempt != reply.attempt:
@@ -84,7 +84,7 @@ class Saga:
         step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
         if isinstance(reply.data, CommandFailed):
             if planned.state is StepState.ASKED and reply.data.remains is not None:
-                record = self._with_draft(record, step.keep_remains(draft, reply.data.remains))
+                record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
             return self._failed(record, planned, problems.failure(reply.data, planned, record), now)
         if not isinstance(reply.data, Event):
             return None
@@ -97,9 +97,9 @@ class Saga:
     def overdue(self, record: OccurrenceRecord, now: datetime) -> Move | None:
         """Fail a step that got no reply: its service is gone for good. None if none is overdue.
 
-        A live service fails its steps itself; so it gets ``SILENCE_S`` more than the deadline.
+        A live service fails its steps itself; so it gets ``REPLY_GRACE_S`` more than the deadline.
         """
-        limit = rfc3339(now - timedelta(seconds=SILENCE_S))
+        limit = rfc3339(now - timedelta(seconds=REPLY_GRACE_S))
         late = next((step for step in record.running if step.deadline is not None and step.deadline < limit), None)
         return None if late is None else self._failed(record, late, problems.unanswered(late, record), now)
 
@@ -123,7 +123,7 @@ class Saga:
         """
         entered = self._enter(record, "rollback", now)
         occ = record.occ
-        if "rollback" not in allowed_tasks(occ.operation_state, occ.operation, has_way_back=record.has_way_back):
+        if "rollback" not in allowed_tasks(occ.operation_state, occ.operation, is_reversible=record.is_reversible):
             raise RollbackUnsupported(record.occ.operation)
         again = [step.model_copy(update={"undo_failed": False}) for step in record.steps if step.undo_failed]
         entered = entered.with_steps(again)
@@ -328,7 +328,7 @@ class Saga:
         """States are entered at different milliseconds: subscribers get them in the order of these times."""
         state = next_state(record.occ.operation_state, trigger)
         earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
-        return record.model_copy(update={"follows": state_of(record.occ)}).with_occ(
+        return record.model_copy(update={"follows": state_event(record.occ)}).with_occ(
             operation_state=state,
             state_entered_time=rfc3339(max(now, earliest)),
             is_cancel_pending=False,

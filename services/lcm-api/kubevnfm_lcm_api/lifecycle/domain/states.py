@@ -81,14 +81,14 @@ def next_state(state: S, trigger: str) -> S:
 
 
 def allowed_tasks(
-    state: S, operation: OperationType, *, has_way_back: bool = True, cancel_mode: str | None = None
+    state: S, operation: OperationType, *, is_reversible: bool = True, cancel_mode: str | None = None
 ) -> frozenset[str]:
     """Return which tasks an occurrence takes now: of cancel, retry, rollback, fail (api.md 4.2).
 
-    ``has_way_back``: what its draft says; ``cancel_mode``: of a cancel that is pending.
+    ``is_reversible``: what its draft says; ``cancel_mode``: of a cancel that is pending.
     """
     tasks: set[str] = {task for task in get_args(Task) if (state, task) in TRANSITIONS}
-    if not (has_way_back and CAN_BE_ROLLED_BACK.get(operation, False)):
+    if not (is_reversible and CAN_BE_ROLLED_BACK.get(operation, False)):
         tasks.discard("rollback")
     if (state, "cancelled") in TRANSITIONS and cancel_mode != "FORCEFUL":
         tasks.add("cancel")

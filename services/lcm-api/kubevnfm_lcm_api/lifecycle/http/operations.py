@@ -11,7 +11,7 @@ from kubevnfm_sol.lcm import OperationState
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_of
+from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_occurrence_id
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.views import step_views
 from kubevnfm_lcm_api.lifecycle.http.context import services
@@ -32,7 +32,7 @@ async def show(request: web.Request) -> web.StreamResponse:
 
 async def _view(request: web.Request, record: OccurrenceRecord) -> dict[str, Any]:
     occ = record.occ
-    tasks = await services(request).progress.of_operation(record)
+    tasks = await services(request).progress.operation_tasks(record)
     nodes: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
@@ -82,7 +82,7 @@ async def _record(request: web.Request) -> OccurrenceRecord:
 
 async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> dict[str, Any]:
     """Return where the removal of what a FAILED operation left stands; nothing while none was begun."""
-    clean_up_id = clean_up_of(failed.occ.id)
+    clean_up_id = clean_up_occurrence_id(failed.occ.id)
     stored = await context(request).store.get(occurrences.COLLECTION, clean_up_id)
     if stored is None:
         return {}

@@ -101,7 +101,7 @@ def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str)
     tasks = allowed_tasks(
         OperationState(body["operationState"]),
         OperationType(body["operation"]),
-        has_way_back=document.get("internal", {}).get("hasWayBack", True),
+        is_reversible=document.get("internal", {}).get("hasWayBack", True),
         cancel_mode=body.get("cancelMode"),
     )
     grant = document.get("internal", {}).get("granting", {}).get("link")

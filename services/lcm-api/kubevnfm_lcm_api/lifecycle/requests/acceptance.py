@@ -62,7 +62,7 @@ class Acceptance:
             steps=SEQUENCES.planned(draft),
             draft=draft.document(self._ring),
             facts=record.facts,
-            has_way_back=draft.has_way_back,
+            is_reversible=draft.is_reversible,
         )
         vim_ids = record.internals.vim_ids
         if draft.vim_id is not None and draft.vim_id not in vim_ids:

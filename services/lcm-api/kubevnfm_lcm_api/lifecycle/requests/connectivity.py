@@ -12,7 +12,7 @@ from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ConnectVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import CHANGE_EXT_CONN, VnfsUnderChange, grant_request
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import CHANGE_EXT_CONN, ChangeableVnfs, grant_request
 
 Link = dict[str, Any]
 
@@ -20,7 +20,7 @@ Link = dict[str, Any]
 class ChangeConnectivity:
     """Takes ChangeExtVnfConnectivityRequests."""
 
-    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(

@@ -12,7 +12,7 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, HealVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, VnfsUnderChange, VnfUnderChange, grant_request
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange, grant_request
 
 _ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
@@ -21,7 +21,7 @@ _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
 class Heal:
     """Takes HealVnfRequests."""
 
-    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
@@ -34,7 +34,7 @@ class Heal:
         vnf = await self._vnfs.find(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
         with_storage = _flag(request.additional_params, _WITH_STORAGE)
-        chosen = servers_of(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
+        chosen = server_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
         is_recreated = chosen is None and (version == "v1" or bool(is_all))
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
@@ -66,7 +66,7 @@ class Heal:
         )
 
 
-def servers_of(vnfc_ids: tuple[str, ...], info: InstantiatedVnfInfo) -> list[str]:
+def server_ids(vnfc_ids: tuple[str, ...], info: InstantiatedVnfInfo) -> list[str]:
     """Return the Nova ids of VNFCs named by vnfcInfo or by vnfcResourceInfo. Raises InvalidInput for an unknown one."""
     server_by_id = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
     for vnfc in info.vnfc_info:

@@ -10,15 +10,15 @@ from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.heal import servers_of
+from kubevnfm_lcm_api.lifecycle.requests.heal import server_ids
 from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, VnfsUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, ChangeableVnfs
 
 
 class Operate:
     """Takes OperateVnfRequests."""
 
-    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
@@ -30,7 +30,7 @@ class Operate:
         """
         vnf = await self._vnfs.find(instance_id, OPERATE)
         named = request.vnfc_instance_id or tuple(one.id for one in vnf.info.vnfc_resource_info)
-        servers = servers_of(named, vnf.info)
+        servers = server_ids(named, vnf.info)
         state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in vnf.info.vnfc_info}
         there = {
             state_by_vnfc.get(one.id, "STARTED")

@@ -19,7 +19,7 @@ from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merge
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
-    VnfsUnderChange,
+    ChangeableVnfs,
     VnfUnderChange,
     grant_request,
     scale_status,
@@ -37,7 +37,7 @@ Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
 class ChangeFlavour:
     """Takes ChangeVnfFlavourRequests."""
 
-    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
@@ -81,7 +81,7 @@ class ChangeFlavour:
 class ChangePackage:
     """Takes ChangeCurrentVnfPkgRequests."""
 
-    def __init__(self, *, vnfs: VnfsUnderChange, packages: PackageCatalogue, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, packages: PackageCatalogue, acceptance: Acceptance) -> None:
         self._vnfs, self._packages, self._acceptance = vnfs, packages, acceptance
 
     async def accept(
@@ -154,7 +154,7 @@ def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
 
 
 async def replaced(
-    vnfs: VnfsUnderChange,
+    vnfs: ChangeableVnfs,
     vnf: VnfUnderChange,
     operation: OperationType,
     request: Request,

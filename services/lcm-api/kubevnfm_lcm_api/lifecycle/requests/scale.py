@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersio
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     SCALE,
     SCALE_TO_LEVEL,
-    VnfsUnderChange,
+    ChangeableVnfs,
     VnfUnderChange,
     grant_request,
     scale_status,
@@ -26,7 +26,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
 class Scale:
     """Takes ScaleVnfRequests and ScaleVnfToLevelRequests."""
 
-    def __init__(self, *, vnfs: VnfsUnderChange, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(

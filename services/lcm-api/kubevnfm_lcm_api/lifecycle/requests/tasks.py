@@ -15,7 +15,7 @@ from kubevnfm_lcm_api.lifecycle.requests.modify import Modify
 from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
 from kubevnfm_lcm_api.lifecycle.requests.replacement import ChangeFlavour, ChangePackage
 from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfsUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import ChangeableVnfs
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,11 @@ class Tasks:
     modify: Modify
 
     @classmethod
-    def over(cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance) -> Self:
+    def from_services(
+        cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
+    ) -> Self:
         """Return the takers over these services."""
-        vnfs = VnfsUnderChange(instances=instances, engine=engine, packages=packages)
+        vnfs = ChangeableVnfs(instances=instances, engine=engine, packages=packages)
         return cls(
             scale=Scale(vnfs=vnfs, acceptance=acceptance),
             heal=Heal(vnfs=vnfs, acceptance=acceptance),

@@ -140,7 +140,7 @@ class VnfUnderChange:
         }
 
 
-class VnfsUnderChange:
+class ChangeableVnfs:
     """Finds the VNFs that operations change."""
 
     def __init__(self, *, instances: Instances, engine: Engine, packages: PackageCatalogue) -> None:

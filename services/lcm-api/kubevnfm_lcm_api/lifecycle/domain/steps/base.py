@@ -77,7 +77,7 @@ class Step(ABC, Generic[N, R]):
         """
         return
 
-    def keep_remains(self, draft: N, remains: Mapping[str, object]) -> Draft | None:
+    def fold_remains(self, draft: N, remains: Mapping[str, object]) -> Draft | None:
         """Return the draft with what the failed command left behind (``CommandFailed.remains``), as `fold` does."""
         return None
 

@@ -87,7 +87,7 @@ class _StackStep(Step[V, ResourcesChanged]):
         """Keep what the stack holds."""
         return draft.with_resources(reply.resources)
 
-    def keep_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
         """Keep what the stack holds after a change that failed."""
         return draft.with_resources(StackResources.model_validate(remains))
 

@@ -90,7 +90,7 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
         """Keep what was applied."""
         return draft.with_release(Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods))
 
-    def keep_remains(self, draft: NeedsManifests, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: NeedsManifests, remains: Mapping[str, object]) -> Draft:
         """Keep what was applied before it failed."""
         return self.fold(draft, ObjectsApplied.model_validate(remains))
 

@@ -56,7 +56,7 @@ class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
         """Keep what the stack holds."""
         return draft.with_resources(reply.resources)
 
-    def keep_remains(self, draft: NeedsStack, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: NeedsStack, remains: Mapping[str, object]) -> Draft:
         """Keep what the failed stack holds; a retry deletes it and creates another."""
         return draft.with_resources(StackResources.model_validate(remains))
 
@@ -100,7 +100,7 @@ class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
         """Keep what the stack holds."""
         return draft.with_resources(reply.resources)
 
-    def keep_remains(self, draft: NeedsRecreation, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: NeedsRecreation, remains: Mapping[str, object]) -> Draft:
         """Keep what the failed stack holds."""
         return draft.with_resources(StackResources.model_validate(remains))
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.lcm import TERMINAL, VnfLcmOpOcc
 
-from kubevnfm_lcm_api.event_chain import NewsRef
+from kubevnfm_lcm_api.event_chain import EventRef
 
 
-def creation_of(instance_id: str, at: str) -> NewsRef:
+def creation_event(instance_id: str, at: str) -> EventRef:
     """Return the event of an instance's creation."""
-    return NewsRef(id=derived_id("news", instance_id, "created"), at=at)
+    return EventRef(id=derived_id("news", instance_id, "created"), at=at)
 
 
-def state_of(occ: VnfLcmOpOcc) -> NewsRef:
+def state_event(occ: VnfLcmOpOcc) -> EventRef:
     """Return the event of the state that an occurrence is in."""
     # The end may be computed twice, at different times; it is one event.
     what = "end" if occ.operation_state in TERMINAL else occ.state_entered_time
-    return NewsRef(id=derived_id("news", occ.id, what), at=occ.state_entered_time)
+    return EventRef(id=derived_id("news", occ.id, what), at=occ.state_entered_time)
