@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Prints kubevnfm's events, one JSON line each: an example of a system that listens with a read-only user.
+"""Prints kubevnfm's events, one JSON line each: an example of a consumer with a read-only user.
 
-Needs Python 3.11 and aio-pika, nothing of kubevnfm. The broker's address, with user and password, comes from the
-environment, so that it is in no process list:
+It needs Python 3.11 and aio-pika, nothing of kubevnfm. The broker's address, with user and password, comes from the
+environment, because arguments show up in process lists:
 
     KUBEVNFM_EVENTS_URL=amqp://observer:secret@rabbitmq:5672/ python consumer.py --pattern 'lcm.#' --pattern 'vim.#'
 
-Without ``--queue`` a queue is made that ends with this program. With ``--queue observer.mine`` it stays, so that
-events are kept while the program is away; delete it when nobody reads it any more, or it grows.
+Without ``--queue`` the queue is deleted when the program ends. With ``--queue observer.mine`` it is durable and keeps
+events while the program is away; delete it when it has no consumer any more, or it grows without limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXCHANGE = "kubevnfm.events"
 
 
 async def print_events(url: str, *, queue: str | None, patterns: list[str], count: int | None) -> None:
-    """Print until ``count`` events were seen (None: for ever)."""
+    """Print until ``count`` events were seen (None: without limit)."""
     connection = await aio_pika.connect_robust(url)
     async with connection:
         channel = await connection.channel()

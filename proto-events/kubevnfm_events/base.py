@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing, sealing
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,7 +22,7 @@ VERSION = ".v1"
 
 
 class InvalidMessage(ValueError):
-    """The bytes are no message of this contract; the text says why and never quotes a value."""
+    """The bytes are not a message of this contract; the text says why and never quotes a value."""
 
 
 class Facts(BaseModel):
@@ -31,7 +32,7 @@ class Facts(BaseModel):
 
 
 class Message(Facts):
-    """What an envelope carries."""
+    """The data of an envelope."""
 
     type: ClassVar[str] = ""
     """The CloudEvents ``type``; set by ``kind=`` in the class statement."""
@@ -42,7 +43,7 @@ class Message(Facts):
             return
         cls.type = f"{PREFIX}{kind}{VERSION}"
         if MESSAGES.setdefault(cls.type, cls) is not cls:
-            raise TypeError(f"two messages of type {cls.type}")
+            raise TypeError(f"{cls.type} is the type of two message classes")
 
     @classmethod
     def routing_key(cls) -> str:
@@ -88,20 +89,20 @@ class Envelope(Generic[M]):
     source: str
     """``/kubevnfm/<service>``."""
     subject: str = ""
-    """The VNF instance id (or, for messages about none, the id of the package, VIM ... they are about)."""
+    """The VNF instance id; for a message about something else, the id of the package, VIM and so on."""
     id: str = field(default_factory=lambda: str(uuid4()))
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
     operationid: str = ""
     """The VNF LCM operation occurrence."""
     stepid: str = ""
     attempt: int = 0
-    """Counts the tries of the step, from 1; 0 outside steps."""
+    """The number of the try of the step, from 1; 0 outside steps."""
     causationid: str = ""
     """The id of the message that this one answers or follows from."""
     traceparent: str = ""
     """W3C Trace Context."""
     deadline: datetime | None = None
-    """Commands: after this moment the step has failed and must not be begun."""
+    """Commands: after this moment the step has failed and must not be started."""
 
     @property
     def type(self) -> str:
@@ -112,7 +113,7 @@ class Envelope(Generic[M]):
         return isinstance(self.data, Command)
 
     def follow_up(self, data: A, *, source: str) -> Envelope[A]:
-        """Return an envelope for ``data`` as an answer to, or news about, this one."""
+        """Return an envelope for ``data`` that answers this one or reports on it."""
         return Envelope(
             data=data,
             source=source,
@@ -124,9 +125,9 @@ class Envelope(Generic[M]):
             traceparent=self.traceparent,
         )
 
-    def document(self, ring: KeyRing) -> dict[str, Any]:
+    def document(self, ring: KeyRing) -> JsonObject:
         """Return the structured-mode JSON object; secrets are sealed."""
-        attributes: dict[str, Any] = {
+        attributes: JsonObject = {
             "specversion": "1.0",
             "id": self.id,
             "source": self.source,
@@ -153,7 +154,7 @@ class Envelope(Generic[M]):
 
 
 def decode(raw: bytes | str) -> Envelope[Message]:
-    """Read an envelope. Raises InvalidMessage for anything that is none, or whose type or data is not of the contract."""
+    """Read an envelope. Raises InvalidMessage if it is not one, or if its type or data is not of the contract."""
     try:
         document = json.loads(raw)
     except ValueError as error:
@@ -162,17 +163,17 @@ def decode(raw: bytes | str) -> Envelope[Message]:
 
 
 def from_document(document: Any) -> Envelope[Message]:
-    """As ``decode``, from the JSON object."""
+    """Read an envelope from its JSON object. Raises InvalidMessage as ``decode`` does."""
     if not isinstance(document, Mapping):
-        raise InvalidMessage("a JSON object expected")
+        raise InvalidMessage("not a JSON object")
     for name in ("specversion", "id", "source", "type"):
         if not isinstance(document.get(name), str) or not document[name]:
             raise InvalidMessage(f"{name}: required by CloudEvents 1.0")
     if document["specversion"] != "1.0":
-        raise InvalidMessage(f"specversion: 1.0 expected, got {document['specversion']}")
+        raise InvalidMessage(f"specversion: expected 1.0, got {document['specversion']}")
     message_class = MESSAGES.get(document["type"])
     if message_class is None:
-        raise InvalidMessage(f"type: {document['type']} is unknown")
+        raise InvalidMessage(f"type: {document['type']} is not a message of this contract")
     try:
         data = message_class.model_validate(document.get("data"))
         time = datetime.fromisoformat(document["time"]) if "time" in document else datetime.now(UTC)

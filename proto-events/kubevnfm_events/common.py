@@ -12,16 +12,16 @@ class PackageRef(Facts):
     """The VNF package that an operation works from."""
 
     package_id: str
-    """VnfPkgInfo id; files are asked of lcm-api's internal API by it."""
+    """VnfPkgInfo id, by which lcm-api's internal API serves the package's files."""
     vnfd_id: str
     checksum: str = ""
-    """SHA-256 of the CSAR, hex; caches are keyed by it."""
+    """SHA-256 of the CSAR, hex; the key of caches."""
 
 
 class VimConnection(Facts):
     """SOL003 VimConnectionInfo (4.4.1.6): how to reach one VIM, with its access data.
 
-    Either ``vim_id`` alone (ask vim-registry when it is used) or the full data as a request gave it.
+    It has either ``vim_id`` alone, which vim-registry resolves at the moment of use, or the full data of a request.
     """
 
     vim_id: str | None = None
@@ -36,7 +36,7 @@ class VimConnection(Facts):
 
     @property
     def is_reference(self) -> bool:
-        """Whether the access data must be asked of vim-registry."""
+        """Whether vim-registry must supply the access data."""
         return not self.access_info and self.vim_id is not None
 
 
@@ -49,14 +49,14 @@ class ClusterAccess(Facts):
     ssl_ca_cert: str
     """PEM."""
     ssl_ca_cert_hash: str
-    """``sha256:<hex>`` of the CA's public key, as kubeadm join takes it."""
+    """``sha256:<hex>`` of the CA's public key, as kubeadm join expects it."""
     certificate_key: Secret | None = None
-    """kubeadm's key for control-plane joins; worthless after two hours."""
+    """kubeadm's key for control-plane joins; it expires after two hours."""
     kubernetes_version: str = ""
 
 
 class CommandFailed(Event, kind="service.command.failed"):
-    """A command ended without success; the same for every service."""
+    """A command failed; the same event for every service."""
 
     command: str
     """The type of the command that failed."""
@@ -65,7 +65,7 @@ class CommandFailed(Event, kind="service.command.failed"):
     title: str
     """The layer that failed: "Stack creation failed", "Management driver failed" ..."""
     detail: str
-    """One text for a person; names the node or resource; secrets masked."""
+    """One sentence for a person that names the node or resource; secrets are masked."""
     status: int = 500
     """HTTP semantics, for ProblemDetails (api.md 4.6)."""
     node: str = ""
@@ -73,15 +73,15 @@ class CommandFailed(Event, kind="service.command.failed"):
     task: str = ""
     """The task on that node."""
     remains: dict[str, object] | None = None
-    """What the failed command left behind, in the form in which the event of its success would list it: the
-    ``resources`` of ResourcesCreated, the whole of ObjectsApplied. None: not known, or the command makes nothing."""
+    """The resources that the failed command left behind, in the form of the event of its success: the ``resources`` of
+    ResourcesCreated, the whole of ObjectsApplied. None: not known, or the command creates nothing."""
 
 
 class CancelStep(Command):
-    """Stop working on a command: its step is cancelled (CancelMode FORCEFUL). One kind a service, each in its module.
+    """Stop working on a command: its step is cancelled (CancelMode FORCEFUL). Each service has a class of its own.
 
-    It has no answer of its own: the cancelled command ends in CommandFailed with code ``cancelled``, unless it had
-    ended before.
+    It has no reply of its own: the cancelled command ends in CommandFailed with code ``cancelled``, unless it had
+    ended earlier.
     """
 
     command: SecretParams

@@ -1,6 +1,6 @@
-"""Says what a changed JSON Schema breaks for those who read and write messages by the older one.
+"""Finds changes of a JSON Schema that break readers or writers of the older one.
 
-Within ``v1`` only optional attributes are added: nothing is removed, becomes required or optional, or takes less.
+Within ``v1`` only optional attributes are added: no attribute is removed, becomes required or optional, or accepts less.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-Schema = Mapping[str, Any]
+from kubevnfm_kit.json_types import JsonMapping
+
+Schema = JsonMapping
 
 _UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 _LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
@@ -16,18 +18,18 @@ _EXACT: Final = ("pattern", "format", "multipleOf", "uniqueItems")
 
 
 def breaks(old: Schema, new: Schema) -> Sequence[str]:
-    """Return what ``new`` breaks, one sentence each, led by the attribute's path; none when it is compatible."""
-    return _Comparison(old, new).at("", old, new)
+    """Return a sentence for each break, starting with the attribute's path; none if ``new`` is compatible."""
+    return _Comparison(old, new).compare("", old, new)
 
 
 class _Comparison:
-    """Walks two schemas side by side; references are looked up in the document that they stand in."""
+    """Walks two schemas side by side; a reference is resolved in its own document."""
 
     def __init__(self, old: Schema, new: Schema) -> None:
         self._old, self._new = old, new
         self._walking: set[tuple[int, int]] = set()
 
-    def at(self, path: str, old: Schema, new: Schema) -> list[str]:
+    def compare(self, path: str, old: Schema, new: Schema) -> list[str]:
         old, new = _resolved(self._old, old), _resolved(self._new, new)
         pair = (id(old), id(new))
         if pair in self._walking:  # a type that contains itself
@@ -39,7 +41,7 @@ class _Comparison:
             self._walking.discard(pair)
 
     def _alternatives(self, path: str, old: Schema, new: Schema) -> list[str]:
-        """Every alternative that was there must still be taken by one of the new ones."""
+        """Compare alternatives: a new one must still accept each of the old ones."""
         found: list[str] = []
         choices = [_resolved(self._new, choice) for choice in new.get("anyOf", [new])]
         for was in old.get("anyOf", [old]):
@@ -50,7 +52,7 @@ class _Comparison:
 
     def _one(self, path: str, old: Schema, new: Schema) -> list[str]:
         name = path or "the message"
-        if not _takes_type(old.get("type"), new.get("type")):
+        if not _accepts_type(old.get("type"), new.get("type")):
             return [f"{name}: type {old.get('type', 'any')} became {new.get('type')}"]
         return [
             *self._values(name, old, new),
@@ -64,9 +66,9 @@ class _Comparison:
         if now is None:
             return []
         if was is None:
-            return [f"{name}: only {', '.join(map(str, now))} are taken now"]
+            return [f"{name}: only {', '.join(map(str, now))} are accepted now"]
         gone = [value for value in was if value not in now]
-        return [f"{name}: {', '.join(map(str, gone))} no longer taken"] if gone else []
+        return [f"{name}: {', '.join(map(str, gone))} no longer accepted"] if gone else []
 
     def _attributes(self, path: str, old: Schema, new: Schema) -> list[str]:
         found: list[str] = []
@@ -77,7 +79,7 @@ class _Comparison:
             if name not in are:
                 found.append(f"{below}: removed")
                 continue
-            found += self.at(below, was, are[name])
+            found += self.compare(below, was, are[name])
             if name in required_now - required_once:
                 found.append(f"{below}: became required")
             if name in required_once - required_now:
@@ -94,9 +96,9 @@ class _Comparison:
             if now is True or was is False:
                 continue
             if now is False or not isinstance(was, Mapping):
-                found.append(f"{path}{place}: takes less")
+                found.append(f"{path}{place}: accepts less")
             else:
-                found += self.at(f"{path}{place}", was, now)
+                found += self.compare(f"{path}{place}", was, now)
         return found
 
 
@@ -109,7 +111,7 @@ def _resolved(document: Schema, schema: Schema) -> Schema:
     return schema
 
 
-def _takes_type(old: Any, new: Any) -> bool:
+def _accepts_type(old: Any, new: Any) -> bool:
     if new is None or old == new:
         return True
     return bool(old == "integer" and new == "number")

@@ -1,4 +1,4 @@
-"""Credentials of workload clusters, called back to credentials-receiver (capi.md chapter 10)."""
+"""Credentials of workload clusters, which the clusters send to credentials-receiver (capi.md chapter 10)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubevnfm_events.base import Event
 
 
 class CredentialsReceived(Event, kind="credentials.received"):
-    """New credentials are stored; no secret here, vim-registry fetches them by id."""
+    """New credentials are stored. The event holds no secret: vim-registry fetches them by id."""
 
     credentials_id: str
     vnf_instance_id: str
@@ -32,7 +32,7 @@ class CredentialsRotated(Event, kind="credentials.rotated"):
 
 
 class CredentialsDeleted(Event, kind="credentials.deleted"):
-    """A cluster is gone and its credentials are erased."""
+    """A cluster was deleted and its credentials are erased."""
 
     credentials_id: str
     vnf_instance_id: str

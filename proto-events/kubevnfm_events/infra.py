@@ -48,7 +48,7 @@ class StorageFacts(Facts):
 
 
 class NetworkFacts(Facts):
-    """A Neutron network made by a stack."""
+    """A Neutron network that a stack created."""
 
     name: str
     resource_id: str
@@ -81,7 +81,7 @@ class ServerFacts(Facts):
 
 
 class StackResources(Facts):
-    """What a stack holds, read through all its nested stacks."""
+    """The resources of a stack and of all its nested stacks."""
 
     stack_id: str
     stack_name: str
@@ -91,7 +91,7 @@ class StackResources(Facts):
     networks: tuple[NetworkFacts, ...] = ()
     volumes: tuple[StorageFacts, ...] = ()
     images: tuple[str, ...] = ()
-    """Ids of the Glance images that were made for this VNF from its package."""
+    """Ids of the Glance images that were created for this VNF from its package."""
 
 
 class ResourcesCreated(Event, kind="infra.resources.created"):
@@ -103,20 +103,20 @@ class ResourcesCreated(Event, kind="infra.resources.created"):
 class CreateResources(
     Command, kind="infra.openstack.create_resources", service="infra-openstack", reply=ResourcesCreated
 ):
-    """Create the VNF's stack from its package, or go on with the one an earlier delivery made."""
+    """Create the VNF's stack from its package, or continue with the one of an earlier delivery."""
 
     vnf_instance_id: str
     tag: str
-    """Stack tag by which a repeated command finds what it made: the instance id."""
+    """Stack tag by which a repeated command finds the stack that it created: the instance id."""
     stack_name: str
     package: PackageRef
     vim: VimConnection
     flavour_id: str
     instantiation_level_id: str | None = None
     api_version: Literal["v1", "v2"] = "v2"
-    """The API that the request came by: decides how user data without a base class of its own is called."""
+    """The version of the API of the request: decides how user data without a base class of its own is called."""
     request: SecretParams
-    """InstantiateVnfRequest as the API version had it (SOL003), secrets sealed."""
+    """InstantiateVnfRequest in the form of that API version (SOL003), secrets sealed."""
     grant: SecretParams = Field(default_factory=dict)
     """Grant in SOL003 v3 form."""
     grant_request: SecretParams = Field(default_factory=dict)
@@ -137,26 +137,26 @@ class ResourcesDeleted(Event, kind="infra.resources.deleted"):
 class DeleteResources(
     Command, kind="infra.openstack.delete_resources", service="infra-openstack", reply=ResourcesDeleted
 ):
-    """Delete everything that carries the tag: the stack, whole or half made, and the images made for it."""
+    """Delete everything that carries the tag: the stack, complete or not, and the images created for it."""
 
     vnf_instance_id: str
     tag: str
     stack_name: str
     vim: VimConnection
     graceful_wait_s: float = 0.0
-    """GRACEFUL termination: wait this long before the stack goes (TerminateVnfRequest gracefulTerminationTimeout)."""
+    """GRACEFUL termination: wait this long before the stack is deleted (TerminateVnfRequest gracefulTerminationTimeout)."""
 
 
 class ResourcesChanged(Event, kind="infra.resources.changed"):
-    """The VNF's stack is as a command wanted it."""
+    """The VNF's stack is in the state that a command asked for."""
 
     resources: StackResources
 
 
 class StackCommand(Command, service="infra-openstack", reply=ResourcesChanged):
-    """What every command that changes a VNF's stack has in common.
+    """The attributes of every command that changes a VNF's stack.
 
-    The commands say what shall be, not what to add, so that a repeat changes nothing more.
+    The commands give the wanted state, not the difference to it, so that a repeat changes nothing more.
     """
 
     vnf_instance_id: str
@@ -168,20 +168,20 @@ class StackCommand(Command, service="infra-openstack", reply=ResourcesChanged):
     flavour_id: str
     instantiation_level_id: str | None = None
     api_version: Literal["v1", "v2"] = "v2"
-    """The API that the request came by: decides how user data without a base class of its own is called."""
+    """The version of the API of the request: decides how user data without a base class of its own is called."""
     request: SecretParams = Field(default_factory=dict)
-    """The operation's request as the API version had it (SOL003), secrets sealed."""
+    """The operation's request in the form of that API version (SOL003), secrets sealed."""
     grant: SecretParams = Field(default_factory=dict)
     """Grant in SOL003 v3 form."""
     grant_request: SecretParams = Field(default_factory=dict)
     instance: SecretParams = Field(default_factory=dict)
-    """VnfInstance in SOL003 v3 form as it was before the operation, for user data."""
+    """VnfInstance in SOL003 v3 form before the operation, for user data."""
     user_data: UserData | None = None
-    """The class whose method of the operation's name is asked, if it has one; None: the built-in default."""
+    """The class whose method named after the operation is called, if it has one; None: the built-in default."""
     counts: dict[str, int] = Field(default_factory=dict)
-    """Instances by VDU as they shall be."""
+    """The wanted number of instances by VDU."""
     connections: SecretParams = Field(default_factory=dict)
-    """``extVirtualLinks`` and ``extManagedVirtualLinks`` as they shall be, all of them, in SOL003 v3 form."""
+    """All wanted ``extVirtualLinks`` and ``extManagedVirtualLinks``, in SOL003 v3 form."""
     timeout_s: float = 1200.0
     """Heat's own deadline for the update."""
 
@@ -190,20 +190,20 @@ class ScaleResources(StackCommand, kind="infra.openstack.scale_resources"):
     """Bring the VDUs' instances to ``counts``."""
 
     leaving: tuple[str, ...] = ()
-    """Nova ids of the servers that shall go."""
+    """Nova ids of the servers to remove."""
 
 
 class HealResources(StackCommand, kind="infra.openstack.heal_resources"):
-    """Have Heat make these servers and volumes anew; ports, and with them addresses, stay."""
+    """Let Heat replace these servers and volumes; their ports, and with them the addresses, stay."""
 
     servers: tuple[str, ...] = ()
-    """Nova ids; one that the stack holds no more was replaced already."""
+    """Nova ids; a server that is not in the stack any more was replaced already."""
     volumes: tuple[str, ...] = ()
     """Cinder ids; their data are lost."""
 
 
 class ChangeConnections(StackCommand, kind="infra.openstack.change_connections"):
-    """Put external connection points on other networks or addresses: those of ``connections``."""
+    """Move external connection points to the networks and addresses of ``connections``."""
 
 
 class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
@@ -211,14 +211,14 @@ class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
 
 
 class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):
-    """Bring the stack back to what it was before the operation changed it; nothing happens if nothing was changed."""
+    """Restore the stack to its state before the operation; nothing happens if the operation changed nothing."""
 
     staying: tuple[str, ...] = ()
-    """Nova ids of the servers that were there before: others leave first."""
+    """Nova ids of the servers that existed before: all others are removed first."""
 
 
 class ServersOperated(Event, kind="infra.resources.operated"):
-    """The servers are in the state."""
+    """The servers are in the state that was asked for."""
 
     servers: tuple[str, ...] = ()
     state: Literal["STARTED", "STOPPED"]
@@ -237,7 +237,7 @@ class OperateServers(Command, kind="infra.openstack.operate_servers", service="i
 
 
 class CancelOpenstackStep(CancelStep, kind="infra.openstack.cancel_step", service="infra-openstack"):
-    """Stop working on a command of infra-openstack; Heat stops what it does for it."""
+    """Stop working on a command of infra-openstack; Heat stops its work for it too."""
 
 
 # --- Kubernetes -------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class VduTarget(Facts):
     name: str
     """``properties.name`` of the VDU = ``metadata.name`` of the workload."""
     replicas: int | None = None
-    """From the instantiation level; None: as the manifest says."""
+    """From the instantiation level; None: as in the manifest."""
 
 
 class ObjectFacts(Facts):
@@ -286,7 +286,7 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
 
 
 class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):
-    """Apply the manifests of a CNF in order and wait until all is ready; a repeat goes on where it stood."""
+    """Apply the manifests of a CNF in order and wait until all are ready; a repeat continues where it stopped."""
 
     vnf_instance_id: str
     package: PackageRef
@@ -314,9 +314,9 @@ class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s
     vnf_instance_id: str
     vim: VimConnection
     grace_period_s: float | None = None
-    """GRACEFUL: pods' grace period; None: the objects' own; 0: FORCEFUL."""
+    """GRACEFUL: pods' grace period; None: the grace period of each pod; 0: FORCEFUL."""
     force: bool = False
-    """The cluster may be gone or unreachable: give up on what cannot be reached (FORCEFUL termination)."""
+    """The cluster may be gone or unreachable: give up on objects that cannot be reached (FORCEFUL termination)."""
 
 
 class CancelK8sStep(CancelStep, kind="infra.k8s.cancel_step", service="infra-k8s"):

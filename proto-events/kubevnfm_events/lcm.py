@@ -1,4 +1,4 @@
-"""The life cycle (lcm-api): what other systems subscribe to, and lcm-api's own wake-up call."""
+"""The life cycle (lcm-api): events for other systems, and the commands that lcm-api sends to itself."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ OperationState = Literal[
 
 
 class AdvanceOperation(Command, kind="lcm.advance_operation", service="lcm-api"):
-    """Go on with an operation: insert its occurrence if it is not there yet, grant it, start what can start."""
+    """Continue an operation: insert its occurrence if it is missing, grant it, start the steps that can start."""
 
     occurrence: SecretParams = Field(default_factory=dict)
-    """The occurrence document, while it may not be stored yet (the claim on the instance came first)."""
+    """The occurrence document, as long as it may not be stored yet: the instance is claimed first."""
 
 
 class RemainsRemoved(Event, kind="lcm.remains.removed"):
-    """Everything that a failed instantiate had left of an instance is gone."""
+    """Everything that a failed instantiate had left of an instance is removed."""
 
     vnf_instance_id: str
 
 
 class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api", reply=RemainsRemoved):
-    """Remove everything that a FAILED instantiate left of an instance; answered by RemainsRemoved when all is gone."""
+    """Remove everything that a FAILED instantiate left of an instance; answered by RemainsRemoved."""
 
     vnf_instance_id: str
     vnf_lcm_op_occ_id: str
-    """The FAILED occurrence, whose plan and draft tell what there may be."""
+    """The FAILED occurrence: its plan and its draft determine what may have been left."""
 
 
 class PackageChecked(Event, kind="lcm.package.checked"):
-    """The content of a VNF package was checked and taken; PackageChanged told what it has become."""
+    """The content of a VNF package was checked and accepted; PackageChanged has reported its new state."""
 
     vnf_pkg_id: str
 
@@ -68,24 +68,24 @@ class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm
 
 
 class NotificationsDelivered(Event, kind="lcm.notifications.delivered"):
-    """A subscriber that had not taken notifications takes them again."""
+    """A subscriber that had refused notifications, or was away, accepts them again."""
 
     subscription_id: str
 
 
 class NotificationDropped(Event, kind="lcm.notification.dropped"):
-    """A notification was not delivered and will not be: the subscriber refused it, or was away for too long."""
+    """A notification was not delivered and will not be: the subscriber refused it, or was unreachable for too long."""
 
     subscription_id: str
     notification_id: str
     notification_type: str
     """VnfLcmOperationOccurrenceNotification ..."""
     vnf_instance_id: str
-    """Empty where it was about a VNF package."""
+    """Empty if the notification was about a VNF package."""
     vnf_lcm_op_occ_id: str = ""
     operation_state: str = ""
     vnf_pkg_id: str = ""
-    """Where it was about a VNF package."""
+    """Set if the notification was about a VNF package."""
     queued_at: datetime
     reason: str
 
@@ -147,20 +147,20 @@ class OperationChanged(Event, kind="lcm.operation.changed"):
     """The first state of the occurrence: its notification has status START."""
     follows: str = ""
     """The id of the event before this one about the same VNF instance: its creation, its deletion or a state of an
-    operation. Who must keep them in order waits for that one."""
+    operation. A consumer that must keep them in order waits for that one."""
     follows_at: datetime | None = None
-    """When that one became true."""
+    """The time at which that event became true."""
     error: Problem | None = None
     affected_vnfcs: tuple[dict[str, object], ...] = ()
     affected_virtual_links: tuple[dict[str, object], ...] = ()
     affected_virtual_storages: tuple[dict[str, object], ...] = ()
     changed_info: dict[str, object] | None = None
     affected_ext_link_ports: tuple[dict[str, object], ...] = ()
-    """Of SOL003 v3 alone."""
+    """SOL003 v3 only."""
     changed_ext_connectivity: tuple[dict[str, object], ...] = ()
     """ExtVirtualLinkInfo in SOL003 v3 form."""
     modifications_triggered_by_vnf_pkg_change: dict[str, object] | None = None
-    """Of SOL003 v3 alone."""
+    """SOL003 v3 only."""
 
 
 class StepChanged(Event, kind="lcm.step.changed"):
@@ -182,11 +182,11 @@ class StepChanged(Event, kind="lcm.step.changed"):
 
 
 class PackageChanged(Event, kind="lcm.package.changed"):
-    """A VNF package was onboarded, failed to, was enabled, disabled or deleted (SOL005 9.4)."""
+    """A VNF package was onboarded, was not onboarded because of an error, was enabled, disabled or deleted (SOL005 9.4)."""
 
     vnf_pkg_id: str
     vnfd_id: str = ""
-    """This and the names that follow: of a package that was onboarded."""
+    """This and the names that follow: set once the package was onboarded."""
     vnf_provider: str = ""
     vnf_product_name: str = ""
     vnf_software_version: str = ""
@@ -197,10 +197,10 @@ class PackageChanged(Event, kind="lcm.package.changed"):
     """IN_USE, NOT_IN_USE."""
     change: Literal["CREATED", "ONBOARDED", "ERROR", "ENABLED", "DISABLED", "DELETED"]
     follows: str = ""
-    """The id of the event before this one about the same package, from ONBOARDED on. Who must keep them in order waits
-    for that one."""
+    """The id of the event before this one about the same package, from ONBOARDED on. A consumer that must keep them in
+    order waits for that one."""
     follows_at: datetime | None = None
-    """When that one became true."""
+    """The time at which that event became true."""
 
 
 class CancelLcmStep(CancelStep, kind="lcm.cancel_step", service="lcm-api"):

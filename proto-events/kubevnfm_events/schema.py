@@ -1,18 +1,19 @@
 """Writes the contract for other languages: a JSON Schema for each message, and one AsyncAPI 3.0 document.
 
 ``python -m kubevnfm_events.schema`` writes ``schemas/``; ``--release 0.2.0`` also keeps a copy in ``released/0.2.0/``,
-against which later versions are held (`compatibility`). What is written depends on the models alone.
+with which later versions must be compatible (`compatibility`). The files depend on the models only.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic.json_schema import models_json_schema
 
 from kubevnfm_events.base import Command, Event, Message
@@ -26,38 +27,45 @@ ASYNCAPI: Final = "asyncapi.json"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _CONTENT_TYPE: Final = "application/cloudevents+json"
 
-_CLOUD_EVENT: Final[Mapping[str, Any]] = {
+_CLOUD_EVENT: Final[JsonMapping] = {
     "type": "object",
     "title": "CloudEvent",
     "description": "CloudEvents 1.0, structured JSON mode, with the extension attributes of kubevnfm.",
     "required": ["specversion", "id", "source", "type", "data"],
     "properties": {
         "specversion": {"type": "string", "const": "1.0"},
-        "id": {"type": "string", "minLength": 1, "description": "The same id is the same message, told again."},
+        "id": {"type": "string", "minLength": 1, "description": "The same id is the same message, published again."},
         "source": {"type": "string", "minLength": 1, "description": "/kubevnfm/<service>"},
         "type": {"type": "string", "description": "kubevnfm.<domain>.<thing>.<what>.v1"},
-        "subject": {"type": "string", "description": "The VNF instance, or what else the message is about."},
+        "subject": {
+            "type": "string",
+            "description": "The VNF instance, or the package, VIM and so on that the message is about.",
+        },
         "time": {"type": "string", "format": "date-time"},
         "datacontenttype": {"type": "string", "const": "application/json"},
         "operationid": {"type": "string", "description": "The VNF LCM operation occurrence."},
         "stepid": {"type": "string", "description": "The step of the operation."},
-        "attempt": {"type": "integer", "minimum": 1, "description": "Counts the tries of the step."},
+        "attempt": {"type": "integer", "minimum": 1, "description": "The number of the try of the step."},
         "causationid": {"type": "string", "description": "The id of the message that this one follows from."},
         "traceparent": {"type": "string", "description": "W3C Trace Context."},
-        "deadline": {"type": "string", "format": "date-time", "description": "Commands: when the step has failed."},
+        "deadline": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Commands: the time at which the step fails.",
+        },
         "data": {"type": "object"},
     },
 }
 
 
-def message_schema(message: type[Message]) -> dict[str, Any]:
+def message_schema(message: type[Message]) -> JsonObject:
     """Return the JSON Schema of what an envelope of the message carries as ``data``."""
     schema = message.model_json_schema(mode="validation")
     return {"$schema": _DIALECT, "$id": f"urn:kubevnfm:{message.type}", **schema}
 
 
-def asyncapi() -> dict[str, Any]:
-    """Return the AsyncAPI 3.0 document: two exchanges as channels, who receives what as operations."""
+def asyncapi() -> JsonObject:
+    """Return the AsyncAPI 3.0 document: two exchanges as channels, and an operation for each receiver."""
     asked = commands()
     services = sorted({command.service for command in asked})
     events = [message for message in messages() if issubclass(message, Event)]
@@ -74,7 +82,7 @@ def asyncapi() -> dict[str, Any]:
         "channels": {
             "events": {
                 "address": "{routingKey}",
-                "title": "What is true now",
+                "title": "Facts",
                 "description": "Topic exchange kubevnfm.events; the routing key is the type without prefix and version.",
                 "parameters": {"routingKey": {"enum": [event.routing_key() for event in events]}},
                 "messages": _references(events),
@@ -82,7 +90,7 @@ def asyncapi() -> dict[str, Any]:
             },
             "commands": {
                 "address": "{service}",
-                "title": "What is asked of one service",
+                "title": "Commands to one service",
                 "description": "Direct exchange kubevnfm.commands; the routing key is the service's name. "
                 "Each command is answered by one event with the same operationid, stepid and attempt.",
                 "parameters": {"service": {"enum": services}},
@@ -94,7 +102,7 @@ def asyncapi() -> dict[str, Any]:
             "publishEvents": {
                 "action": "send",
                 "channel": {"$ref": "#/channels/events"},
-                "summary": "Every service tells what became true.",
+                "summary": "Every service publishes the facts that it knows first.",
                 "messages": _of_channel("events", events),
             },
             **{
@@ -109,15 +117,15 @@ def asyncapi() -> dict[str, Any]:
     }
 
 
-def _schemas() -> dict[str, Any]:
+def _schemas() -> JsonObject:
     _, definitions = models_json_schema(
         [(message, "validation") for message in messages()], ref_template="#/components/schemas/{model}"
     )
-    schemas: dict[str, Any] = definitions["$defs"]
+    schemas: JsonObject = definitions["$defs"]
     return dict(sorted(schemas.items()))
 
 
-def _message(message: type[Message]) -> dict[str, Any]:
+def _message(message: type[Message]) -> JsonObject:
     return {
         "name": message.type,
         "title": message.__name__,
@@ -138,13 +146,13 @@ def _message(message: type[Message]) -> dict[str, Any]:
     }
 
 
-def _received(asked: Sequence[type[Command]]) -> dict[str, Any]:
+def _received(asked: Sequence[type[Command]]) -> JsonObject:
     """Return the operation of one service: its commands, and the events that answer them."""
     answers = sorted({command.reply for command in asked if command.reply is not None}, key=lambda event: event.type)
     return {
         "action": "receive",
         "channel": {"$ref": "#/channels/commands"},
-        "summary": f"{asked[0].service} does what it is asked.",
+        "summary": f"{asked[0].service} handles its commands.",
         "messages": _of_channel("commands", asked),
         "reply": {
             "channel": {"$ref": "#/channels/events"},
@@ -153,7 +161,7 @@ def _received(asked: Sequence[type[Command]]) -> dict[str, Any]:
     }
 
 
-def _references(among: Sequence[type[Message]]) -> dict[str, Any]:
+def _references(among: Sequence[type[Message]]) -> JsonObject:
     return {message.__name__: {"$ref": f"#/components/messages/{message.__name__}"} for message in among}
 
 
@@ -161,7 +169,7 @@ def _of_channel(channel: str, among: Sequence[type[Message]]) -> list[dict[str, 
     return [{"$ref": f"#/channels/{channel}/messages/{message.__name__}"} for message in among]
 
 
-def _exchange(name: str, kind: str) -> dict[str, Any]:
+def _exchange(name: str, kind: str) -> JsonObject:
     exchange = {"name": name, "type": kind, "durable": True, "autoDelete": False}
     return {"amqp": {"is": "routingKey", "exchange": exchange, "bindingVersion": "0.3.0"}}
 
@@ -172,13 +180,13 @@ def _operation(service: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """Return every file of ``schemas/`` with its text, by name."""
+    """Return every file of ``schemas/``: text by file name."""
     written = {f"{message.type}.json": _text(message_schema(message)) for message in messages()}
     return {**written, ASYNCAPI: _text(asyncapi())}
 
 
 def write(folder: Path) -> None:
-    """Make the folder's JSON files what ``files`` says, and remove those of messages that are no more."""
+    """Write the files into the folder, and remove those of messages that do not exist any more."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = files()
     for stale in folder.glob("*.json"):
@@ -188,7 +196,7 @@ def write(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _text(document: Mapping[str, Any]) -> str:
+def _text(document: JsonMapping) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

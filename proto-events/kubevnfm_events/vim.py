@@ -1,4 +1,4 @@
-"""VIMs: registering, watching, removing (vim-registry)."""
+"""VIMs: registration, monitoring, removal (vim-registry)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VimStatus = Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
 
 
 class VimRegistered(Event, kind="vim.registered"):
-    """The VIM exists and answers."""
+    """The VIM is registered and answers."""
 
     vim_id: str
     name: str
@@ -35,7 +35,7 @@ class RegisterVim(Command, kind="vim.register", service="vim-registry", reply=Vi
 
 
 class VimDeregistered(Event, kind="vim.deregistered"):
-    """The VIMs are gone."""
+    """The VIMs are removed."""
 
     vim_ids: tuple[str, ...] = ()
 
@@ -44,14 +44,14 @@ class DeregisterVim(Command, kind="vim.deregister", service="vim-registry", repl
     """Remove the VIMs that belong to the instance, with their access data; refused while others use them."""
 
     vnf_instance_id: str
-    """The owner, whose own use does not count."""
+    """The owner; its own use of the VIMs does not count."""
     name: str | None = None
     """None: every VIM of the owner."""
     force: bool = False
 
 
 class VimStatusChanged(Event, kind="vim.status.changed"):
-    """A VIM answers again, or no longer."""
+    """A VIM has become reachable or unreachable."""
 
     vim_id: str
     name: str
@@ -61,7 +61,7 @@ class VimStatusChanged(Event, kind="vim.status.changed"):
 
 
 class VimRegistrationFailed(Event, kind="vim.registration.failed"):
-    """A cluster whose credentials were called back could not be registered as a VIM."""
+    """A cluster whose credentials were received could not be registered as a VIM."""
 
     credentials_id: str
     reason: str

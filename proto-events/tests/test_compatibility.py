@@ -1,4 +1,4 @@
-"""Today's schemas against the released ones; and the checker itself, on schemas broken on purpose."""
+"""The present schemas are compatible with the released ones; the checker finds schemas that were broken on purpose."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ BROKEN = {
     "became optional": (requiring("name"), "kind: became optional"),
     "another type": (changed(count={"type": "string"}), "count: type integer became string"),
     "a narrower number": (changed(ratio={"type": "integer"}), "ratio: type number became integer"),
-    "a value less": (changed(state={"enum": ["a"], "type": "string"}), "state: b no longer taken"),
+    "a value less": (changed(state={"enum": ["a"], "type": "string"}), "state: b no longer accepted"),
     "values where any was taken": (changed(name={"enum": ["x"], "type": "string"}), "name: only x"),
     "a constant": (changed(name={"const": "x", "type": "string"}), "name: only x"),
     "no null any more": (changed(maybe={"$ref": "#/$defs/Part"}), "maybe: type null became object"),
@@ -103,7 +103,7 @@ BROKEN = {
     "a part's attribute of another type": (with_part(place={"type": "integer"}), "parts[].place: type string"),
     "a map's value of another type": (with_part(size={"type": "string"}), "by_name.*.size: type integer"),
     "items of another type": (changed(parts={"type": "array", "items": {"type": "string"}}), "parts[]: type object"),
-    "no further attributes": (changed(by_name={"type": "object", "additionalProperties": False}), "by_name.*: takes"),
+    "no further attributes": (changed(by_name={"type": "object", "additionalProperties": False}), "by_name.*: accepts"),
 }
 
 

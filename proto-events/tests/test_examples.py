@@ -1,4 +1,4 @@
-"""The golden examples: what was ever sent must be read for ever, and told on without loss."""
+"""The golden examples: every message that was ever sent must stay readable, and is written again without loss."""
 
 from __future__ import annotations
 

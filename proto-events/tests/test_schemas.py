@@ -1,4 +1,4 @@
-"""What other systems read of the contract is what the models say today."""
+"""The written schemas and the AsyncAPI document agree with the models."""
 
 from __future__ import annotations
 

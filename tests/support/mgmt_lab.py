@@ -180,7 +180,7 @@ class MgmtLab:
             subject=self.instance_id,
             deadline=None,
             fencing=fencing,
-            tell=report,
+            publish=report,
         )
 
     async def run(self, command: RunPhase, **context: Any) -> PhaseDone:

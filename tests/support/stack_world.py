@@ -256,7 +256,7 @@ def openstack_vim(auth_url: str, **changes: str) -> VimConnection:
 
 
 def a_context(*, attempt: int = 1, operation_id: str = "op-1", step_id: str = "create_vnf_resources") -> StepContext:
-    async def tell(_: Event) -> None:
+    async def publish(_: Event) -> None:
         return None
 
     return StepContext(
@@ -267,7 +267,7 @@ def a_context(*, attempt: int = 1, operation_id: str = "op-1", step_id: str = "c
         subject="inst-1",
         deadline=None,
         fencing=1,
-        tell=tell,
+        publish=publish,
     )
 
 

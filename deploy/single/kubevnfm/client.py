@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 import aiohttp
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.settings import ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from pydantic import SecretStr
@@ -117,7 +118,7 @@ class GatewayClient:
         finally:
             await asyncio.to_thread(file.close)
 
-    async def onboard(self, archive: Path) -> dict[str, Any]:
+    async def onboard(self, archive: Path) -> JsonObject:
         """Create a package, upload the archive, wait until it is ONBOARDED; return it. Raises Refused."""
         created, _ = await self.call("POST", "/vnfpkgm/v1/vnf_packages", {})
         await self.upload(created["id"], archive)
@@ -129,22 +130,22 @@ class GatewayClient:
                 raise Refused(400, package["onboardingFailureDetails"]["detail"])
             await asyncio.sleep(0.05)
 
-    async def create(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def create(self, request: JsonMapping) -> JsonObject:
         """Create a VNF instance."""
         body, _ = await self.call("POST", "/vnflcm/v2/vnf_instances", dict(request))
         return dict(body)
 
-    async def start(self, instance_id: str, task: str, request: Mapping[str, Any]) -> str:
+    async def start(self, instance_id: str, task: str, request: JsonMapping) -> str:
         """Ask for an operation; return its occurrence's id."""
         _, headers = await self.call("POST", f"/vnflcm/v2/vnf_instances/{instance_id}/{task}", dict(request))
         return str(headers["Location"]).rsplit("/", 1)[-1]
 
-    async def operation(self, operation_id: str) -> dict[str, Any]:
+    async def operation(self, operation_id: str) -> JsonObject:
         """Return our view of an operation: steps, nodes, times."""
         body, _ = await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}")
         return dict(body)
 
-    async def events(self, **query: str) -> AsyncIterator[dict[str, Any] | None]:
+    async def events(self, **query: str) -> AsyncIterator[JsonObject | None]:
         """Yield events as they happen; None once when the stream is open, and with each heartbeat. Raises Refused."""
         assert self._session is not None
         async with self._session.get("/kubevnfm/v1/events", params=query) as response:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm.client import GatewayClient
 from kubevnfm.settings import Settings
@@ -26,7 +27,7 @@ class DemoFailed(VnfmError):
 
 
 @asynccontextmanager
-async def lab(node_seconds: float) -> AsyncIterator[dict[str, Any]]:
+async def lab(node_seconds: float) -> AsyncIterator[JsonObject]:
     """Yield the endpoints of a lab in a process of its own; leaving the block ends it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBEVNFM_")}
     process = await asyncio.create_subprocess_exec(
@@ -78,7 +79,7 @@ async def run(samples: Path, node_seconds: float) -> None:
     say("  deploy/samples/     the packages that were just used, with their request bodies")
 
 
-async def _main_job(client: GatewayClient, endpoints: dict[str, Any], samples: Path) -> None:
+async def _main_job(client: GatewayClient, endpoints: JsonObject, samples: Path) -> None:
     requests = Path(__file__).parents[2] / "samples"
     say("\n1. Register the OpenStack as the default VIM")
     vim, _ = await client.call("POST", "/v1.0/vims", {"vim": openstack_vim(endpoints)})
@@ -117,13 +118,13 @@ async def _main_job(client: GatewayClient, endpoints: dict[str, Any], samples: P
     say(f"   VIMs left: {', '.join(one['name'] for one in vims['vims'])}")
 
 
-async def _do(client: GatewayClient, instance_id: str, task: str, request: dict[str, Any]) -> None:
+async def _do(client: GatewayClient, instance_id: str, task: str, request: JsonObject) -> None:
     view = await follow(client, instance_id, lambda: client.start(instance_id, task, request))
     if view["state"] != "COMPLETED":
         raise DemoFailed(f"{task} ended {view['state']}: {view.get('error', {}).get('detail', '')}")
 
 
-async def _must_be_empty(endpoints: dict[str, Any]) -> None:
+async def _must_be_empty(endpoints: JsonObject) -> None:
     async with GatewayClient(endpoints["control_url"].removesuffix("/lab/v1")) as control:
         left, _ = await control.call("GET", "/lab/v1/inventory")
     kinds = {kind: len(found) for kind, found in left.items() if found}
@@ -131,7 +132,7 @@ async def _must_be_empty(endpoints: dict[str, Any]) -> None:
         raise DemoFailed(f"the cloud is not empty: {kinds}")
 
 
-def openstack_vim(endpoints: dict[str, Any]) -> dict[str, Any]:
+def openstack_vim(endpoints: JsonObject) -> JsonObject:
     return {
         "name": "lab",
         "type": "openstack",
@@ -147,5 +148,5 @@ def openstack_vim(endpoints: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _body(path: Path) -> dict[str, Any]:
+def _body(path: Path) -> JsonObject:
     return dict(json.loads(path.read_text()))

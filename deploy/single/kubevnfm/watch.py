@@ -7,6 +7,8 @@ import sys
 from datetime import datetime
 from typing import Any
 
+from kubevnfm_kit.json_types import JsonObject
+
 from kubevnfm.client import TERMINAL, GatewayClient
 
 _MARK = {
@@ -26,7 +28,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def line_of(event: dict[str, Any]) -> str | None:
+def line_of(event: JsonObject) -> str | None:
     """Return the line for an event, None for one that people need not see."""
     data, kind = event["data"], event["type"].removeprefix("kubevnfm.").removesuffix(".v1")
     at = datetime.fromisoformat(event["time"]).strftime("%H:%M:%S")
@@ -46,7 +48,7 @@ def line_of(event: dict[str, Any]) -> str | None:
     return None
 
 
-async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout_s: float = 7200.0) -> dict[str, Any]:
+async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout_s: float = 7200.0) -> JsonObject:
     """Open the instance's event stream, await ``start()`` (an operation id), print until it rests; return its view.
 
     Raises: Refused, ClientError, TimeoutError; ConnectionError when the gateway ends the stream.

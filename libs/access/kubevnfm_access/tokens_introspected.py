@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import Any
 from urllib.parse import quote_plus
 
 import aiohttp
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_access.caller import Caller, Role
 from kubevnfm_access.credentials import Credentials
@@ -62,7 +62,7 @@ class IntrospectedTokens:
         ends = float(expires) if isinstance(expires, int | float) else None
         return caller_of(claims, self._roles_claim, self._role_by_name, expires=ends)
 
-    def _is_for_us(self, claims: Mapping[str, Any]) -> bool:
+    def _is_for_us(self, claims: JsonMapping) -> bool:
         """Tell whether the audience is ours; RFC 7662 leaves it out where the issuer serves one resource only."""
         audience = claims.get("aud", self._audience)
         return self._audience in (audience if isinstance(audience, list) else [audience])

@@ -10,6 +10,7 @@ from typing import Any, Final
 import aiohttp
 import jwt
 import structlog
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_access.caller import Caller, Role, roles_of
 from kubevnfm_access.credentials import Credentials
@@ -147,7 +148,7 @@ class JwtTokens:
 
 
 def caller_of(
-    claims: Mapping[str, Any], roles_claim: str, role_by_name: Mapping[str, Role], *, expires: float | None
+    claims: JsonMapping, roles_claim: str, role_by_name: Mapping[str, Role], *, expires: float | None
 ) -> Caller:
     """Return the caller that a token's claims name. Raises Unauthenticated when they name none."""
     subject = claims.get("client_id") or claims.get("azp") or claims.get("sub")
@@ -156,7 +157,7 @@ def caller_of(
     return Caller(subject, "bearer", roles_of(_names(claims, roles_claim), role_by_name), expires=expires)
 
 
-def _names(claims: Mapping[str, Any], path: str) -> list[str]:
+def _names(claims: JsonMapping, path: str) -> list[str]:
     """Return the role names of a claim: words of a text (``scope``), or a list; dots lead into objects."""
     found: Any = claims
     for part in [path] if path in claims else path.split("."):

@@ -6,9 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_access.caller import Caller, Role, roles_of
 from kubevnfm_access.credentials import Credentials
@@ -111,7 +112,7 @@ class KeystoneTokens:
         headers = {"X-Auth-Token": own, "X-Subject-Token": token}
         return await call(self._session, "GET", f"{self._url}/auth/tokens?nocatalog", headers=headers)
 
-    def _caller(self, body: Mapping[str, Any], expires: float) -> Caller:
+    def _caller(self, body: JsonMapping, expires: float) -> Caller:
         user, project = body.get("user") or {}, body.get("project") or {}
         subject = f"{(user.get('domain') or {}).get('name', '')}/{user.get('name', '')}"
         if ANY_PROJECT not in self._projects and not {project.get("id"), project.get("name")} & self._projects:
@@ -120,14 +121,14 @@ class KeystoneTokens:
         return Caller(subject, "keystone", roles_of(names, self._role_by_name), project.get("id"), expires)
 
 
-def _token_of(answer: IdentityAnswer) -> Mapping[str, Any]:
+def _token_of(answer: IdentityAnswer) -> JsonMapping:
     body = answer.body.get("token") if isinstance(answer.body, dict) else None
     if not isinstance(body, dict):
         raise IdentityUnavailable("Keystone's answer cannot be read")
     return body
 
 
-def _expires(body: Mapping[str, Any]) -> float:
+def _expires(body: JsonMapping) -> float:
     try:
         return datetime.fromisoformat(str(body["expires_at"])).timestamp()
     except (KeyError, ValueError) as error:

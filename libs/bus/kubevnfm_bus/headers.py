@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_bus.topology import DELAYS_S
 
@@ -21,11 +22,11 @@ class Past:
     rest_s: float = 0.0
 
     @classmethod
-    def of(cls, headers: Mapping[str, Any]) -> Past:
+    def of(cls, headers: JsonMapping) -> Past:
         """Read what ``headers`` of an earlier ``Past`` say; others count as none."""
         return cls(failures=_number(headers.get(_FAILURES)), rest_s=_number(headers.get(_REST_MS)) / 1000)
 
-    def headers(self) -> dict[str, Any]:
+    def headers(self) -> JsonObject:
         """Return the headers to publish with."""
         return {_FAILURES: self.failures, _REST_MS: round(self.rest_s * 1000)}
 
@@ -36,17 +37,17 @@ def rung(delay_s: float) -> tuple[int, float]:
     return chosen, delay_s - chosen
 
 
-def returns(headers: Mapping[str, Any]) -> int:
+def returns(headers: JsonMapping) -> int:
     """Return how often the broker took the message back from a consumer that was lost."""
     return _number(headers.get("x-delivery-count"))
 
 
-def dead_headers(reason: str) -> dict[str, Any]:
+def dead_headers(reason: str) -> JsonObject:
     """Return the headers of a message that died; the reason is cut to what an AMQP frame carries with ease."""
     return {_REASON: reason[:4000]}
 
 
-def reason_of(headers: Mapping[str, Any]) -> str:
+def reason_of(headers: JsonMapping) -> str:
     """Return why a message died: what we wrote, or what the broker noted when it gave up by itself."""
     reason = headers.get(_REASON)
     if isinstance(reason, str):

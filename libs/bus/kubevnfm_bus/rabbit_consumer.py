@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from kubevnfm_events import Envelope, InvalidMessage, Message, decode
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import Broken, attempt, pause_s
@@ -289,7 +290,7 @@ class _InHand:
         log.error("message_died", service=self._service, message_id=self.id, type=self._message.type, reason=reason)
         await self._move(dead_headers(reason), exchange=topology.DEAD, routing_key=self._service)
 
-    async def _move(self, headers: dict[str, Any], *, exchange: str, routing_key: str) -> None:
+    async def _move(self, headers: JsonObject, *, exchange: str, routing_key: str) -> None:
         if self._channel.is_closed:
             # The broker has taken it back already: publishing it too would make it two.
             raise BrokerLost("the channel of the delivery is closed")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 import aio_pika
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import CONNECTION_EXCEPTIONS
+from kubevnfm_kit.json_types import JsonMapping
 from pamqp.commands import Basic
 
 from kubevnfm_bus import topology
@@ -42,9 +43,7 @@ def broker_errors() -> Iterator[None]:
         raise BrokerLost(f"{type(error).__name__}: {error}") from error
 
 
-def message_of(
-    body: bytes, *, message_id: str | None, type: str | None, headers: Mapping[str, Any]
-) -> aio_pika.Message:
+def message_of(body: bytes, *, message_id: str | None, type: str | None, headers: JsonMapping) -> aio_pika.Message:
     """Return a persistent AMQP message with a CloudEvent in structured mode."""
     return aio_pika.Message(
         body,

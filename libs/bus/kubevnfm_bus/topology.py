@@ -13,10 +13,11 @@ when it dead-letters to the default exchange, so one ladder of delays serves eve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractQueue
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_bus.routing import owner_of
 
@@ -34,8 +35,8 @@ has 20 unless told: too few for a fleet that is restarted often while long steps
 _NO_DELIVERY_LIMIT: Final = 1_000_000_000
 """Looking at dead letters returns them, and each return counts; 3.10 knows no -1 for "without limit"."""
 
-_QUORUM: Final[dict[str, Any]] = {"x-queue-type": "quorum"}
-_CONFIRMED_DEAD_LETTERING: Final[dict[str, Any]] = {
+_QUORUM: Final[JsonObject] = {"x-queue-type": "quorum"}
+_CONFIRMED_DEAD_LETTERING: Final[JsonObject] = {
     # A message leaves its queue only when the one it is dead-lettered to has confirmed it; needs reject-publish.
     "x-dead-letter-strategy": "at-least-once",
     "x-overflow": "reject-publish",
@@ -115,7 +116,7 @@ async def declare_watch_queue(channel: AbstractChannel, patterns: Sequence[str])
     return queue
 
 
-def _working_queue(service: str) -> dict[str, Any]:
+def _working_queue(service: str) -> JsonObject:
     return (
         _QUORUM
         | _CONFIRMED_DEAD_LETTERING

@@ -9,10 +9,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote_plus
 
 import aiohttp
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_clients.bounded import read_json
 from kubevnfm_clients.outbound import trouble
@@ -96,7 +97,7 @@ async def _fetched(client: Client, session: aiohttp.ClientSession) -> tuple[str,
             told = await read_json(response, limit_bytes=_ANSWER_BYTES)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise NoToken(f"its token endpoint: {trouble(error)}") from error
-    answer: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+    answer: JsonMapping = told if isinstance(told, Mapping) else {}
     token, life = answer.get("access_token"), answer.get("expires_in")
     # what is no visible ASCII could not be sent in a header
     if not isinstance(token, str) or not token or not all("!" <= each <= "~" for each in token):

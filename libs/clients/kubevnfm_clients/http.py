@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
 _STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
@@ -28,13 +29,13 @@ class InternalApi:
         self._service, self._base_url, self._session = service, base_url.rstrip("/"), session
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
-    async def call(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None) -> Any:
+    async def call(self, method: str, path: str, body: Any = None, *, query: JsonMapping | None = None) -> Any:
         """Return the answer's JSON, None for an empty one. Raises what the service told, or ServiceUnavailable."""
         async with self._answer(method, path, body, query, _TIMEOUT) as response:
             text = await response.text()
             return json.loads(text) if text else None
 
-    async def stream(self, path: str, *, query: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
+    async def stream(self, path: str, *, query: JsonMapping | None = None) -> AsyncIterator[bytes]:
         """Yield the answer's body in chunks. Raises as ``call``."""
         async with self._answer("GET", path, None, query, _STREAM_TIMEOUT) as response:
             async for chunk in response.content.iter_chunked(256 * 1024):
@@ -42,7 +43,7 @@ class InternalApi:
 
     @asynccontextmanager
     async def _answer(
-        self, method: str, path: str, body: Any, query: Mapping[str, Any] | None, timeout: aiohttp.ClientTimeout
+        self, method: str, path: str, body: Any, query: JsonMapping | None, timeout: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
             async with self._session.request(

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import yaml
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import Secret
 
 _KUBERNETES = "ETSINFV.KUBERNETES.V_1"
@@ -54,7 +55,7 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
     )
 
 
-def _access(user: Mapping[str, Any], field: str) -> dict[str, Any]:
+def _access(user: JsonMapping, field: str) -> JsonObject:
     token = user.get("token")
     if isinstance(token, str) and token:
         return {"bearer_token": Secret(token)}
@@ -67,7 +68,7 @@ def _access(user: Mapping[str, Any], field: str) -> dict[str, Any]:
     raise Unprocessable(field, "token, or client-certificate-data with client-key-data, expected")
 
 
-def _server(cluster: Mapping[str, Any], field: str) -> str:
+def _server(cluster: JsonMapping, field: str) -> str:
     if "certificate-authority" in cluster:
         raise Unprocessable(f"{field}.certificate-authority", "certificate-authority-data expected")
     server = cluster.get("server")
@@ -77,7 +78,7 @@ def _server(cluster: Mapping[str, Any], field: str) -> str:
     return str(server)
 
 
-def _pem(holder: Mapping[str, Any], name: str, field: str) -> str | None:
+def _pem(holder: JsonMapping, name: str, field: str) -> str | None:
     value = holder.get(name)
     if value is None:
         return None
@@ -90,7 +91,7 @@ def _pem(holder: Mapping[str, Any], name: str, field: str) -> str | None:
     return text
 
 
-def _named(config: Mapping[str, Any], kind: str, name: object, field: str) -> Mapping[str, Any]:
+def _named(config: JsonMapping, kind: str, name: object, field: str) -> JsonMapping:
     entries = config.get(kind)
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping) and name and entry.get("name") == name:
@@ -98,7 +99,7 @@ def _named(config: Mapping[str, Any], kind: str, name: object, field: str) -> Ma
     raise Unprocessable(f"{field}.{kind}", "the entry that the current context names is missing")
 
 
-def _mapping(value: Any, field: str) -> Mapping[str, Any]:
+def _mapping(value: Any, field: str) -> JsonMapping:
     if not isinstance(value, Mapping):
         raise Unprocessable(field, "a mapping expected")
     return value

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import Secret
 
 
@@ -60,19 +61,19 @@ class VimUsers(Protocol):
 class Vims(Protocol):
     """Asked of vim-registry by the gateway: ``/internal/v1/vims``. Bodies are Tacker's VIM records (api.md 8)."""
 
-    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def create(self, vim: JsonMapping) -> JsonMapping:
         """Verify and register; return the record, secrets masked. Raises InvalidInput, Conflict, OutsideUnavailable."""
         ...
 
-    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[JsonMapping]:
         """Return the records that equal one of the values for each name (id, name, type, is_default, status)."""
         ...
 
-    async def get(self, vim_id: str) -> Mapping[str, Any]:
+    async def get(self, vim_id: str) -> JsonMapping:
         """Return the record, secrets masked. Raises NotFound."""
         ...
 
-    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
         """Change name, description, is_default, vim_project, auth_cred. Raises NotFound, InvalidInput, Conflict."""
         ...
 
@@ -80,7 +81,7 @@ class Vims(Protocol):
         """Remove. Raises NotFound, Conflict while instances use it."""
         ...
 
-    async def default(self) -> Mapping[str, Any] | None:
+    async def default(self) -> JsonMapping | None:
         """Return the default VIM's record, or None."""
         ...
 

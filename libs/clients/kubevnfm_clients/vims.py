@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_clients.http import InternalApi
 
@@ -41,21 +42,21 @@ class HttpVims:
     def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._api = InternalApi("vim-registry", base_url, token, session)
 
-    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def create(self, vim: JsonMapping) -> JsonMapping:
         """See the port."""
         return _record(await self._api.call("POST", "vims", dict(vim)))
 
-    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[JsonMapping]:
         """See the port."""
         query = [(name, value) for name, values in filters.items() for value in values]
         answer = await self._api.call("GET", "vims", query=_multi(query))
         return [_record(vim) for vim in answer["vims"]]
 
-    async def get(self, vim_id: str) -> Mapping[str, Any]:
+    async def get(self, vim_id: str) -> JsonMapping:
         """See the port."""
         return _record(await self._api.call("GET", f"vims/{vim_id}"))
 
-    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
         """See the port."""
         return _record(await self._api.call("PUT", f"vims/{vim_id}", dict(changes)))
 
@@ -63,7 +64,7 @@ class HttpVims:
         """See the port."""
         await self._api.call("DELETE", f"vims/{vim_id}")
 
-    async def default(self) -> Mapping[str, Any] | None:
+    async def default(self) -> JsonMapping | None:
         """See the port."""
         found = await self.list({"is_default": ["True"]})
         return found[0] if found else None
@@ -81,7 +82,7 @@ class HttpVimUsers:
         return [str(user) for user in answer["users"]]
 
 
-def _record(vim: Any) -> dict[str, Any]:
+def _record(vim: Any) -> JsonObject:
     return dict(vim)
 
 

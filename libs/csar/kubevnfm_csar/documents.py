@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import yaml
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, read_text
@@ -31,12 +32,12 @@ _PlainLoader.yaml_constructors = {
 }
 
 
-def read_yaml(files: PackageFiles, name: str) -> dict[str, Any]:
+def read_yaml(files: PackageFiles, name: str) -> JsonObject:
     """Return the one YAML document of a file. Raises PackageRefused when it is not YAML, or not a mapping."""
     return parse_yaml(read_text(files, name), name=name)
 
 
-def parse_yaml(text: str, *, name: str) -> dict[str, Any]:
+def parse_yaml(text: str, *, name: str) -> JsonObject:
     """As ``read_yaml``, from text; ``name`` is for the error."""
     _check_depth(text, name=name)
     loader = _PlainLoader(text)
@@ -51,7 +52,7 @@ def parse_yaml(text: str, *, name: str) -> dict[str, Any]:
         loader.dispose()
     if not isinstance(tree, dict):
         raise PackageRefused("a mapping expected at the top of the YAML document", file=name)
-    plain: dict[str, Any] = _with_text_keys(tree)
+    plain: JsonObject = _with_text_keys(tree)
     return plain
 
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_csar.documents import parse_yaml
@@ -31,7 +31,7 @@ class Template(BaseModel):
     """The file's last name, by which ``type:`` of another template refers to it."""
     path: str
     text: str
-    body: dict[str, Any]
+    body: JsonObject
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -42,10 +42,10 @@ class Template(BaseModel):
     @property
     def resource_types(self) -> dict[str, str]:
         """Type by resource name."""
-        resources: Mapping[str, Any] = self.body.get("resources") or {}
+        resources: JsonMapping = self.body.get("resources") or {}
         return {name: str(resource.get("type", "")) for name, resource in resources.items()}
 
-    def resource(self, name: str) -> Mapping[str, Any]:
+    def resource(self, name: str) -> JsonMapping:
         """Return a resource's body; empty when there is none."""
         found = (self.body.get("resources") or {}).get(name)
         return found if isinstance(found, dict) else {}
@@ -80,7 +80,7 @@ class BaseHot(BaseModel):
         kind = inner.get("type") if isinstance(inner, dict) else self.top.resource_types.get(name)
         return self.nested.get(posixpath.basename(str(kind))) if kind else None
 
-    def user_data_form(self) -> dict[str, Any]:
+    def user_data_form(self) -> JsonObject:
         """Return the ``base_hot_dict`` of Tacker's v1 user data: nested bodies by file name and ``heat_template``."""
         return {**{name: one.body for name, one in self.nested.items()}, "heat_template": self.top.body}
 

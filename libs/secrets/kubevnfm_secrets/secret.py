@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from typing import Any, Self
 
+from kubevnfm_kit.json_types import JsonObject
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -16,7 +17,7 @@ SEALED_KEY = "$sealed"
 _RING = "kubevnfm_key_ring"
 
 
-def sealing(ring: KeyRing) -> dict[str, Any]:
+def sealing(ring: KeyRing) -> JsonObject:
     """Return the context for ``model_dump(mode="json", context=...)`` under which secrets are sealed, not masked."""
     return {_RING: ring}
 

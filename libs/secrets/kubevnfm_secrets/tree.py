@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Annotated, Any, Final
 
+from kubevnfm_kit.json_types import JsonObject
 from pydantic import BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
 
 from kubevnfm_secrets.keyring import KeyRing
@@ -110,7 +111,7 @@ def _write(tree: Any, info: SerializationInfo) -> Any:
 
 
 SecretParams = Annotated[
-    dict[str, Any],
+    JsonObject,
     BeforeValidator(opened),
     PlainSerializer(_write),
     WithJsonSchema(

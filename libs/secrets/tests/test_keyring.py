@@ -74,7 +74,11 @@ def test_a_text_that_no_ring_sealed_is_refused(text: str) -> None:
         ring(OLD).open(text.format(id=key_id))
 
 
-@pytest.mark.parametrize("text", ["", ",", "abc", "AAAA", OLD[:-4], f"{OLD},short"])
+@pytest.mark.parametrize(
+    "text",
+    ["", ",", "abc", "AAAA", OLD[:-4], f"{OLD},short"],
+    ids=["empty", "comma", "no base64", "too short", "cut", "second too short"],
+)
 def test_a_ring_of_wrong_keys_is_refused_without_showing_them(text: str) -> None:
     with pytest.raises(ValueError, match="key ring") as refused:
         KeyRing.from_text(text)

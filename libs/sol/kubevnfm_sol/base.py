@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing, sealing
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -25,7 +26,7 @@ class SolType(BaseModel):
         hide_input_in_errors=True,
     )
 
-    def document(self, ring: KeyRing) -> dict[str, Any]:
+    def document(self, ring: KeyRing) -> JsonObject:
         """Return the JSON object for the store: camelCase, no nulls, secrets sealed."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
 from pydantic import AliasChoices, Field, model_validator
 
@@ -65,7 +66,7 @@ class VnfExtCpConfig(SolRequest):
     parent_cp_config_id: str | None = None
     link_port_id: str | None = Field(default=None, min_length=1, max_length=255)
     create_ext_link_port: bool | None = None
-    cp_protocol_data: tuple[dict[str, Any], ...] | None = None
+    cp_protocol_data: tuple[JsonObject, ...] | None = None
     net_att_def_resource_id: str | tuple[str, ...] | None = None
     """One or several; v2 only."""
 
@@ -92,7 +93,7 @@ class ExtVirtualLinkData(SolRequest):
     resource_provider_id: str | None = None
     resource_id: str = Field(min_length=1, max_length=255)
     ext_cps: tuple[VnfExtCpData, ...] = ()
-    ext_link_ports: tuple[dict[str, Any], ...] | None = None
+    ext_link_ports: tuple[JsonObject, ...] | None = None
 
 
 class ExtManagedVirtualLinkData(SolRequest):
@@ -103,7 +104,7 @@ class ExtManagedVirtualLinkData(SolRequest):
     vim_connection_id: str | None = None
     resource_provider_id: str | None = None
     resource_id: str
-    vnf_link_port: tuple[dict[str, Any], ...] | None = None
+    vnf_link_port: tuple[JsonObject, ...] | None = None
 
 
 class CreateVnfRequest(SolRequest):

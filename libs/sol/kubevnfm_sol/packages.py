@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field
 
 from kubevnfm_sol.base import SolRequest, SolType
@@ -68,7 +69,7 @@ class VnfPkgInfo(SolType):
     vnfm_info: tuple[str, ...] | None = None
     package_security_option: str | None = None
     signing_certificate: str | None = None
-    user_defined_data: dict[str, Any] | None = None
+    user_defined_data: JsonObject | None = None
     onboarding_failure_details: ProblemDetails | None = None
     """With ERROR: which file, which rule."""
 
@@ -76,18 +77,18 @@ class VnfPkgInfo(SolType):
 class CreateVnfPkgInfoRequest(SolRequest):
     """Clause 9.5.2.2."""
 
-    user_defined_data: dict[str, Any] = Field(default_factory=dict)
+    user_defined_data: JsonObject = Field(default_factory=dict)
 
 
 class VnfPkgInfoModificationRequest(SolType):
     """VnfPkgInfoModifications (clause 9.5.2.3) as a JSON Merge Patch: at least one of the two."""
 
     operational_state: OperationalState | None = None
-    user_defined_data: dict[str, Any] | None = None
+    user_defined_data: JsonObject | None = None
 
 
 class VnfPkgInfoModifications(SolType):
     """What a change answers: only what was changed (clause 9.4.3.3.4)."""
 
     operational_state: OperationalState | None = None
-    user_defined_data: dict[str, Any] | None = None
+    user_defined_data: JsonObject | None = None

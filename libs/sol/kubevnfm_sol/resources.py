@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
@@ -50,7 +51,7 @@ class VnfcCpInfo(SolType):
     vnf_ext_cp_id: str | None = None
     cp_protocol_info: tuple[CpProtocolInfo, ...] = ()
     vnf_link_port_id: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
 
 
 class VnfcResourceInfo(SolType):
@@ -63,7 +64,7 @@ class VnfcResourceInfo(SolType):
     zone_id: str | None = None
     storage_resource_ids: tuple[str, ...] | None = None
     vnfc_cp_info: tuple[VnfcCpInfo, ...] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
 
 
 class VnfLinkPortInfo(SolType):
@@ -120,7 +121,7 @@ class ExtVirtualLinkInfo(SolType):
     id: str
     resource_handle: ResourceHandle
     ext_link_ports: tuple[ExtLinkPortInfo, ...] | None = None
-    current_vnf_ext_cp_data: tuple[dict[str, Any], ...] = ()
+    current_vnf_ext_cp_data: tuple[JsonObject, ...] = ()
 
 
 class ScaleInfo(SolType):
@@ -150,7 +151,7 @@ class InstantiatedVnfInfo(SolType):
     max_scale_levels: tuple[ScaleInfo, ...] | None = None
     ext_cp_info: tuple[VnfExtCpInfo, ...] = ()
     ext_virtual_link_info: tuple[ExtVirtualLinkInfo, ...] | None = None
-    ext_managed_virtual_link_info: tuple[dict[str, Any], ...] | None = None
+    ext_managed_virtual_link_info: tuple[JsonObject, ...] | None = None
     localization_language: str | None = None
     vnfc_resource_info: tuple[VnfcResourceInfo, ...] = ()
     vnf_virtual_link_resource_info: tuple[VnfVirtualLinkResourceInfo, ...] | None = None
@@ -158,7 +159,7 @@ class InstantiatedVnfInfo(SolType):
     vnfc_info: tuple[VnfcInfo, ...] = ()
     additional_params: SecretParams | None = None
     """v1 answers show it; sealed in documents."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     """v2 answers show it: non-secret facts that an operator needs (stack id, namespace)."""
 
 
@@ -174,7 +175,7 @@ class AffectedVnfc(SolType):
     change_type: ChangeType
     compute_resource: ResourceHandle
     zone_id: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     affected_vnfc_cp_ids: tuple[str, ...] | None = None
     added_storage_resource_ids: tuple[str, ...] | None = None
     removed_storage_resource_ids: tuple[str, ...] | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
@@ -37,6 +38,6 @@ class VimConnectionInfo(SolRequest):
 
     vim_id: str | None = None
     vim_type: str
-    interface_info: dict[str, Any] = Field(default_factory=dict)
+    interface_info: JsonObject = Field(default_factory=dict)
     access_info: SecretParams = Field(default_factory=dict)
     extra: SecretParams = Field(default_factory=dict)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_store.query import names_of
 
@@ -19,7 +20,7 @@ def check_apart(paths: Sequence[str]) -> None:
             raise InvalidInput("/".join(inner), f"changed twice in one update, also by {'/'.join(outer)}")
 
 
-def change(body: dict[str, Any], fields: Mapping[str, Any], unset: Sequence[str]) -> None:
+def change(body: JsonObject, fields: JsonMapping, unset: Sequence[str]) -> None:
     """Set and remove attributes in place; missing objects on the way to a set attribute are made.
 
     Raises InvalidInput when the way leads through something that is no object.
@@ -41,7 +42,7 @@ def change(body: dict[str, Any], fields: Mapping[str, Any], unset: Sequence[str]
             found.pop(last, None)
 
 
-def without(body: dict[str, Any], path: str) -> None:
+def without(body: JsonObject, path: str) -> None:
     """Leave the attribute out, in place, in every element where the path leads through arrays."""
     _without(body, names_of(path))
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kubevnfm_kit.json_types import JsonMapping
+
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op, names_of
 
 
-def fits(filter: Filter, body: Mapping[str, Any]) -> bool:
+def fits(filter: Filter, body: JsonMapping) -> bool:
     """Tell whether the document's body fits."""
     match filter:
         case Compare(path, op, values):

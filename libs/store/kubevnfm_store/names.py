@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubevnfm_kit.json_types import JsonObject
+
 _ESCAPE = "%"
 _WRAPPED = "%["
 """Sole key of the object that stands for an array inside an array; no escaped name looks like it."""
@@ -60,7 +62,7 @@ def read_tree(node: Any) -> Any:
     return node
 
 
-def read_object(node: dict[str, Any]) -> Any:
+def read_object(node: JsonObject) -> Any:
     """Undo ``Alphabet.tree`` for an object with a single attribute, which may be a wrapped array."""
     [(name, value)] = node.items()
     return read_tree(value) if name == _WRAPPED else {read_name(name): read_tree(value)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_store.query import Filter, Index, Query, Stored
 
@@ -37,7 +38,7 @@ class Outgoing:
     """A message that a document caused, stored in the same atomic write, until the relay has published it."""
 
     id: str
-    document: Mapping[str, Any]
+    document: JsonMapping
     """The CloudEvents JSON object, secrets sealed."""
 
 
@@ -64,14 +65,12 @@ class DocumentStore(Protocol):
         """Return those of the documents that exist, in no promised order, in one query."""
         ...
 
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
+    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
         """Store a new document at revision 1. Raises AlreadyExists."""
         ...
 
     async def replace(
-        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
+        self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
     ) -> Stored:
         """Write the whole body if the revision still holds; adds to the outbox. Raises RevisionConflict."""
         ...
@@ -80,7 +79,7 @@ class DocumentStore(Protocol):
         self,
         collection: str,
         id: str,
-        fields: Mapping[str, Any],
+        fields: JsonMapping,
         *,
         unset: Sequence[str] = (),
         if_revision: int | None = None,

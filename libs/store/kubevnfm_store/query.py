@@ -9,10 +9,11 @@ the stored one does not match.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from kubevnfm_kit.json_types import JsonMapping
 
 Json = str | int | float | bool | None
 
@@ -138,5 +139,5 @@ class Stored:
     id: str
     revision: int
     """Counts the writes, from 1; a write names the revision it expects."""
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: JsonMapping = field(default_factory=dict)
     """JSON; keys never begin with ``$``, except ``$sealed``, and hold no ``.``-meaning: adapters escape what they must."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kubevnfm_events import Envelope, Event, Message, from_document
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Index, Op, Stored, by
@@ -188,7 +189,7 @@ class Inbox:
             return Taken(for_s=self._lease_s)
         return claim
 
-    async def _write(self, claim: Claim, fields: dict[str, Any], *, outbox: Sequence[Any] = ()) -> Stored:
+    async def _write(self, claim: Claim, fields: JsonObject, *, outbox: Sequence[Any] = ()) -> Stored:
         try:
             return await self._store.update(
                 self._collection,
@@ -200,7 +201,7 @@ class Inbox:
         except RevisionConflict as error:
             raise LeaseLost(claim.message_id) from error
 
-    def _lease(self, claim: Claim) -> dict[str, Any]:
+    def _lease(self, claim: Claim) -> JsonObject:
         return {
             "state": _CLAIMED,
             "owner": claim.owner,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Filter, Stored
@@ -24,7 +24,7 @@ class Outbox:
         self._store, self._relay, self._ring = store, relay, key_ring
 
     async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, events: Sequence[Envelope[Message]] = ()
+        self, collection: str, id: str, body: JsonMapping, *, events: Sequence[Envelope[Message]] = ()
     ) -> Stored:
         """Store a new document. Raises AlreadyExists."""
         with self._relay.writing(events):
@@ -38,7 +38,7 @@ class Outbox:
         self,
         collection: str,
         id: str,
-        body: Mapping[str, Any],
+        body: JsonMapping,
         *,
         if_revision: int,
         events: Sequence[Envelope[Message]] = (),
@@ -55,7 +55,7 @@ class Outbox:
         self,
         collection: str,
         id: str,
-        fields: Mapping[str, Any],
+        fields: JsonMapping,
         *,
         unset: Sequence[str] = (),
         if_revision: int | None = None,

@@ -39,7 +39,7 @@ class StepContext:
     deadline: datetime | None
     fencing: int
     """Grows with every claim of this command: what is written under a smaller number is of a worker that lost it."""
-    tell: Callable[[Event], Awaitable[None]] = field(repr=False)
+    publish: Callable[[Event], Awaitable[None]] = field(repr=False)
     """Publish news (progress) about the command; best effort, never waited for by the work."""
 
 

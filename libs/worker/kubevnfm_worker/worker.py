@@ -355,7 +355,7 @@ class CommandWorker:
                     return False
 
     def _context(self, claim: Claim, command: Envelope[Message]) -> StepContext:
-        async def tell(event: Event) -> None:
+        async def publish(event: Event) -> None:
             if len(self._news) >= _MOST_NEWS:
                 log.warning("news_dropped", type=event.type)
                 return
@@ -372,7 +372,7 @@ class CommandWorker:
             subject=command.subject,
             deadline=command.deadline,
             fencing=claim.fencing,
-            tell=tell,
+            publish=publish,
         )
 
     def _forget_news(self, task: asyncio.Task[None]) -> None:

@@ -179,7 +179,7 @@ async def test_progress_is_told_while_the_work_goes_on(
 
     async def handler(_: Work, context: StepContext) -> Outcome:
         for number in range(3):
-            await context.tell(Progressed(number=number))
+            await context.publish(Progressed(number=number))
         await news.has(3)
         return Done(Worked())
 

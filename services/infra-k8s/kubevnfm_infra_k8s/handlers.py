@@ -69,14 +69,14 @@ class InfraK8sHandlers:
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
             )
             wait = ReadinessWait(cluster, mine, self.clock, _deadline(context, began, wait_s), self.settle_s)
-            applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.tell), command.adopt)
+            applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.publish), command.adopt)
             if release.applied_by != _attempt(context):
                 try:
                     release = await applying.apply(planned, release, applied_by=_attempt(context))
                 except RevisionConflict:
                     # A worker that lost this command has written the release meanwhile; the next call reads it.
                     return NotYet(_AGAIN_S)
-            progress = Progress("ready", context.tell)
+            progress = Progress("ready", context.publish)
             try:
                 bodies = await wait.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
             except (ObjectFailed, ObjectsNotReady) as error:
@@ -121,7 +121,7 @@ class InfraK8sHandlers:
                 cluster=cluster,
                 releases=self.releases,
                 shared=self.shared,
-                progress=Progress("delete", context.tell),
+                progress=Progress("delete", context.publish),
                 clock=self.clock,
                 deadline=_deadline(context, began, self.gone_timeout_s + (command.grace_period_s or 0.0)),
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),

@@ -130,7 +130,7 @@ class Site:
     """The deadline of every command."""
 
     def context(self, *, operation: str = "op1", attempt: int = 1) -> StepContext:
-        async def tell(event: Event) -> None:
+        async def publish(event: Event) -> None:
             assert isinstance(event, TaskProgressed)
             self.progress.append(event)
 
@@ -142,7 +142,7 @@ class Site:
             subject="i1",
             deadline=self.deadline,
             fencing=1,
-            tell=tell,
+            publish=publish,
         )
 
     async def apply(

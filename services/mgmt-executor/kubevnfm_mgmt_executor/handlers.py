@@ -44,7 +44,7 @@ class MgmtHandlers:
             journal=self._journal,
             host_keys=self._host_keys,
             output_log=self._output_log,
-            recorder=Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.tell),
+            recorder=Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.publish),
             mask=Mask(self._secrets_of(command)),
             clock=self._clock,
             reveal=self._reveal,

@@ -39,8 +39,8 @@ class TestRabbit(MessageBusSuite):
         ("body", "reason"),
         [
             (b"\xff\x00 no JSON", "not JSON"),
-            (b"[1]", "a JSON object expected"),
-            (b'{"specversion": "1.0", "id": "1", "source": "/x", "type": "kubevnfm.no.such.v1"}', "is unknown"),
+            (b"[1]", "not a JSON object"),
+            (b'{"specversion": "1.0", "id": "1", "source": "/x", "type": "kubevnfm.no.such.v1"}', "not a message of this contract"),
             (b'{"specversion": "1.0", "id": "1", "source": "/x"}', "type: required"),
         ],
     )

@@ -6,8 +6,9 @@ Names follow SOL001; sizes are bytes. Nothing here reads a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
+from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
@@ -174,7 +175,7 @@ class PackageChange(Part):
     """A VnfPackageChange policy: from which package this one may be changed to."""
 
     name: str
-    selector: tuple[dict[str, Any], ...] = ()
+    selector: tuple[JsonObject, ...] = ()
     modification_qualifier: str = ""
     additional_modification_description: str = ""
     destination_flavour_id: str | None = None
@@ -183,9 +184,9 @@ class PackageChange(Part):
 class InitialValues(Part):
     """What a new instance's free attributes start with."""
 
-    configurable_properties: dict[str, Any] = Field(default_factory=dict)
-    extensions: dict[str, Any] = Field(default_factory=dict)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    configurable_properties: JsonObject = Field(default_factory=dict)
+    extensions: JsonObject = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
 
 
 class Flavour(Part):

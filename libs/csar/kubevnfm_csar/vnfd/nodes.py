@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
 from typing import Any, Literal, cast
+
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import locate
@@ -112,7 +113,7 @@ def _image(topology: Topology, node: Node) -> SoftwareImage | None:
 def _checksum(value: Any) -> Checksum | None:
     if isinstance(value, str):  # SOL001 V2.5.1: the bare digest
         return Checksum(algorithm="sha-256", hash=value)
-    given: Mapping[str, Any] = mapping(value)
+    given: JsonMapping = mapping(value)
     if not given.get("hash"):
         return None
     return Checksum(algorithm=text(given.get("algorithm")) or "sha-256", hash=text(given.get("hash")))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
+
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
@@ -61,7 +63,7 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
     )
 
 
-def _artifact(topology: Topology, artifacts: Mapping[str, Any], name: str, *, phase: str) -> str:
+def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: str) -> str:
     """Return the file of an artifact; a name that is no artifact may be the file itself (TOSCA, operation definition)."""
     where = f"Vnflcm.{phase}: {name}"
     artifact = artifacts.get(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
+
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.vnfd.model import AffinityRule, Level, PackageChange, ScalingAspect
@@ -15,7 +16,7 @@ from kubevnfm_csar.vnfd.values import text, whole_number
 def scaling_aspects(topology: Topology) -> dict[str, ScalingAspect]:
     """Return the aspects by id, with VduScalingAspectDeltas folded in. Raises PackageRefused."""
     steps: dict[str, list[str]] = {}
-    declared: dict[str, Mapping[str, Any]] = {}
+    declared: dict[str, JsonMapping] = {}
     for _, properties, _ in topology.policies("ScalingAspects"):
         for aspect_id, aspect in mapping(properties.get("aspects")).items():
             declared[aspect_id] = mapping(aspect)
@@ -41,7 +42,7 @@ def scaling_aspects(topology: Topology) -> dict[str, ScalingAspect]:
     return found
 
 
-def _changes(topology: Topology, declared: Mapping[str, Any]) -> dict[str, dict[str, dict[str, int]]]:
+def _changes(topology: Topology, declared: JsonMapping) -> dict[str, dict[str, dict[str, int]]]:
     """Return instances by VDU by delta name by aspect."""
     found: dict[str, dict[str, dict[str, int]]] = {aspect_id: {} for aspect_id in declared}
     for name, properties, targets in topology.policies("VduScalingAspectDeltas"):
@@ -123,7 +124,7 @@ def affinity_rules(topology: Topology) -> tuple[AffinityRule, ...]:
     return tuple(found)
 
 
-def _group_of(topology: Topology, policy: str, groups: Mapping[str, Any]) -> str | None:
+def _group_of(topology: Topology, policy: str, groups: JsonMapping) -> str | None:
     for entry in sequence(topology.template.get("policies")):
         for target in sequence(mapping(mapping(entry).get(policy)).get("targets")):
             if str(target) in groups:

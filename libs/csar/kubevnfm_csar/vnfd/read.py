@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+
 from kubevnfm_csar.errors import PackageRefused, UnknownFlavour
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.manifest import read_entry
@@ -51,7 +53,7 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
     )
 
 
-def flavour_template(files: PackageFiles, flavour_id: str) -> dict[str, Any]:
+def flavour_template(files: PackageFiles, flavour_id: str) -> JsonObject:
     """Return the service template of a flavour as plain data: the ``vnfd_dict`` of Tacker's v1 user data.
 
     The requirements of substitution_mappings are left out, as Tacker leaves them out.
@@ -61,7 +63,7 @@ def flavour_template(files: PackageFiles, flavour_id: str) -> dict[str, Any]:
     chosen = _flavour_topologies(_topologies(files, templates), entry)
     if flavour_id not in chosen:
         raise UnknownFlavour(flavour_id, known=tuple(chosen))
-    template: dict[str, Any] = deepcopy(templates[chosen[flavour_id].file])
+    template: JsonObject = deepcopy(templates[chosen[flavour_id].file])
     mappings = template.get("topology_template", {}).get("substitution_mappings")
     if isinstance(mappings, dict):
         mappings.pop("requirements", None)
@@ -101,9 +103,9 @@ def _flavour_topologies(topologies: Mapping[str, Topology], entry: str) -> dict[
     return {only: topologies[entry]}
 
 
-def _facts(top: Topology, flavours: list[Topology]) -> dict[str, Any]:
+def _facts(top: Topology, flavours: list[Topology]) -> JsonObject:
     """Return the VNF's properties: of the top file's VNF node, else the flavours', else the defaults of the types."""
-    facts: dict[str, Any] = {}
+    facts: JsonObject = {}
     for topology in [*reversed(flavours), top]:
         node_type = topology.substitution.get("node_type")
         if isinstance(node_type, str):
@@ -115,7 +117,7 @@ def _facts(top: Topology, flavours: list[Topology]) -> dict[str, Any]:
     return facts
 
 
-def _required(facts: Mapping[str, Any], name: str, *, file: str) -> str:
+def _required(facts: JsonMapping, name: str, *, file: str) -> str:
     value = text(facts.get(name))
     if not value:
         raise PackageRefused(
@@ -186,7 +188,7 @@ def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:
     definitions = topology.tree.properties(vnf.type)
     own = mapping(resolve(mapping(vnf.body.get("properties")), topology.inputs))
 
-    def values(name: str) -> dict[str, Any]:
+    def values(name: str) -> JsonObject:
         kind = definitions.get(name, {}).get("type")
         defaults = topology.tree.nested_defaults(kind) if isinstance(kind, str) else {}
         return _overlay({**defaults, **mapping(definitions.get(name, {}).get("default"))}, mapping(own.get(name)))
@@ -202,7 +204,7 @@ def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:
     )
 
 
-def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _overlay(base: JsonMapping, over: JsonMapping) -> JsonObject:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)

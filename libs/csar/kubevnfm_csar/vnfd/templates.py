@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from typing import Any
+
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_csar.documents import read_yaml
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
 from kubevnfm_csar.vnfd.types import STANDARD_FILE
 
-Templates = dict[str, dict[str, Any]]
+Templates = dict[str, JsonObject]
 """Service template by path in the package, the entry file first."""
 
 
@@ -38,7 +39,7 @@ def read_templates(files: PackageFiles, entry: str) -> Templates:
     return found
 
 
-def _imports(document: dict[str, Any], *, file: str) -> Iterator[str]:
+def _imports(document: JsonObject, *, file: str) -> Iterator[str]:
     """Yield what a template imports, in each of TOSCA's notations (``- path``, ``- file: path``, ``- name: path``)."""
     entries = document.get("imports") or []
     if isinstance(entries, dict):

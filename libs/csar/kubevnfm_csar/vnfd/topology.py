@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles
@@ -19,8 +20,8 @@ class Node:
 
     name: str
     type: str
-    properties: Mapping[str, Any]
-    body: Mapping[str, Any]
+    properties: JsonMapping
+    body: JsonMapping
 
     def requirement(self, name: str) -> str | None:
         """Return the node that a requirement names; None: it is left open."""
@@ -40,7 +41,7 @@ class Node:
 class Topology:
     """A service template's ``topology_template``."""
 
-    def __init__(self, document: Mapping[str, Any], *, file: str, tree: TypeTree, files: PackageFiles) -> None:
+    def __init__(self, document: JsonMapping, *, file: str, tree: TypeTree, files: PackageFiles) -> None:
         self.document, self.file, self.tree, self.files = document, file, tree, files
         self.template = mapping(document.get("topology_template"))
         self.inputs = input_defaults(document)
@@ -63,7 +64,7 @@ class Topology:
         return (node for node in self.nodes.values() if self.tree.is_a(node.type, ancestor))
 
     @property
-    def substitution(self) -> Mapping[str, Any]:
+    def substitution(self) -> JsonMapping:
         """The ``substitution_mappings`` section."""
         return mapping(self.template.get("substitution_mappings"))
 
@@ -102,7 +103,7 @@ class Topology:
         ]
         return candidates[0] if candidates else None
 
-    def policies(self, kind: str) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
+    def policies(self, kind: str) -> Iterator[tuple[str, JsonMapping, tuple[str, ...]]]:
         """Yield (name, properties, targets) of each policy ``tosca.policies.nfv.<kind>``; groups are written out."""
         groups = {
             name: tuple(str(member) for member in sequence(mapping(group).get("members")))

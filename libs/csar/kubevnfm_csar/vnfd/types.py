@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+
 STANDARD_FILE: Final = re.compile(
     r"^((etsi_)?nfv_sol001_\w*types?|tosca_(simple|definitions)_\w+)\.ya?ml$", re.IGNORECASE
 )
@@ -53,8 +55,8 @@ _STANDARD: Final[Mapping[str, str]] = {
 class TypeTree:
     """The types of a set of service templates."""
 
-    def __init__(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        self._definitions: dict[str, Mapping[str, Any]] = {}
+    def __init__(self, documents: Iterable[JsonMapping]) -> None:
+        self._definitions: dict[str, JsonMapping] = {}
         for document in documents:
             for section in ("node_types", "data_types", "artifact_types", "policy_types"):
                 for name, definition in mapping(document.get(section)).items():
@@ -78,16 +80,16 @@ class TypeTree:
         """Whether a document or the standard defines the type."""
         return name in self._definitions or name in _STANDARD
 
-    def properties(self, name: str) -> dict[str, Mapping[str, Any]]:
+    def properties(self, name: str) -> dict[str, JsonMapping]:
         """Return the property definitions of the type, inherited ones overridden."""
-        merged: dict[str, Mapping[str, Any]] = {}
+        merged: dict[str, JsonMapping] = {}
         for ancestor in reversed(self.lineage(name)):
             own = mapping(self._definitions.get(ancestor, {}).get("properties"))
             for key, definition in own.items():
                 merged[key] = {**merged.get(key, {}), **mapping(definition)}
         return merged
 
-    def defaults(self, name: str) -> dict[str, Any]:
+    def defaults(self, name: str) -> JsonObject:
         """Return the values that the type gives to properties that a node does not set.
 
         A single valid value counts as a default: Tacker's and ETSI's sample types fix a property that way.
@@ -98,7 +100,7 @@ class TypeTree:
             if (value := self._default(definition)) is not None
         }
 
-    def _default(self, definition: Mapping[str, Any]) -> Any:
+    def _default(self, definition: JsonMapping) -> Any:
         if definition.get("default") is not None:
             return definition["default"]
         for constraint in sequence(definition.get("constraints")):
@@ -109,9 +111,9 @@ class TypeTree:
                 return constraint["equal"]
         return None
 
-    def nested_defaults(self, data_type: str, *, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    def nested_defaults(self, data_type: str, *, seen: tuple[str, ...] = ()) -> JsonObject:
         """Return the defaults of a data type with those of its properties' own data types inside."""
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         for key, definition in self.properties(data_type).items():
             value = self._default(definition)
             inner = definition.get("type")
@@ -122,7 +124,7 @@ class TypeTree:
         return found
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> JsonMapping:
     """Return the value if it is a mapping, else an empty one: hand-written VNFDs leave sections empty."""
     return value if isinstance(value, dict) else {}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
+
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.vnfd.types import mapping
@@ -17,7 +18,7 @@ _FACTOR: Final = {
 """Bytes by unit, case ignored (TOSCA Simple Profile, scalar-unit.size)."""
 
 
-def resolve(value: Any, inputs: Mapping[str, Any]) -> Any:
+def resolve(value: Any, inputs: JsonMapping) -> Any:
     """Return the value with ``get_input`` replaced by the inputs' defaults; one without default becomes None."""
     if isinstance(value, dict):
         if set(value) == {"get_input"}:
@@ -28,7 +29,7 @@ def resolve(value: Any, inputs: Mapping[str, Any]) -> Any:
     return value
 
 
-def _input(path: Any, inputs: Mapping[str, Any]) -> Any:
+def _input(path: Any, inputs: JsonMapping) -> Any:
     names = path if isinstance(path, list) else [path]
     found: Any = inputs.get(str(names[0])) if names else None
     for name in names[1:]:
@@ -39,7 +40,7 @@ def _input(path: Any, inputs: Mapping[str, Any]) -> Any:
     return found
 
 
-def input_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
+def input_defaults(document: JsonMapping) -> JsonObject:
     """Return the default of each input of a service template that has one."""
     inputs = mapping(mapping(document.get("topology_template")).get("inputs"))
     return {name: value["default"] for name, value in inputs.items() if mapping(value).get("default") is not None}

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_store.names import Alphabet, read_tree
 from kubevnfm_store.port import Outgoing
@@ -21,7 +22,7 @@ from kubevnfm_store.query import Stored, names_of
 ALPHABET: Final = Alphabet(re.compile(r"[%.\x00]|^\$|^\d(?=\d*$)"), wrap_arrays=True)
 """No dots and leading dollars (operators), no lone digits (a path would read them as an array's index)."""
 WRAPPED: Final = "%["
-LIVE: Final[Mapping[str, Any]] = {"deleted": {"$exists": False}}
+LIVE: Final[JsonMapping] = {"deleted": {"$exists": False}}
 _INTEGERS: Final = range(-(2**63), 2**63)
 
 
@@ -46,7 +47,7 @@ def written(value: Any) -> Any:
     return ALPHABET.tree(plain)
 
 
-def stored(document: Mapping[str, Any]) -> Stored:
+def stored(document: JsonMapping) -> Stored:
     """Return the document as the port gives it."""
     return Stored(document["_id"], int(document["revision"]), read_tree(document.get("body", {})))
 
@@ -56,19 +57,19 @@ def entries(outbox: Sequence[Outgoing]) -> list[dict[str, str]]:
     return [{"id": each.id, "content": json.dumps(each.document, ensure_ascii=False)} for each in outbox]
 
 
-def messages(document: Mapping[str, Any]) -> list[Outgoing]:
+def messages(document: JsonMapping) -> list[Outgoing]:
     """Return the messages that wait in a document."""
     return [Outgoing(each["id"], json.loads(each["content"])) for each in document.get("outbox", [])]
 
 
-def posting(outbox: Sequence[Outgoing]) -> dict[str, dict[str, Any]]:
+def posting(outbox: Sequence[Outgoing]) -> dict[str, JsonObject]:
     """Return the update operators that add messages to the outbox; ``$set`` is to be merged with others."""
     if not outbox:
         return {"$set": {}}
     return {"$set": {"pending": True}, "$push": {"outbox": {"$each": entries(outbox)}}}
 
 
-def holds(document: Mapping[str, Any], search: Mapping[str, Any]) -> bool:
+def holds(document: JsonMapping, search: JsonMapping) -> bool:
     """Tell whether a document fits a search of equality, ``$exists`` and ``$in`` on attributes at its top."""
     for name, wanted in search.items():
         if isinstance(wanted, Mapping) and "$exists" in wanted:

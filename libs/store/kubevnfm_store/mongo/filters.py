@@ -11,15 +11,17 @@ that the documents must be looked at once more (``exact``).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_store.matching import kind_of
 from kubevnfm_store.mongo.documents import ALPHABET, WRAPPED, field
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op
 
-NEVER: Final[Mapping[str, Any]] = {"_id": {"$in": []}}
+NEVER: Final[JsonMapping] = {"_id": {"$in": []}}
 NOT_NULL: Final = {"$type": ["double", "string", "object", "array", "bool", "int", "long"]}
 _TYPES: Final = {"text": "string", "number": "number", "boolean": "bool"}
 _ORDER: Final = {Op.GT: "$gt", Op.GTE: "$gte", Op.LT: "$lt", Op.LTE: "$lte"}
@@ -29,7 +31,7 @@ _ORDER: Final = {Op.GT: "$gt", Op.GTE: "$gte", Op.LT: "$lt", Op.LTE: "$lte"}
 class Sought:
     """A query, and whether it finds just what the filter means, or more."""
 
-    query: Mapping[str, Any]
+    query: JsonMapping
     exact: bool = True
 
 
@@ -59,7 +61,7 @@ def _of(filter: Filter, prefix: str, *, elements: bool) -> Sought:
             return Sought(query, all(part.exact for part in parts))
         case AnyOf(filters):
             parts = [_of(each, prefix, elements=elements) for each in filters]
-            either: Mapping[str, Any] = {"$or": [part.query for part in parts]} if parts else NEVER
+            either: JsonMapping = {"$or": [part.query for part in parts]} if parts else NEVER
             return Sought(either, all(part.exact for part in parts))
 
 
@@ -86,9 +88,9 @@ def _compare(name: str, op: Op, values: Sequence[Json], *, elements: bool) -> So
             return _some_element(name, {"$type": "string", "$not": {"$regex": pattern}}, elements=elements)
 
 
-def _is_one_of(name: str, values: Sequence[Json]) -> Mapping[str, Any]:
+def _is_one_of(name: str, values: Sequence[Json]) -> JsonMapping:
     known = [value for value in values if value is not None]
-    parts: list[Mapping[str, Any]] = []
+    parts: list[JsonMapping] = []
     if known:
         parts.append({name: {"$eq": known[0]} if len(known) == 1 else {"$in": known}})
     if len(known) < len(values):
@@ -114,19 +116,19 @@ def _has_key(name: str, keys: Sequence[str], present: bool, *, elements: bool) -
     if not elements:
         return Sought({name: NOT_NULL}, exact=False)
     absent = {key: {"$exists": False} for key in [WRAPPED, *keys]}
-    parts: list[Mapping[str, Any]] = []
+    parts: list[JsonMapping] = []
     for outer, inner in _splits(name):
-        of_map: dict[str, Any] = {f"{inner}.{key}": missing for key, missing in absent.items()}
+        of_map: JsonObject = {f"{inner}.{key}": missing for key, missing in absent.items()}
         of_map[inner] = {"$type": "object"}
         parts.append({outer: {"$elemMatch": of_map}} if outer else of_map)
     return Sought({"$or": [*parts, {name: {"$elemMatch": absent}}]})
 
 
-def _some_element(name: str, test: Mapping[str, Any], *, elements: bool) -> Sought:
+def _some_element(name: str, test: JsonMapping, *, elements: bool) -> Sought:
     """Return the query for: one value at the path, not all of them together, passes the (negated) test."""
     if not elements:
         return Sought({name: {"$type": test["$type"]}}, exact=False)
-    parts: list[Mapping[str, Any]] = []
+    parts: list[JsonMapping] = []
     for outer, inner in _splits(name):
         parts.append({outer: {"$elemMatch": {inner: test}}} if outer else {inner: test})
     return Sought({"$or": [*parts, {name: {"$elemMatch": test}}]})

@@ -15,6 +15,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonObject
 from pymongo.errors import DuplicateKeyError
 
 _HELD_S: Final = 3.0
@@ -60,7 +61,7 @@ class LockDocuments:
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
-    async def _insert(self, document: dict[str, Any]) -> bool:
+    async def _insert(self, document: JsonObject) -> bool:
         try:
             await self._locks.insert_one(document)
         except DuplicateKeyError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_store.mongo.documents import in_body
 from kubevnfm_store.query import Query
@@ -11,7 +12,7 @@ from kubevnfm_store.query import Query
 Order = Sequence[tuple[str, int]]
 
 
-def segments(query: Query) -> Iterator[tuple[Mapping[str, Any], Order]]:
+def segments(query: Query) -> Iterator[tuple[JsonMapping, Order]]:
     """Yield (condition, order) of searches whose results, one after the other, are the answer.
 
     Each goes through one range of the index on (value, id): the rest of the last page's value, then the values beyond

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo import ReturnDocument
 from pymongo.errors import (
@@ -38,13 +39,13 @@ from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, Revision
 from kubevnfm_store.query import Filter, Index, Query, Stored
 
 T = TypeVar("T")
-Document = Mapping[str, Any]
+Document = JsonMapping
 _PAUSES_S: Final = (0.05, 0.2, 0.8)
 _TRIES: Final = 5
 """How often a write that met a document between two states (a tombstone coming or going) looks again."""
 _PATH_NOT_VIABLE: Final = 28
 _NOT_IMPLEMENTED: Final = 238
-_TIMES: Final[dict[str, Any]] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS": 3000, "socketTimeoutMS": 30_000}
+_TIMES: Final[JsonObject] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS": 3000, "socketTimeoutMS": 30_000}
 """What holds unless the URL says otherwise; the driver would let these win."""
 
 
@@ -84,9 +85,7 @@ class MongoStore:
             stored(each) for each in await self._all(collection, {"_id": {"$in": list(ids)}, **LIVE}, {"outbox": 0})
         ]
 
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
+    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
         token, kept = new_id(), written(body)
         fresh = {"_id": id, "revision": 1, "body": kept, "write": token}
         if outbox:
@@ -120,7 +119,7 @@ class MongoStore:
         return Stored(id, 1, read_tree(kept))
 
     async def replace(
-        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
+        self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
     ) -> Stored:
         kept, change = written(body), posting(outbox)
         change["$set"]["body"] = kept
@@ -131,7 +130,7 @@ class MongoStore:
         self,
         collection: str,
         id: str,
-        fields: Mapping[str, Any],
+        fields: JsonMapping,
         *,
         unset: Sequence[str] = (),
         if_revision: int | None = None,
@@ -143,14 +142,14 @@ class MongoStore:
         change["$set"] |= {in_body(path): written(value) for path, value in fields.items()}
         if unset:
             change["$unset"] = {in_body(path): "" for path in unset}
-        conditions: dict[str, Any] = {} if if_revision is None else {"revision": if_revision}
+        conditions: JsonObject = {} if if_revision is None else {"revision": if_revision}
         return stored(await self._change(collection, id, conditions, change, where=where))
 
     async def delete(
         self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
     ) -> bool:
         token = new_id()
-        there: dict[str, Any] = {"_id": id, **LIVE}
+        there: JsonObject = {"_id": id, **LIVE}
         wanted = there if if_revision is None else there | {"revision": if_revision}
         bury = posting(outbox)
         bury["$set"] |= {"deleted": True, "pending": True, "write": token}
@@ -299,7 +298,7 @@ class MongoStore:
         collection: str,
         id: str,
         conditions: Document,
-        change: dict[str, dict[str, Any]],
+        change: dict[str, JsonObject],
         *,
         where: Filter | None = None,
     ) -> Document:
@@ -362,7 +361,7 @@ class MongoStore:
 
     async def _settle(self, collection: str, id: str) -> None:
         """Take the marks of an outbox off that is empty now; a deleted document goes with them."""
-        empty: dict[str, Any] = {"_id": id, "outbox": {"$in": [[], None]}}
+        empty: JsonObject = {"_id": id, "outbox": {"$in": [[], None]}}
         if await self._unmark(collection, empty):
             return
         now = await self._database[collection].find_one({"_id": id}, {"deleted": 1})
@@ -380,7 +379,7 @@ class MongoStore:
         self, collection: str, names: Sequence[str], *, unique: bool = False, having: Document | None = None
     ) -> None:
         digest = hashlib.sha256(f"{unique}:{'|'.join(names)}".encode()).hexdigest()[:12]
-        options: dict[str, Any] = {"name": f"kubevnfm_{digest}", "unique": unique}
+        options: JsonObject = {"name": f"kubevnfm_{digest}", "unique": unique}
         keys = [(name, 1) for name in names]
 
         async def write() -> None:

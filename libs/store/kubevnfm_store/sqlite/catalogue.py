@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index, names_of
@@ -86,7 +87,7 @@ class Catalogue:
         self._collections.add(collection)
         self._has_news = True
 
-    def watch(self, connection: sqlite3.Connection, collection: str, body: Mapping[str, Any]) -> None:
+    def watch(self, connection: sqlite3.Connection, collection: str, body: JsonMapping) -> None:
         """Note the arrays of a body about to be stored that lie on single-valued paths."""
         known = self.single_valued(collection)
         arrays = [path for path in known if _leads_to_array(body, path)]
@@ -135,7 +136,7 @@ def _has_array(connection: sqlite3.Connection, collection: str, path: str) -> bo
     return connection.execute(query, (json_path(path),)).fetchone() is not None
 
 
-def _leads_to_array(body: Mapping[str, Any], path: str) -> bool:
+def _leads_to_array(body: JsonMapping, path: str) -> bool:
     node: Any = body
     for name in names_of(path):
         node = node.get(name) if isinstance(node, Mapping) else None

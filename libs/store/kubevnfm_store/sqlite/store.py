@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self
+
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_store.changes import change, check_apart, without
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable
@@ -53,9 +55,7 @@ class SqliteStore:
             return await self._rows(query + "= ?", (ids[0],))
         return await self._rows(query + "IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
 
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
+    async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
         text, messages = dumped(body), _contents(outbox)
 
         def write(connection: sqlite3.Connection) -> Stored:
@@ -71,7 +71,7 @@ class SqliteStore:
         return await self._writer.do(write)
 
     async def replace(
-        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
+        self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
     ) -> Stored:
         text, messages = dumped(body), _contents(outbox)
 
@@ -88,7 +88,7 @@ class SqliteStore:
         self,
         collection: str,
         id: str,
-        fields: Mapping[str, Any],
+        fields: JsonMapping,
         *,
         unset: Sequence[str] = (),
         if_revision: int | None = None,

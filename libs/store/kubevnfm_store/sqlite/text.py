@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_store.names import Alphabet, read_tree
 from kubevnfm_store.query import names_of
@@ -21,7 +21,7 @@ _MAY_NEED_ESCAPING: Final = re.compile(r'[%\\]|"":')
 """In JSON text every unsafe character of a name shows as one of these (so do harmless ones in values)."""
 
 
-def dumped(body: Mapping[str, Any]) -> str:
+def dumped(body: JsonMapping) -> str:
     """Return the body as stored. Raises InvalidInput for what is no JSON (NaN, other types, halves of surrogates)."""
     try:
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -35,9 +35,9 @@ def dumped(body: Mapping[str, Any]) -> str:
     return text
 
 
-def loaded(text: str) -> dict[str, Any]:
+def loaded(text: str) -> JsonObject:
     """Return the body of a stored text."""
-    body: dict[str, Any] = json.loads(text)
+    body: JsonObject = json.loads(text)
     return read_tree(body) if "%" in text else body
 
 
