@@ -63,6 +63,7 @@ class Admission:
             spec.pop("clusterIP", None)
             spec.pop("clusterIPs", None)
             return
+        # An update that leaves out clusterIP keeps it, which server-side apply relies on.
         if not spec.get("clusterIP") and current is not None:
             spec["clusterIP"] = value_at(current, "spec", "clusterIP")
         used = {value_at(service, "spec", "clusterIP") for service in others}
@@ -71,6 +72,7 @@ class Admission:
             # The first address belongs to the API server, the tenth to the cluster's DNS.
             hosts = (str(host) for index, host in enumerate(self._services.hosts()) if index not in {0, 9})
             spec["clusterIP"] = next(host for host in hosts if host not in used)
+        # "None" asks for a headless Service and may be used any number of times.
         elif address != "None" and address in used:
             problem = wrong(
                 "spec.clusterIPs", [address], f"failed to allocate IP {address}: provided IP is already allocated"
@@ -84,19 +86,21 @@ class Admission:
         def ports(service: Obj | None) -> list[Obj]:
             return value_at(service, "spec", "ports") or []
 
+        # A port keeps its number across updates, by port and protocol.
         mine = {(port["port"], port.get("protocol")): port.get("nodePort") for port in ports(current)}
         used = {port.get("nodePort") for service in others for port in ports(service)}
         used |= {port.get("nodePort") for port in spec.get("ports") or []}
         for port in spec.get("ports") or []:
             if not port.get("nodePort"):
-                current = mine.get((port["port"], port.get("protocol")))
+                assigned = mine.get((port["port"], port.get("protocol")))
                 free = (number for number in range(_FIRST_NODE_PORT, _LAST_NODE_PORT) if number not in used)
-                port["nodePort"] = current or next(free)
+                port["nodePort"] = assigned or next(free)
                 used.add(port["nodePort"])
 
     def _admit_pod(self, obj: Obj) -> None:
         metadata, spec = obj["metadata"], obj["spec"]
         namespace, account = metadata["namespace"], spec["serviceAccountName"]
+        # Kubernetes refuses the pod too; its controller retries until the account exists.
         if self._store.get("serviceaccounts", Key(namespace, account)) is None:
             why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
             raise forbidden("", "pods", metadata["name"], why)
@@ -110,6 +114,7 @@ class Admission:
 
     def _admit_claim(self, obj: Obj) -> None:
         _add_finalizer(obj, "kubernetes.io/pvc-protection")
+        # An absent class means the default one, an empty string means no class at all.
         if obj["spec"].get("storageClassName") is None:
             key = "storageclass.kubernetes.io/is-default-class"
             for storage_class in self._store.list("storageclasses.storage.k8s.io"):

@@ -76,7 +76,9 @@ class LabCluster:
 
     async def start(self) -> None:
         """Start serving, and create what a new cluster contains; raise OSError if the address is taken."""
+        # The Service "kubernetes" always has the first address of the service network.
         service_address = str(next(IPv4Network(self.service_cidr).hosts()))
+        # Clients inside the cluster use these names, so the certificate must contain them.
         domain = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
         self._sans = (self.address, "127.0.0.1", "localhost", service_address, *domain, *self._sans)
         await self.resume()
@@ -99,6 +101,7 @@ class LabCluster:
 
     async def resume(self) -> None:
         """Serve the API again, with the same certificate as before; raise OSError if the address is taken."""
+        # Created once: after a restart clients must find the certificate that they know.
         if self._tls is None:
             self._tls = self._authority.server_context(self._sans)
         await self._server.start(self.address, self.port, self._tls)
@@ -143,6 +146,7 @@ class LabCluster:
 
     def kubeconfig_admin(self) -> str:
         """Return admin.conf as kubeadm writes it: YAML with the CA and a client certificate of system:masters."""
+        # Issued on demand, since most tests use the token and a certificate costs a key.
         if self._admin_kubeconfig is None:
             certificate, key = self._authority.issue_client(_ADMIN, groups=(MASTERS,))
 
@@ -177,6 +181,7 @@ class LabCluster:
         self._joins[name] += 1
         key = Key("", name)
         if self.store.get("nodes", key) is None:
+            # The index gives each node its own podCIDR.
             index = len(self.store.list("nodes"))
             self.plane.create("nodes", node_object(name, control_plane=control_plane, index=index))
         self.registry.change(
@@ -209,6 +214,7 @@ class LabCluster:
         for resource in self.store.resources_with_objects():
             for obj in self.store.list(resource):
                 metadata = obj["metadata"]
+                # Events are left out: which of them exist depends on timing.
                 if metadata["uid"] in self.registry.made_by_users and obj["kind"] != "Event":
                     place = f"{obj['kind']}/{metadata.get('namespace', '')}/{metadata['name']}"
                     objects[place] = {"uid": metadata["uid"], "labels": dict(labels_of(obj))}

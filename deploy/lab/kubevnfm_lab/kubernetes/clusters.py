@@ -44,6 +44,7 @@ class LabClusters:
         try:
             await cluster.start()
         except OSError:
+            # Otherwise the controllers of a cluster that never served would keep running.
             await cluster.close()
             raise
         self._clusters[address, port] = cluster

@@ -31,7 +31,9 @@ from kubevnfm_lab.kubernetes.resources import Resource, ResourceTable
 from kubevnfm_lab.kubernetes.store import Store
 from kubevnfm_lab.kubernetes.versions import for_storage, in_version
 
+# apimachinery's alphabet for generated names: no vowels and no 0, 1, 3, which could form words or be misread.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+# Kinds whose strategy in Kubernetes sets no generation; controllers wait for observedGeneration on the others only.
 _NO_GENERATION: Final = frozenset(
     {"configmaps", "secrets", "serviceaccounts", "endpoints", "events", "pods", "services", "nodes", "namespaces",
      "persistentvolumes", "persistentvolumeclaims", "horizontalpodautoscalers.autoscaling", "limitranges", "resourcequotas",
@@ -83,15 +85,18 @@ class Registry:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"] + "".join(random.choices(_SUFFIX_LETTERS, k=5))
         self._check_namespace(resource, obj)
+        # A manifest that was exported from another cluster carries these; Kubernetes ignores them on create.
         for name in (*_SYSTEM_METADATA, "resourceVersion", "selfLink"):
             metadata.pop(name, None)
         metadata |= {"uid": new_uid(), "creationTimestamp": now()}
         if resource.name not in _NO_GENERATION:
             metadata["generation"] = 1
+        # Status belongs to the controllers; a create can bring it only for kinds without the subresource.
         if resource.has_status:
             obj.pop("status", None)
         obj = self._checked(resource, obj, None)
         obj |= defaults.first_status(resource.name, obj)
+        # The usual order of keys, which people expect in YAML output.
         obj = {**{name: obj.pop(name) for name in ("apiVersion", "kind", "metadata")}, **obj}
         key = key_of(obj)
         if self.store.get(resource.store_name, key) is not None:
@@ -103,6 +108,7 @@ class Registry:
             return obj
         if by_user:
             self.made_by_users.add(metadata["uid"])
+        # Stored only after admission: a refused object must not be visible for a moment.
         stored = self.store.put(resource.store_name, for_storage(obj, resource))
         self._after_create(resource, stored)
         return in_version(stored, resource)
@@ -121,6 +127,7 @@ class Registry:
         self._check_identity(resource, old, new)
         if subresource in {"status", "finalize"}:
             part = "status" if subresource == "status" else "spec"
+            # Server-side apply of a status changes the owners too, and only the request knows them.
             owners = new["metadata"].get("managedFields")
             new = {**{name: value for name, value in old.items() if name != part}, part: new.get(part) or {}}
             new["metadata"] = {**old["metadata"], **({"managedFields": owners} if owners else {})}
@@ -129,6 +136,7 @@ class Registry:
             if "status" in old:
                 new["status"] = old["status"]
         metadata = new["metadata"]
+        # The version was checked above; from here on both contents must be comparable.
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
         for name in _SYSTEM_METADATA:
             metadata.pop(name, None)
@@ -140,8 +148,10 @@ class Registry:
             self._admission.admit(resource, new)
         if manager:
             record_update(old, new, resource, manager=manager, subresource=subresource)
+        # An update without managedFields must not erase what other managers own.
         elif not metadata.get("managedFields") and "managedFields" in old["metadata"]:
             metadata["managedFields"] = old["metadata"]["managedFields"]
+        # Kubernetes answers such a write with the old version, so watchers do not see it.
         if new == old:
             return old
         if _content(resource, new) != _content(resource, old) and "generation" in metadata:
@@ -183,6 +193,7 @@ class Registry:
         obj = self.get(resource, key)
         self._check_preconditions(resource, obj, how)
         if is_terminating(obj):
+            # A second delete of a terminating pod matters only as a force delete (grace 0).
             if resource.name != "pods" or how.grace_s != 0 or how.dry_run:
                 return obj, False
             self.change(resource.name, key, lambda pod: pod["metadata"].update(deletionGracePeriodSeconds=0))
@@ -200,6 +211,7 @@ class Registry:
         marked["metadata"] |= {"deletionTimestamp": now(), "deletionGracePeriodSeconds": grace}
         if finalizers:
             marked["metadata"]["finalizers"] = finalizers
+        # Kubernetes counts the start of a deletion as a change of the spec.
         if "generation" in marked["metadata"]:
             marked["metadata"]["generation"] += 1
         if resource.name == "namespaces":
@@ -225,6 +237,7 @@ class Registry:
         return self.store.put(resource.store_name, obj)
 
     def _check_namespace(self, resource: Resource, obj: Obj) -> None:
+        # Manifests often name a namespace for cluster-scoped kinds; the API server drops it.
         if not resource.namespaced:
             obj["metadata"].pop("namespace", None)
             return
@@ -289,6 +302,7 @@ class Registry:
             problems += schemas.problems(obj, schema)
         elif whole:
             problems += validation.kind_problems(resource, obj)
+            # Comparing with the old object makes sense only if the new one is well-formed.
             if old is not None and not problems:
                 problems += validation.change_problems(resource, old, obj)
         return obj, problems
@@ -304,6 +318,7 @@ class Registry:
         return finalizers
 
     def _grace_s(self, resource: Resource, obj: Obj, how: Deletion) -> int:
+        # Only a pod on a node has a kubelet to wait for; any other pod is removed at once.
         if resource.name != "pods" or not value_at(obj, "spec", "nodeName"):
             return 0
         if value_at(obj, "status", "phase") in {"Succeeded", "Failed"}:

@@ -29,6 +29,7 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
         properties = schema.get("properties") or {}
         result: Obj = {name: with_defaults(item, _of_field(schema, name)) for name, item in value.items()}
         for name, inner in properties.items():
+            # A null counts as absent, unless the schema permits it.
             if result.get(name) is None and "default" in inner and not (name in result and inner.get("nullable")):
                 result[name] = with_defaults(copy_of(inner["default"]), inner)
         return result
@@ -55,8 +56,10 @@ def _prune(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str],
     result: Obj = {}
     for name, item in value.items():
         inner = f"{path}.{name}" if path else name
+        # Kubernetes drops such nulls before it applies defaults.
         if item is None and name in properties and not properties[name].get("nullable"):
             continue
+        # These three are defined by Kubernetes, not by the schema, at the top and in embedded resources.
         if embedded and name in _EVERY_OBJECT:
             result[name] = item
         elif name in properties or isinstance(more, dict):
@@ -104,8 +107,10 @@ def problems(value: Any, schema: Mapping[str, Any], *, path: str = "") -> Iterat
 
 
 def _has_type(value: Any, wanted: str) -> bool:
+    # bool is a subclass of int in Python, but not in JSON.
     if isinstance(value, bool):
         return wanted == "boolean"
+    # JSON does not distinguish 1 from 1.0, and some clients send the latter.
     if wanted == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES[wanted])
@@ -124,6 +129,7 @@ def _map_problems(value: Obj, schema: Mapping[str, Any], path: str) -> Iterator[
         if name not in value:
             yield required(f"{path}.{name}" if path else name)
     for name, item in value.items():
+        # The registry validates these fields itself.
         if not path and name in _EVERY_OBJECT:
             continue
         yield from problems(item, _of_field(schema, name), path=f"{path}.{name}" if path else name)
@@ -149,6 +155,7 @@ def _text_problems(value: str, schema: Mapping[str, Any], path: str) -> Iterator
     if len(value) < schema.get("minLength", 0):
         yield wrong(path, value, f"{path} in body should be at least {schema['minLength']} chars long")
     pattern = schema.get("pattern")
+    # Patterns are unanchored in OpenAPI, hence search rather than match.
     if pattern and not re.search(pattern, value):
         yield wrong(path, value, f"{path} in body should match '{pattern}'")
 

@@ -14,6 +14,7 @@ Predicate: TypeAlias = Callable[[Obj], bool]
 _SET_BASED: Final = re.compile(r"^(?P<key>[^\s!=,()]+)\s+(?P<op>in|notin)\s*\((?P<values>[^)]*)\)$")
 _EQUALITY: Final = re.compile(r"^(?P<key>[^\s!=,()]+)\s*(?P<op>==|=|!=)\s*(?P<value>[^\s!=,()]*)$")
 _EXISTENCE: Final = re.compile(r"^(?P<absent>!?)\s*(?P<key>[^\s!=,()]+)$")
+# Commas inside parentheses belong to a set, not between requirements.
 _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 
 
@@ -22,6 +23,7 @@ def _requirement(text: str) -> Callable[[Mapping[str, str]], bool]:
         key, values = found["key"], {value.strip() for value in found["values"].split(",")}
         if found["op"] == "in":
             return lambda labels: labels.get(key) in values
+        # "notin" and "!=" also select objects that lack the label.
         return lambda labels: labels.get(key) not in values
     if found := _EQUALITY.match(text):
         key, value = found["key"], found["value"]
@@ -76,6 +78,7 @@ def field_selector(text: str, resource: str) -> Predicate:
 
 
 def _split_field(part: str) -> tuple[str, str, str]:
+    # The longest operators first: "!=" and "==" contain "=".
     for operator in ("!=", "==", "="):
         name, found, value = part.partition(operator)
         if found:
@@ -95,6 +98,7 @@ def _field(obj: Obj, path: tuple[str, ...]) -> str:
 def matches_selector(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
     """Return whether a ``metav1.LabelSelector`` selects the labels; None selects nothing, an empty one everything."""
     if selector is None:
+        # A workload without a selector selects nothing; an empty selector would select every pod.
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False

@@ -84,6 +84,7 @@ class ApiServer:
         return len(self._watches)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        # The raw path, since a decoded one could not tell %2F in a name from a separator.
         info = request_info(request.method, request.raw_path.partition("?")[0], request.query)
         try:
             self._ledger.count("kubernetes", info.spoken)
@@ -107,6 +108,7 @@ class ApiServer:
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         identity = self._tokens.authenticate(request.headers.get("Authorization", ""), certificate)
+        # kubeadm opens these paths to anonymous users so that load balancers can probe them.
         if identity is None and not (info.verb == "get" and info.path.startswith(_PUBLIC) and not info.resource):
             raise ApiError(401, "Unauthorized")
         return identity
@@ -126,6 +128,7 @@ class ApiServer:
         if not info.resource:
             return self._answer_path(request, info)
         resource = self._table.by_path(info.group, info.version, info.resource)
+        # A namespaced object without a namespace in the path does not exist; listing all namespaces does.
         if resource is None or (resource.namespaced and not info.namespace and (info.name or info.verb == "create")):
             raise not_served()
         target = Target(resource, info.namespace, info.name, info.subresource)
@@ -143,6 +146,7 @@ class ApiServer:
             return _json(self._reviews.answer(read_object(body, target), identity), 201)
         answer, code = self._answer_resource(request, info, target, body)
         if info.verb in {"get", "list"} and wants_table(request.headers.get("Accept", "")):
+            # kubectl asks for tables with Accept; scripts do not, and get the objects.
             return _json(as_table(answer, resource), code)
         return _json(answer, code)
 
@@ -210,6 +214,7 @@ class ApiServer:
                 return _json(_version_info(self._version), 200)
             case ["healthz" | "livez" | "readyz", *_]:
                 return web.Response(text="ok")
+            # Clients prefer aggregated discovery and fall back to the per-group documents.
             case ["api" | "apis"] if _AGGREGATED in accept:
                 groups = [""] if parts == ["api"] else self._table.groups()
                 return _aggregated(discovery.aggregated(self._table, groups, _aggregated_version(accept)), accept)
@@ -240,6 +245,7 @@ class ApiServer:
 
     async def _watch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = dict(request.query)
+        # Watching a single object is a watch of its collection with a field selector.
         if target.name:
             query["fieldSelector"] = f"metadata.name={target.name}"
         watch = Watch(self._store, target, query)
@@ -272,6 +278,7 @@ def _refusal(error: ApiError) -> web.Response:
 def _aggregated_version(accept: str) -> str:
     asked = next(part for part in accept.split(",") if _AGGREGATED in part)
     parameters = dict(piece.strip().partition("=")[::2] for piece in asked.split(";")[1:])
+    # v2 if the client names no version; kubectl before 1.30 asks for v2beta1.
     return f"apidiscovery.k8s.io/{parameters.get('v', 'v2')}"
 
 

@@ -63,6 +63,7 @@ class Store:
     def __init__(self) -> None:
         self.revision = 1
         self._shelves: defaultdict[str, _Shelf] = defaultdict(_Shelf)
+        # Owners are looked up at every deletion, so they have an index.
         self._dependents: defaultdict[str, set[tuple[str, Key]]] = defaultdict(set)
         self._subscribers: list[Callable[[Change], None]] = []
 
@@ -104,6 +105,7 @@ class Store:
         if old is None:
             return None
         self.revision += 1
+        # Watchers get the last state with the version of the deletion, from which they can resume.
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.revision)}}
         self._index(resource, key, old, None)
         self._publish(shelf, Change("DELETED", resource, self.revision, last, old))

@@ -75,6 +75,7 @@ class WriteOptions:
         if dry_run not in {"", "All"}:
             raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
         return cls(
+            # kubectl and the SDKs identify themselves in User-Agent, which Kubernetes uses as the default manager.
             manager=query.get("fieldManager") or user_agent.partition("/")[0] or "unknown",
             dry_run=dry_run == "All",
             force=query.get("force") in {"true", "1"},
@@ -88,6 +89,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
     if "protobuf" in kind:
         raise unsupported_media_type(kind, ("application/json", "application/yaml"))
     try:
+        # A JSON body labelled as YAML is common, and the JSON parser is much faster.
         if "yaml" in kind and not body.lstrip().startswith((b"{", b"[")):
             return yaml.load(body, Loader=_YAML)
         return json.loads(body)
@@ -148,6 +150,7 @@ class Verbs:
         found = self._selected(target, query)
         metadata: Obj = {"resourceVersion": str(store.revision)}
         start = query.get("continue", "")
+        # A page continues after a key, not at an offset, so objects that come and go do not shift it.
         if start:
             after = _read_continue(start)
             found = [obj for obj in found if key_of(obj) > after]
@@ -183,6 +186,7 @@ class Verbs:
         obj = read_object(value, target)
         require_name(resource, obj, target.key)
         self._check_fields(resource, obj, options)
+        # Custom resources have no unconditional update in Kubernetes.
         if resource.custom is not None and not obj["metadata"].get("resourceVersion"):
             problem = wrong("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid(resource.group, resource.plural, target.name, [problem])
@@ -229,6 +233,7 @@ class Verbs:
             raise bad_request("error decoding YAML: an object was expected")
         if not value.get("apiVersion") or not value.get("kind"):
             raise bad_request("error decoding YAML: Object 'Kind' and 'apiVersion' are needed in an apply patch")
+        # "unknown" means that the request named no manager and sent no User-Agent.
         if options.manager == "unknown":
             raise invalid("meta.k8s.io", "PatchOptions", "", [required("fieldManager", "is required for apply patch")])
         config = read_object(value, target)
@@ -239,6 +244,7 @@ class Verbs:
         check_types(resource, config)
         self._check_fields(resource, config, options)
         stored = self._registry.store.get(resource.store_name, target.key)
+        # An apply that carries identity expects an existing object, so it must not create one.
         if stored is None and (target.subresource or metadata.get("uid") or metadata.get("resourceVersion")):
             raise not_found(resource.group, resource.plural, target.name)
         live = in_version(stored, resource) if stored is not None else None
@@ -253,10 +259,12 @@ class Verbs:
         )
         if live is None:
             return self._registry.create(resource, applied, by_user=True, dry_run=options.dry_run), True
+        # Without a version of its own an apply cannot conflict by version, only by field ownership.
         applied["metadata"]["resourceVersion"] = version or live["metadata"]["resourceVersion"]
         return self._replace(target, applied, options, applied=True), False
 
     def _check_fields(self, resource: Resource, obj: Obj, options: WriteOptions) -> None:
+        # Built-in kinds have no schema here, so their unknown fields cannot be recognised.
         if not options.strict or resource.custom is None:
             return
         _, unknown = schemas.pruned(obj, resource.custom.schema)
@@ -270,6 +278,7 @@ class Verbs:
     def delete(self, target: Target, how: Deletion) -> Obj:
         """Delete the object; return it if it remains for now (finalizers, grace), otherwise a Success status."""
         obj, gone = self._registry.delete(target.resource, target.key, how)
+        # Kubernetes returns a Status for a deleted object, but the object itself for pods.
         if not gone or target.resource.name == "pods":
             return obj
         details = {"name": target.name, "kind": target.resource.plural, "uid": obj["metadata"]["uid"]}
@@ -292,6 +301,7 @@ def read_deletion(query: Mapping[str, str], value: Any) -> Deletion:
     if policy not in {"", "Foreground", "Background", "Orphan"}:
         problem = wrong("propagationPolicy", policy, 'supported values: "Foreground", "Background", "Orphan"')
         raise invalid("meta.k8s.io", "DeleteOptions", "", [problem])
+    # orphanDependents is the deprecated form of propagationPolicy; old kubectl still sends it.
     orphan = body.get("orphanDependents", {"true": True, "false": False}.get(query.get("orphanDependents", "")))
     if orphan is not None and not policy:
         policy = "Orphan" if orphan else "Background"

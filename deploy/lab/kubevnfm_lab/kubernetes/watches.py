@@ -56,6 +56,7 @@ class Watch:
             deadline = asyncio.get_running_loop().time() + self._timeout_s
             while (left := deadline - asyncio.get_running_loop().time()) > 0:
                 try:
+                    # The timeout also wakes an idle watch for its bookmark.
                     change = await asyncio.wait_for(self._changes.get(), min(left, _BOOKMARK_EVERY_S))
                 except TimeoutError:
                     if self._bookmarks:
@@ -73,6 +74,7 @@ class Watch:
 
     def _first_lines(self) -> list[bytes]:
         """Return the first lines: all objects as they are, or the changes since the requested version."""
+        # Version 0 means "any": the API server may serve it from its cache, here from the store.
         if self._since in {"", "0"} or self._initial_events:
             objects = self._store.list(self._resource.store_name, self._target.namespace)
             lines = [
@@ -97,8 +99,10 @@ class Watch:
             was_in = change.old is not None and self._selects(change.old)
             if not is_in and not was_in:
                 return None
+            # A change that moves an object into or out of the selection is an addition or deletion for the client.
             kind = "DELETED" if not is_in else kind if was_in or kind == "ADDED" else "ADDED"
         shown = in_version(obj, self._resource)
+        # The encoded line is shared by all watchers of the resource in its stored version.
         return change.line if shown is obj and kind == change.kind else watch_line(kind, shown)
 
     def _bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:

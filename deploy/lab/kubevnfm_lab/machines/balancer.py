@@ -28,6 +28,7 @@ class Balancer:
 
     def changed(self) -> None:
         """Schedule an update; called whenever a service or a machine starts or stops."""
+        # A run that has not started yet will see this change too.
         if not self._tasks or all(task.done() for task in self._tasks):
             task = asyncio.get_running_loop().create_task(self.settle())
             self._tasks.add(task)
@@ -42,6 +43,7 @@ class Balancer:
                 continue
             for instance in parse_keepalived(file.read_text()):
                 for address in instance.addresses:
+                    # VRRP elects the highest priority; a tie goes to the machine that booted first.
                     if address not in best or instance.priority > best[address][0]:
                         best[address] = instance.priority, machine
         return {address: machine for address, (_, machine) in best.items()}

@@ -73,6 +73,7 @@ def cloud_config(
         },
         hostname=_host_name(name),
     )
+    # The default user exists in every cloud image, even if the settings give it no password.
     default = config.accounts.setdefault(default_user, Account(default_user, sudo_needs_password=sudo_needs_password))
     if public_key:
         default.public_keys.append(public_key)
@@ -92,10 +93,12 @@ def cloud_config(
 def _host_name(name: str) -> str:
     """Return a server's name as Nova gives it to the machine: lower case, letters, digits and hyphens only."""
     cleaned = "".join(c if c.isalnum() or c in "-." else "-" for c in name.lower())
+    # A host name has no domain; cloud-init sets only the first label.
     return cleaned.strip("-.").partition(".")[0] or "host"
 
 
 def _documents(user_data: str) -> Iterator[str]:
+    # cloud-init takes this line as the type; scripts and other formats are ignored here.
     if user_data.startswith("#cloud-config"):
         yield user_data
     elif user_data.lstrip().lower().startswith(("content-type:", "mime-version:")):
@@ -129,6 +132,7 @@ def _add_user(config: CloudConfig, entry: object) -> None:
     if not isinstance(entry, dict) or not entry.get("name"):
         return  # "default" keeps the default user, which exists already
     name = str(entry["name"])
+    # A user that the image has keeps its rights; a new one gets only what the entry gives.
     account = config.accounts.setdefault(name, Account(name, may_sudo=False))
     account.public_keys.extend(str(key) for key in _list(entry.get("ssh_authorized_keys")))
     if "plain_text_passwd" in entry:
@@ -151,6 +155,7 @@ def _change_passwords(config: CloudConfig, chpasswd: object) -> None:
         if isinstance(user, dict) and "name" in user and "password" in user
     ]
     for name, password in pairs:
+        # cloud-init reports this as an error too, and continues with the other users.
         if name in config.accounts:
             config.accounts[name].password = password
         else:

@@ -87,6 +87,7 @@ class Gate:
         assert task is not None
         self._handlers.add(task)
         try:
+            # The port is open to every local user; the secret keeps others from running programs as root of a machine.
             if hmac.compare_digest(await _word(reader), self._secret):
                 await self._answer(reader, writer)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
@@ -100,10 +101,12 @@ class Gate:
             waiting = self._inputs.pop(await _word(reader), None)
             content = await reader.read()
             if waiting and not waiting.done():
+                # The reader may have given up meanwhile.
                 waiting.set_result(content)
             return
         request = await _request(reader)
         machine = self._find(request.path, request.root)
+        # A script of a machine that was destroyed or powered off sees its connection close.
         if machine is None or not machine.powered:
             return
         await _unless_gone(reader, self._run(request, machine, writer))
@@ -129,6 +132,7 @@ class Gate:
 
     async def _exit_of(self, call: Call) -> Exit:
         verb = _verb(call.program, call.args)
+        # The password check is an implementation detail of sudo, not a program that tests count.
         if call.program != "sudo-password":
             self._ledger.count("program", verb, node=call.machine.name)
             call.machine.calls[verb] += 1
@@ -155,6 +159,7 @@ async def _word(reader: asyncio.StreamReader) -> str:
 async def _request(reader: asyncio.StreamReader) -> _Request:
     path, root, cwd, count = [await _word(reader) for _ in range(4)]
     args = [await _word(reader) for _ in range(int(count))]
+    # Only set variables are sent, and an empty word ends the list.
     env: dict[str, str] = {}
     while pair := await _word(reader):
         name, _, value = pair.partition("=")
@@ -166,6 +171,7 @@ async def _request(reader: asyncio.StreamReader) -> _Request:
 async def _unless_gone(reader: asyncio.StreamReader, run: Coroutine[Any, Any, None]) -> None:
     """Run until the program ends or the script's connection is closed."""
     running = asyncio.ensure_future(run)
+    # The script sends nothing more, so a readable socket means that it has ended.
     gone = asyncio.ensure_future(reader.read(1))
     try:
         await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -199,7 +205,9 @@ def _verb(program: str, args: Sequence[str]) -> str:
 
 def _write_exit(writer: asyncio.StreamWriter, ended: Exit) -> None:
     output = ended.stdout.encode("utf-8", "surrogateescape") if isinstance(ended.stdout, str) else ended.stdout
+    # bash cannot hold NUL bytes in the variable that it reads errors into.
     errors = ended.stderr.encode("utf-8", "surrogateescape").replace(b"\0", b"")
+    # bash drops NUL bytes, so output that contains any is read by cat.
     inline = len(output) <= INLINE_LIMIT and b"\0" not in output
     sizes = f"{len(errors)} {len(output) if inline else 0} {0 if inline else 1}"
     writer.write(f"exit {ended.code} {sizes}\n".encode() + errors + output)

@@ -43,6 +43,7 @@ class Nodes:
         await node.plane.cluster.add_node(node.name, address=node.address, control_plane=node.control_plane)
         self._by_machine[machine.spec.machine_id] = node
         found = await self._apis.api(own_access(node.plane)).request("GET", f"/api/v1/nodes/{node.name}")
+        # A new Node is ready at once; only one that was taken over may not be.
         conditions = (found.get("status") or {}).get("conditions") or []
         if any(c.get("type") == "Ready" and c.get("status") != "True" for c in conditions):
             await self._report(node, ready=True)  # the Node of an earlier machine of that name, taken over
@@ -55,6 +56,7 @@ class Nodes:
     def settle(self, machine: Machine, *, gone: bool = False) -> None:
         """Update the Node's readiness from its machine and kubelet."""
         node = self.node_of(machine)
+        # kubelet posts the status, so without it the Node is unknown even if the machine runs.
         ready = machine.powered and machine.units.is_active("kubelet") and not gone
         if node is None or node.ready == ready:
             return

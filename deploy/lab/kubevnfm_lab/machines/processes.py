@@ -32,6 +32,7 @@ class ProcessGroups:
 
     def signal(self, pid: int, number: signal.Signals) -> None:
         """Send a signal to a whole group whose shell was not waited for yet."""
+        # A reaped pid may belong to a foreign process by now.
         if pid in self._led:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
@@ -54,6 +55,7 @@ def _is_there(group: int) -> bool:
 
 
 def _end_left_behind(groups: set[int], root: Path) -> None:
+    # Every process of a machine inherits this variable, so it proves where a group belongs.
     mark = f"KUBEVNFM_SYSROOT={root}\0".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -101,6 +101,7 @@ class Disks:
         for device, volume in self.devices():
             (self.root / device.lstrip("/")).touch()
             self._link(f"dev/disk/by-id/virtio-{volume.volume_id[:ID_PREFIX_LENGTH]}", device)
+            # Links by UUID exist only for formatted volumes, as udev creates them.
             if volume.uuid:
                 self._link(f"dev/disk/by-uuid/{volume.uuid}", device)
         lines = ["/dev/vda1 / ext4 rw,relatime 0 0"]
@@ -129,6 +130,7 @@ class Disks:
 
     def format(self, volume: Volume, kind: str, *, label: str = "") -> str:
         """Create a file system, replacing any other; return its UUID."""
+        # Formatting destroys the content, which a test can then observe.
         shutil.rmtree(volume.content, ignore_errors=True)
         volume.content.mkdir(parents=True)
         (volume.content / "lost+found").mkdir()
@@ -139,6 +141,7 @@ class Disks:
 
     def mounted_at(self, target: str) -> Mount | None:
         """Return the mount on a directory."""
+        # The last mount on a directory hides the earlier ones.
         return next((mount for mount in reversed(self.mounts) if mount.target == target), None)
 
     def mounts_of(self, device: str) -> list[Mount]:
@@ -150,6 +153,7 @@ class Disks:
         place = self.root / target.lstrip("/")
         if not place.is_dir():
             raise MountRefused(f"mount: {target}: mount point does not exist.")
+        # These have no volume behind them, so a record of the mount is enough.
         if kind in ("tmpfs", "proc", "sysfs", "cgroup2") or "bind" in options.split(","):
             self._note(Mount(source, target, kind or "none", options or "rw,relatime"))
             return
@@ -164,6 +168,7 @@ class Disks:
             )
         if any(mount.source == device and mount.target == target for mount in self.mounts):
             raise MountRefused(f"mount: {target}: {device} already mounted on {target}.")
+        # A symbolic link in this place is an earlier mount.
         if place.is_symlink():
             raise MountRefused(f"mount: {target}: busy.")
         # The directory's own files are hidden, not lost; they come back with umount.
@@ -198,6 +203,7 @@ class Disks:
             try:
                 self.attach(entry.source, entry.target, kind=entry.kind, options=entry.options)
             except MountRefused as refused:
+                # nofail entries do not stop a boot.
                 if "nofail" not in entry.options:
                     complaints.append(str(refused))
         return complaints

@@ -44,6 +44,7 @@ class Units:
         self.by_name: dict[str, Unit] = {}
         self.on_change: list[Callable[[str], None]] = []
         """Called with the name of every unit that was started, stopped or reloaded; the load balancer uses it."""
+        # Services of a stock Ubuntu image, which scripts expect to run.
         for name in ("ssh", "cron", "systemd-timesyncd", "systemd-resolved", "rsyslog", "dbus"):
             self.add(name, enabled=True, state="active")
 
@@ -61,6 +62,7 @@ class Units:
         short = name.removesuffix(".service")
         short = ALIASES.get(short, short)
         unit = self.by_name.get(short)
+        # A unit file that a script wrote is known without daemon-reload.
         if unit is None and self.file_of(short) is not None:
             unit = self.add(short, enabled=False)
         return unit
@@ -91,6 +93,7 @@ class Units:
     def reload(self, unit: Unit) -> Refusal | None:
         """Let a running unit read its configuration again; with an invalid one it keeps running unchanged."""
         refusal = self.refusal(unit)
+        # An invalid configuration leaves the running service as it was, like most daemons do.
         if refusal is None:
             self._notify(unit.name)
         return refusal
@@ -125,6 +128,7 @@ class Units:
         for line in file.read_text().splitlines():
             key, _, value = line.partition("=")
             if key.strip() == "ExecStart" and value.strip():
+                # Prefixes of ExecStart are flags of systemd, not part of the path.
                 program = value.strip().lstrip("-@!+:").split()[0]
                 return None if (self.root / program.lstrip("/")).exists() else program
         return None

@@ -81,6 +81,7 @@ class DaemonSets:
             if not is_terminating(pod) and (_node_of(pod) not in wanted or not is_active(pod)):
                 delete_pod(self._plane, daemon_set, pod, component=_COMPONENT)
         for node in sorted(wanted - covered):
+            # The pod is bound by affinity, not by nodeName: since 1.12 the default scheduler places daemon pods.
             pod = new_pod(daemon_set, labels={_REVISION: revision})
             pod["metadata"]["generateName"] = f"{daemon_set['metadata']['name']}-"
             field = {"key": "metadata.name", "operator": "In", "values": [node]}
@@ -101,6 +102,7 @@ class DaemonSets:
         live = [pod for pod in pods if _node_of(pod) in wanted and not is_terminating(pod)]
         room = limit - (len(wanted) - sum(is_ready(pod) for pod in live))
         old = [pod for pod in live if labels_of(pod).get(_REVISION) != self._revision(daemon_set)]
+        # Pods that are not ready go first: they cost no availability.
         for pod in sorted(old, key=is_ready):
             if is_ready(pod):
                 room -= 1

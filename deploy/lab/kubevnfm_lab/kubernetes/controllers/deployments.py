@@ -65,6 +65,7 @@ class Deployments:
             if resource == _SETS and (controller_of(owned) or {}).get("uid") == uid
         ]
 
+    # The name follows from the template, so returning to an old template finds its ReplicaSet.
     def _set_name(self, deployment: Obj) -> str:
         return f"{deployment['metadata']['name']}-{template_hash(deployment['spec']['template'])}"
 
@@ -74,6 +75,7 @@ class Deployments:
         name = self._set_name(deployment)
         revisions = [int(annotations_of(s).get(_REVISION, "0")) for s in self._sets(deployment)]
         found = self._plane.store.get(_SETS, Key(metadata["namespace"], name))
+        # kubectl delete --cascade=orphan leaves such a ReplicaSet behind.
         if found is not None and controller_of(found) is None:
             adopt(self._plane, deployment, _SETS, found)
         if found is not None and int(annotations_of(found).get(_REVISION, "0")) == max(revisions, default=0):
@@ -98,6 +100,7 @@ class Deployments:
                 "ownerReferences": [controller_reference(deployment)],
             },
             "spec": {
+                # Created empty; the roll below sizes it, so that surge and availability are respected.
                 "replicas": 0,
                 "selector": selector,
                 "template": template,
@@ -119,6 +122,7 @@ class Deployments:
         if spec["strategy"]["type"] == "Recreate":
             for old in others:
                 self._scale(deployment, old, 0)
+            # Recreate starts new pods only when the last old one is gone.
             if not any(value_at(old, "status", "replicas") for old in others):
                 self._scale(deployment, current, wanted)
             return
@@ -126,6 +130,7 @@ class Deployments:
         room = wanted + surge - others_wanted
         # Old pods go as far as availability permits, new ones come as far as the surge permits.
         self._scale(deployment, current, min(wanted, max(current["spec"]["replicas"], room)))
+        # Scaling has just changed the stored object, so the copy in hand is outdated.
         current = self._plane.store.get(_SETS, key_of(current)) or current
         ready_new = min(value_at(current, "status", "availableReplicas") or 0, current["spec"]["replicas"])
         may_go = sum(_available(old) for old in others) + ready_new - (wanted - unavailable)
@@ -148,6 +153,7 @@ class Deployments:
 
     def _forget_old_sets(self, deployment: Obj) -> None:
         current = self._set_name(deployment)
+        # Only sets that are scaled down and empty can be forgotten without losing pods.
         empty = [
             s
             for s in self._sets(deployment)
@@ -158,6 +164,7 @@ class Deployments:
             self._plane.delete(_SETS, old)
 
     def _write_status(self, deployment: Obj) -> None:
+        # Setting the revision annotation may have changed the stored object meanwhile.
         deployment = self._plane.store.get("deployments.apps", key_of(deployment)) or deployment
         spec, sets = deployment["spec"], self._sets(deployment)
         current = next((s for s in sets if s["metadata"]["name"] == self._set_name(deployment)), None)
@@ -176,6 +183,7 @@ class Deployments:
             "availableReplicas": available,
             "unavailableReplicas": max(0, max(wanted, replicas) - available),
         }
+        # Kubernetes omits zero counts; clients treat an absent field as zero.
         status |= {name: count for name, count in counts.items() if count}
         complete = updated == wanted == replicas == available
         status["conditions"] = self._conditions(deployment, current, available=available, complete=complete)
@@ -210,6 +218,7 @@ class Deployments:
     def _is_overdue(self, deployment: Obj, available: int) -> bool:
         """Return whether the progress deadline has passed; otherwise reconcile again when it does."""
         old = condition(deployment, "Progressing")
+        # A new generation restarts the deadline, even if no pod has changed yet.
         generation_is_new = value_at(deployment, "status", "observedGeneration") != deployment["metadata"]["generation"]
         moved = generation_is_new or available != (value_at(deployment, "status", "availableReplicas") or 0)
         if old is None or moved or old["reason"] == "NewReplicaSetAvailable":
@@ -240,6 +249,7 @@ def _limits(spec: Mapping[str, Any]) -> tuple[int, int]:
         return 0, 0
     surge = _pods(rolling["maxSurge"], spec["replicas"], round_up=True)
     unavailable = _pods(rolling["maxUnavailable"], spec["replicas"], round_up=False)
+    # Kubernetes rounds so that a rollout can always move: 0/0 becomes one unavailable pod.
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 

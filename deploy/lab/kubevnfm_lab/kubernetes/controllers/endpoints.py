@@ -32,6 +32,7 @@ class Services:
         return [
             key_of(service)
             for service in self._plane.store.list("services", change.key.namespace)
+            # A pod whose labels changed leaves the Services that selected its old labels.
             if _selects(service, labels) or (change.old is not None and _selects(service, labels_of(change.old)))
         ]
 
@@ -50,6 +51,7 @@ class Services:
             self._plane.later(self._plane.delay_s, lambda: self._balance(key))
         if spec.get("selector"):
             pods = [pod for pod in self._plane.store.list("pods", key.namespace) if _selects(service, labels_of(pod))]
+            # A pod without an address, or one that ends, gets no traffic.
             self._write(service, [pod for pod in pods if value_at(pod, "status", "podIP") and not is_terminating(pod)])
 
     def _balance(self, key: Key) -> None:

@@ -57,6 +57,7 @@ class Jobs:
                 pod = new_pod(job)
                 pod["metadata"]["generateName"] = f"{job['metadata']['name']}-"
                 create_pod(self._plane, job, pod, component=_COMPONENT)
+        # A job that ends, or is suspended, ends its remaining pods.
         if over or spec["suspend"] or conditions != (value_at(job, "status", "conditions") or []):
             for pod in active:
                 delete_pod(self._plane, job, pod, component=_COMPONENT)
@@ -86,6 +87,7 @@ class Jobs:
             "succeeded": sum(value_at(pod, "status", "phase") == "Succeeded" for pod in pods),
             "failed": sum(value_at(pod, "status", "phase") == "Failed" for pod in pods),
         }
+        # "ready" is always present in a Job's status, the other counts only if they are not zero.
         status: Obj = {name: count for name, count in counts.items() if count or name == "ready"}
         old = job.get("status") or {}
         if not job["spec"]["suspend"]:

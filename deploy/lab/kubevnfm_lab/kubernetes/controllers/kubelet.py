@@ -59,6 +59,7 @@ class Kubelet:
         """See `Controller`."""
         pod = self._plane.store.get("pods", key)
         uid = pod["metadata"]["uid"] if pod is not None else ""
+        # A pod of the same name but another uid: its predecessor's task must not touch it.
         if key in self._running and self._running[key][0] != uid:
             self._running.pop(key)[1].cancel()
         if pod is None:
@@ -67,9 +68,11 @@ class Kubelet:
         node = value_at(pod, "spec", "nodeName")
         if not node:
             return
+        # No kubelet is left to confirm the end of its pods, so they are removed at once.
         if self._plane.store.get("nodes", Key("", node)) is None:
             self._plane.delete("pods", pod, grace_s=0)
         elif is_terminating(pod):
+            # Each terminating pod gets one timer, however many changes follow.
             if self._ending.get(key) != uid:
                 self._ending[key] = uid
                 self._plane.later(self._plane.delay_s, lambda: self._end(pod))
@@ -104,11 +107,13 @@ class Kubelet:
             # The task sleeps between tries, like the kubelet's back-off; deleting the pod cancels it.
             await asyncio.sleep(back_off_s)
             back_off_s = min(back_off_s * 2, _LONGEST_BACK_OFF_S)
+        # The pod may have been deleted, and its name reused, while images were pulled.
         pod = self._plane.store.get("pods", key)
         if pod is None or pod["metadata"]["uid"] != uid:
             return
         self._set_running(key)
         owner = controller_of(pod)
+        # Only a Job's pods end by themselves; other containers are assumed to run for ever.
         if owner is not None and owner["kind"] == "Job":
             await asyncio.sleep(self._plane.delay_s)
             self._set_finished(key, _exit_code(pod))
@@ -124,6 +129,7 @@ class Kubelet:
             self._ledger.count("program", f"image {image}", node=node)
             try:
                 await self._faults.check("program", f"image {image}", node=node)
+                # Image names by which tests and demos ask for a failing pull.
                 if image.endswith(":missing") or "does-not-exist" in image:
                     raise ImageUnavailable(f"{image}: not found")
             except (FaultInjected, ConnectionDropped, ImageUnavailable) as error:

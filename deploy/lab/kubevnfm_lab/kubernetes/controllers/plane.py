@@ -41,6 +41,7 @@ def its_controller(kind: str) -> Keys:
     """Return a function that gives the key of the ``kind`` that controls the changed object."""
 
     def keys(change: Change) -> Iterable[Key]:
+        # The old object counts too: a pod that changed its owner concerns both.
         owners = (controller_of(obj) for obj in (change.obj, change.old) if obj is not None)
         return {Key(change.key.namespace, o["name"]) for o in owners if o is not None and o["kind"] == kind}
 
@@ -53,6 +54,7 @@ class ControlPlane:
     def __init__(self, registry: Registry, *, delay_s: float) -> None:
         self.registry, self.store, self.delay_s = registry, registry.store, delay_s
         self._interests: dict[str, list[tuple[Controller, Keys]]] = {}
+        # A dict rather than a set: keys are handled in the order in which they came.
         self._queue: dict[tuple[Controller, Key], None] = {}
         self._timers: set[asyncio.TimerHandle] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,6 +86,7 @@ class ControlPlane:
         if self._closed:
             return
         self._queue[controller, key] = None
+        # Reconciling inside the request that caused the change would delay its answer.
         if self._turn is None:
             self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
 
@@ -109,6 +112,7 @@ class ControlPlane:
     def _take(self, change: Change) -> None:
         for controller, keys in self._interests.get(change.resource, ()):
             for key in keys(change):
+                # Several changes of an object before its turn lead to one reconciliation.
                 self.enqueue(controller, key)
 
     def _take_turn(self) -> None:
@@ -143,12 +147,14 @@ class ControlPlane:
                 Deletion(policy="Background", grace_s=grace_s, uid=obj["metadata"]["uid"]),
             )
         except ApiError as error:
+            # 404 and 409: deleted meanwhile, or replaced by another object of the same name.
             if error.code not in {404, 409}:
                 raise
 
     def record(self, obj: Obj, kind: str, reason: str, message: str, *, component: str) -> None:
         """Write an Event about the object, or increase the count of an equal one; ``kind`` is Normal or Warning."""
         metadata = obj["metadata"]
+        # One Event per object, reason and message; a repetition only increases its count.
         digest = hashlib.sha256(f"{metadata['uid']}{reason}{message}".encode()).hexdigest()[:16]
         namespace = metadata.get("namespace") or "default"
         key = Key(namespace, f"{metadata['name']}.{digest}")

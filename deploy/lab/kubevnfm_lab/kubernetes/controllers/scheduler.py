@@ -28,6 +28,7 @@ class Scheduler:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
+        # Kept by the scheduler itself: counting pods from the store for each decision would be quadratic.
         self._pods_by_node: defaultdict[str, dict[Key, Obj]] = defaultdict(dict)
         self._waiting: dict[Key, None] = {}
 
@@ -50,6 +51,7 @@ class Scheduler:
             self._pods_by_node[node][key] = pod
         if node or over:
             self._waiting.pop(key, None)
+            # A finished pod frees its resources, so waiting pods are tried again.
             return tuple(self._waiting) if over else ()
         return (key,)
 
@@ -89,6 +91,7 @@ class Scheduler:
                 status.get("conditions") or [], "PodScheduled", status=False, reason="Unschedulable", message=why
             )
 
+        # An unchanged reason is not recorded again; each retry would otherwise add an Event.
         if self._plane.registry.change("pods", key_of(pod), write) is not pod:
             self._plane.record(pod, "Warning", "FailedScheduling", why, component=_COMPONENT)
 
@@ -112,6 +115,7 @@ class Scheduler:
             else:
                 fitting.append(node)
         if fitting:
+            # Ties go to the first node by name, which makes placements reproducible.
             return min(fitting, key=lambda n: len(self._pods_by_node[n["metadata"]["name"]])), ""
         listed = ", ".join(f"{count} {why}" for why, count in sorted(reasons.items()))
         return None, f"{total}: {listed}. preemption: {total}: {len(nodes)} Preemption is not helpful for scheduling."
@@ -129,6 +133,7 @@ class Scheduler:
             storage_class = self._plane.store.get(
                 "storageclasses.storage.k8s.io", Key("", value_at(claim, "spec", "storageClassName") or "")
             )
+            # WaitForFirstConsumer provisions the volume only once the pod has a node.
             if storage_class is None or storage_class["volumeBindingMode"] != "WaitForFirstConsumer":
                 return "pod has unbound immediate PersistentVolumeClaims"
         return ""
@@ -148,6 +153,7 @@ class Scheduler:
         return self._short_of(pod, node)
 
     def _short_of(self, pod: Obj, node: Obj) -> str:
+        # Nodes without a status yet take pods up to the kubelet's default of 110.
         allocatable = value_at(node, "status", "allocatable") or {}
         there = self._pods_by_node[node["metadata"]["name"]].values()
         if len(there) >= quantity(allocatable.get("pods", "110")):
@@ -175,8 +181,10 @@ def taints(node: Obj) -> Sequence[Obj]:
 
 def _tolerates(spec: Obj, taint: Mapping[str, Any]) -> bool:
     for toleration in spec.get("tolerations") or []:
+        # An empty effect tolerates all effects of the key.
         if toleration.get("effect") not in {None, "", taint.get("effect")}:
             continue
+        # An empty key with Exists tolerates everything; with any other operator it is invalid.
         if not toleration.get("key"):
             if toleration.get("operator") == "Exists":
                 return True
@@ -203,6 +211,7 @@ def matches_node(spec: Obj, node: Obj) -> bool:
     required = value_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     if not required:
         return True
+    # DaemonSet pods are pinned by this field rather than by a label.
     fields = {"metadata.name": node["metadata"]["name"]}
     return any(
         all(_holds(e, labels) for e in term.get("matchExpressions") or [])

@@ -91,6 +91,7 @@ class ServersApi:
         body = call.part_of_body("nova", "server")
         request = self._request(call, body)
         server = self._nova.begin(request, project_id=call.project_id, user_id=call.token.user.user_id)
+        # Nova answers before the server is built; clients poll its status.
         self._spawn(self._nova.build(server, request))
         answer = {
             "id": server.server_id,
@@ -121,6 +122,7 @@ class ServersApi:
         """Run the action that the body's only key names."""
         server = self._server(call)
         if len(call.body) != 1:
+            # Nova's actions are named by the only key of the body.
             raise bad_request("nova", "There is no such action: exactly one is expected in the body")
         ((name, argument),) = call.body.items()
         argument = argument if isinstance(argument, dict) else {}
@@ -134,6 +136,7 @@ class ServersApi:
             self._spawn(self._nova.reboot(server))
         elif name == "rebuild":
             image = self._glance.find(str(argument.get("imageRef", "")))
+            # A rebuild answers with the server, unlike the other actions.
             self._spawn(self._nova.rebuild(server, image.image_id if image else None))
             return json_answer({"server": self._views.show(server, base_url(call.request), minor_of(call))}, 202)
         elif name == "os-getConsoleOutput":
@@ -169,6 +172,7 @@ class ServersApi:
         server = self._server(call)
         ids = dict.fromkeys(g for port in self._nova.ports_of(server) for g in port.security_groups)
         groups = [self._neutron.security_groups[one] for one in ids if one in self._neutron.security_groups]
+        # Rules are shown by Neutron only.
         shown = [
             {
                 "id": group.record_id,
@@ -244,6 +248,7 @@ class ServersApi:
         found = [
             server
             for server in reversed(self._nova.servers.values())
+            # Nova's name filter is a regular expression; clients pass plain names, for which "in" is the same.
             if server.project_id == call.project_id
             and (name is None or name in server.name)
             and (status is None or status.upper() == server.status)
@@ -260,6 +265,7 @@ class ServersApi:
         image_ref = body.get("imageRef")
         if image_ref and self._glance.images.get(str(image_ref)) is None:
             raise bad_request("nova", "Can not find requested image")
+        # Clients use both spellings of scheduler hints.
         hints = call.body.get("os:scheduler_hints") or call.body.get("OS-SCH-HNT:scheduler_hints") or {}
         zone, _, host = str(body.get("availability_zone") or "").partition(":")
         request = ServerRequest(
@@ -286,6 +292,7 @@ class ServersApi:
     def _connect(self, call: Call, request: ServerRequest, networks: Any) -> None:
         if networks == "none":
             return
+        # "auto" uses the project's network; with several, Nova would answer 409, the lab takes the first.
         if networks in (None, "auto"):
             mine = [n for n in self._neutron.networks.values() if n.project_id == call.project_id and not n.external]
             request.network_ids = [(mine[0].record_id, None)] if mine else []
@@ -318,6 +325,7 @@ def _add_block_device(request: ServerRequest, one: Json) -> None:
             AttachedVolume(volume_id=str(one.get("uuid", "")), device=device, delete_on_termination=goes)
         )
     elif one.get("destination_type") == "volume":
+        # Image and blank sources become new volumes, which Nova creates.
         image = str(one["uuid"]) if source == "image" else None
         request.new_volumes.append((int(one.get("volume_size") or 1), image, goes))
 
@@ -356,6 +364,7 @@ def _attachment(server: Server, one: AttachedVolume, minor: int) -> Json:
         shown["tag"] = None
     if minor >= 79:
         shown["delete_on_termination"] = one.delete_on_termination
+    # Since 2.89 an attachment is identified by its own id rather than by the volume's.
     if minor >= 89:
         del shown["id"]
         shown["attachment_id"] = one.volume_id

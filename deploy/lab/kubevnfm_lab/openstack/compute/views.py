@@ -28,6 +28,7 @@ class ServerViews:
             shown = by_network.setdefault(self._neutron.networks[port.network_id].name, [])
             for ip in port.fixed_ips:
                 shown.append(_address(ip.address, "fixed", port.mac))
+            # Most clouds of tests have no floating IPs, and this runs for every server in every list.
             if self._neutron.floating_ips:
                 shown.extend(
                     _address(floating.address, "floating", port.mac)
@@ -75,6 +76,7 @@ class ServerViews:
                 for one in server.volumes
             ],
         }
+        # Nova shows these two only for servers that exist on a host.
         if server.status not in ("ERROR", "DELETED"):
             shown["progress"] = 0
             shown["security_groups"] = [{"name": name} for name in server.security_groups]
@@ -107,6 +109,7 @@ def flavor_detail(flavor: Flavor, base: str, minor: int) -> Json:
         "name": flavor.name,
         "ram": flavor.ram_mib,
         "disk": flavor.disk_gib,
+        # An empty string means no swap before 2.75.
         "swap": 0 if minor >= 75 else "",
         "OS-FLV-EXT-DATA:ephemeral": 0,
         "OS-FLV-DISABLED:disabled": False,
@@ -138,6 +141,7 @@ def _address(address: str, kind: str, mac: str) -> Json:
 def _host_id(server: Server) -> str:
     if server.host is None:
         return ""
+    # Per project, so that tenants cannot compare hosts, as in Nova.
     return hashlib.sha224(f"{server.project_id}{server.host}".encode()).hexdigest()
 
 

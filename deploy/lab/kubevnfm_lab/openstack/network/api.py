@@ -172,9 +172,11 @@ class NetworkApi:
     async def list_records(self, kind: Kind, call: Call) -> web.Response:
         """Return what is visible to the project and passes the filters."""
         filters = {key: call.queries(key) for key in call.request.query if key not in _NOT_FILTERS}
+        # Neutron creates the default group when a project first lists its groups.
         if kind.one == "security_group":
             self._neutron.default_group(call.project_id)
         records: Iterable[Any] = kind.table().values()
+        # Ports of a large network are the most frequent list, so they have an index.
         if kind.one == "port" and len(filters.get("network_id", ())) == 1:
             records = self._neutron.ports_of_network(filters["network_id"][0])
         if "id" in filters:
@@ -192,6 +194,7 @@ class NetworkApi:
         return json_answer({kind.many: shown})
 
     async def create(self, kind: Kind, call: Call) -> web.Response:
+        # Neutron accepts several objects in one request; all handlers share this form.
         if isinstance(call.body.get(kind.many), list):
             made = [kind.create(call, one) for one in call.body[kind.many]]
             return json_answer({kind.many: [_view(one) for one in made]}, 201)

@@ -50,6 +50,7 @@ class OrchestrationApi:
         wire.route("GET", root + "/stacks", "stack_list", self.list_stacks)
         wire.route("GET", root + "/stacks/detail", "stack_list", self.list_stacks)
         wire.route("POST", root + "/stacks/preview", "stack_preview", self.preview, node=named)
+        # Heat redirects every method on a stack that is addressed by name only.
         for method in ("GET", "POST", "DELETE", "PATCH", "PUT"):
             wire.route(method, root + "/stacks/{name}", "stack_lookup", self.lookup)
         for rest in ("resources", "events", "template", "environment", "files", "outputs", "actions"):
@@ -76,6 +77,7 @@ class OrchestrationApi:
         wire.route("GET", resource + "/metadata", "resource_metadata", self.metadata)
         wire.route("GET", resource + "/events", "event_list", self.events)
         wire.route("GET", resource + "/events/{event}", "event_show", self.event)
+        # The signature replaces the token, and alarms send a body that is not JSON.
         cfn.route("POST", "/v1/signal/{arn:.+}", "resource_signal", self.signed_signal, open_to_all=True, raw_body=True)
 
     # -- the service
@@ -84,6 +86,7 @@ class OrchestrationApi:
         """Return the one version there is."""
         href = f"{base_url(call.request)}/orchestration/v1/"
         version = {"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}
+        # 300, since several versions could be offered; clients depend on it.
         return json_answer({"versions": [version]}, 300)
 
     async def build_info(self, call: Call) -> web.Response:
@@ -105,6 +108,7 @@ class OrchestrationApi:
                 "Label": schema.label,
                 **({"Default": schema.default} if schema.has_default else {}),
             }
+        # Without all parameters only the template itself can be validated.
         if all(s.has_default or n in stack.environment.parameters for n, s in stack.template.parameters.items()):
             self._engine.preview(stack)
         environment = {key: value for key, value in stack.environment.view().items() if key != "encrypted_param_names"}
@@ -156,6 +160,7 @@ class OrchestrationApi:
             summaries.append(stack_summary(stack, links))
         body: Json = {"stacks": summaries}
         if limit is not None and summaries and len(summaries) == limit:
+            # A full page may be the last one; Heat too offers a next link then.
             href = f"{links.root}/stacks?limit={limit}&marker={summaries[-1]['id']}"
             body["links"] = [{"rel": "next", "href": href}]
         if (call.query("with_count") or "").lower() in _TRUE:
@@ -166,6 +171,7 @@ class OrchestrationApi:
         """Redirect to the address with the id."""
         self._check_project(call)
         stack = self._engine.by_name(call.project_id, call.path("name"))
+        # The rest of the path and the query must survive the redirect.
         tail = call.request.path.partition(f"/stacks/{call.path('name')}")[2]
         href = _links(call).stack(stack) + tail
         if call.request.query_string:
@@ -329,6 +335,7 @@ class OrchestrationApi:
         """Signal a resource at the signed address that it published; the signature replaces the token."""
         name = unquote(call.path("arn"))
         given = call.query("Signature") or ""
+        # compare_digest takes the same time for every wrong signature.
         if not hmac.compare_digest(given, signature(self._signal_key, name)):
             raise ServiceError("heat", 403, "AccessDenied", "The request signature does not match.")
         _, _, path = name.partition(":stacks/")
@@ -351,6 +358,7 @@ class OrchestrationApi:
     def _stack(self, call: Call) -> Stack:
         self._check_project(call)
         stack = self._engine.by_id(call.project_id, call.path("id"))
+        # Heat's addresses contain name and id, and both must fit.
         if stack is None or stack.name != call.path("name"):
             raise stack_not_found(call.path("name"))
         return stack
@@ -363,6 +371,7 @@ class OrchestrationApi:
 
     def _resource(self, call: Call) -> Resource:
         stack, name = self._live(call), call.path("resource")
+        # Heat finds resources by name or by physical id.
         found = stack.resources.get(name) or next(
             (one for one in stack.resources.values() if one.physical_id == name), None
         )
@@ -379,6 +388,7 @@ class OrchestrationApi:
     def _changed(self, call: Call, stack: Stack) -> Stack:
         """Return an unsaved stack from a stack with a request's changes applied."""
         body = call.body
+        # Files that the request does not repeat are still needed by the stored template.
         files = {**stack.files, **_map(body, "files")}
         template = _template(body) if body.get("template") else stack.template
         base = stack.environment
@@ -389,6 +399,7 @@ class OrchestrationApi:
         # A PATCH, unlike a POST, drops parameters that the template lacks.
         environment.parameters = {k: v for k, v in environment.parameters.items() if k in template.parameters}
         draft = self._stack_of(call, stack.name, template, environment, files)
+        # Settings that a PATCH does not name stay; the constructor has set defaults for them.
         if "tags" not in body:
             draft.tags = stack.tags
         if "disable_rollback" not in body:
@@ -429,6 +440,7 @@ def _accepted() -> web.Response:
 
 
 def _template(body: Json) -> Template:
+    # The lab has no access to other hosts.
     if body.get("template") is None and isinstance(body.get("template_url"), str):
         raise bad_request("heat", f"Could not retrieve template: {body['template_url']}", "HTTPBadRequest")
     if "template" not in body:
@@ -477,6 +489,7 @@ def _whole(call: Call, name: str) -> int | None:
     text = call.query(name)
     if text is None or text == "":
         return None
+    # "max" means max_resources_per_stack, whose default is 1000.
     if text.lower() == "max":
         return 1000
     if not text.lstrip("-").isdigit():
@@ -501,6 +514,7 @@ def _filtered(call: Call, stacks: Iterable[Stack]) -> Iterable[Stack]:
             and (not any_tags or not any_tags.isdisjoint(stack.tags))
             and (not not_tags or not not_tags <= set(stack.tags))
             and not_any_tags.isdisjoint(stack.tags)
+            # Asking for an owner implies nested stacks.
             and (nested or stack.parent is None or bool(owners))
             and (not owners or (stack.parent is not None and stack.parent.stack.stack_id in owners))
         ):

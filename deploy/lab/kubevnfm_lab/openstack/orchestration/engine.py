@@ -58,6 +58,7 @@ class Engine:
     def by_name(self, project_id: str, name_or_id: str) -> Stack:
         """Return the stack of that name, else the last deleted one, else the one of that id; raise Heat's 404."""
         key = (project_id, name_or_id)
+        # A deleted stack is still found by name, as in Heat, but only if no existing one has the name.
         found = self._by_name.get(key) or self.stacks.get(name_or_id)
         found = found or self._deleted_by_name.get(key) or self.deleted.get(name_or_id)
         if found is None or found.project_id != project_id:
@@ -82,6 +83,7 @@ class Engine:
     def create(self, stack: Stack) -> None:
         """Validate a new stack and start to create it; raise the API's errors."""
         key = (stack.project_id, stack.name)
+        # Nested stacks have generated names, so only root stacks can meet here.
         if key in self._by_name:
             raise ServiceError("heat", 409, "StackExists", f"The Stack ({stack.name}) already exists.")
         self._prepare(stack)
@@ -104,8 +106,10 @@ class Engine:
             message = "Updating a stack when it is deleting is not supported."
             raise ServiceError("heat", 400, "NotSupported", message)
         if stack.action == "SUSPEND":
+            # Refused even after SUSPEND has completed: Heat wants a resume first.
             message = "Updating a stack when it is suspended is not supported."
             raise ServiceError("heat", 400, "NotSupported", message)
+        # Validated before anything changes: a refused update leaves the stack as it was.
         self._prepare(draft)
         before = (stack.template, stack.environment, stack.files, stack.parameters)
         stack.use(draft.template, draft.environment, draft.files, draft.parameters)
@@ -119,10 +123,12 @@ class Engine:
         """Start the deletion of a stack, even during other work on it; raise Heat's 404 if it is gone."""
         if stack.gone:
             raise stack_not_found(stack.name)
+        # A second delete has nothing to add; Heat accepts it without effect.
         if stack.action == "DELETE" and stack.status == "IN_PROGRESS":
             return
         stack.updated = now_z()
         stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
+        # A delete interrupts a create or update; the two would otherwise compete for the same resources.
         self._begin(stack, partial(self._delete, stack), interrupt=True)
 
     def check(self, stack: Stack) -> None:
@@ -152,6 +158,7 @@ class Engine:
         if stack.state != "UPDATE_IN_PROGRESS":
             message = f"Cancelling update when stack is {stack.state} is not supported."
             raise ServiceError("heat", 400, "NotSupported", message)
+        # The running update notices the new generation and starts no further resource.
         stack.generation += 1
         if not rollback:
             stack.became("UPDATE", "FAILED", "Stack UPDATE cancelled")
@@ -164,6 +171,7 @@ class Engine:
         if resource.status == "IN_PROGRESS":
             message = f"Resource {resource.name} is in progress of {resource.action} and cannot be marked."
             raise ServiceError("heat", 409, "ActionNotComplete", message)
+        # The next update replaces a resource in CHECK_FAILED, even if its properties are unchanged.
         if unhealthy:
             resource.became("CHECK", "FAILED", reason or _MARKED)
         elif resource.state == "CHECK_FAILED":
@@ -184,6 +192,7 @@ class Engine:
 
     async def _signal_later(self, resource: Resource) -> None:
         await asyncio.sleep(self._services.durations.signal_s)
+        # The stack may have been deleted while the signal was waiting.
         if not resource.stack.gone:
             self._take_signal(resource)
 
@@ -216,6 +225,7 @@ class Engine:
             template=template,
             environment=environment,
             files=outer.files,
+            # A nested stack that fails keeps its parts; the outer stack decides about the rollback.
             disable_rollback=True,
             timeout_mins=outer.timeout_mins,
             parent=holder,
@@ -245,6 +255,7 @@ class Engine:
         stack = holder.nested
         if stack is None:
             return
+        # The outer stack's own task may be the one that runs the nested stack, which _halt spares.
         await self._halt(stack)
         stack.generation += 1
         stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
@@ -265,6 +276,7 @@ class Engine:
         stack = holder.nested
         if stack is None:
             return
+        # Only the group's own stack changes: Heat leaves the state of the outer stack alone.
         stack.use(template, environment, holder.stack.files, {})
         self._prepare(stack)
         stack.updated = now_z()
@@ -287,6 +299,7 @@ class Engine:
         if failure is None:
             return
         inner = failure.failure
+        # The outer stack reports the innermost failure with its path, not a chain of wrapped ones.
         if failure.action == holder.action and isinstance(inner, ResourceFailure):
             raise inner
         raise ResourceFailure("", str(failure))
@@ -296,9 +309,11 @@ class Engine:
     def _prepare(self, stack: Stack) -> None:
         for name, definition in stack.template.resources.items():
             # Heat checks types first, so an unknown type is reported even if a parameter is wrong too.
+            # A resource whose condition does not hold may have a type that does not exist.
             if definition.condition is None:
                 self.types.find(stack, definition.resource_type, name)
         lookup = partial(self._services.wrong, project_id=stack.project_id, user_id=stack.user_id)
+        # Only a root stack's parameters come from a user, who can mistype them.
         values = parameter_values(stack.template, stack.environment, strict=stack.parent is None, lookup=lookup)
         stack.use(stack.template, stack.environment, stack.files, values)
         validate(stack, self.types, self._services)
@@ -317,6 +332,7 @@ class Engine:
                 await self._halt(stack, before)
             elif before is not None and not before.done():
                 await asyncio.wait([before])
+            # Another change may have started while this one waited.
             if stack.generation == generation:
                 await work(generation)
 
@@ -327,6 +343,7 @@ class Engine:
         """Cancel the work on a stack and on those nested in it."""
         mine = asyncio.current_task()
         tasks = {task, *(one.task for one in stack.walk())}
+        # The current task must not cancel itself: a nested stack is deleted from its holder's task.
         running = [one for one in tasks if one is not None and one is not mine and not one.done()]
         for one in running:
             one.cancel()
@@ -335,6 +352,7 @@ class Engine:
 
     async def _create(self, stack: Stack, generation: int) -> None:
         failure = await self._traversal.settle(stack, generation, limited=True)
+        # A rollback of a superseded create would delete the resources of its successor.
         if failure is not None and not stack.disable_rollback and stack.generation == generation:
             stack.updated = now_z()
             stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
@@ -346,6 +364,7 @@ class Engine:
     ) -> None:
         failure = await self._traversal.settle(stack, generation, limited=True)
         if failure is not None and not stack.disable_rollback and stack.generation == generation:
+            # The previous template is applied again like any update.
             stack.use(*before)
             stack.became("ROLLBACK", "IN_PROGRESS", "Stack ROLLBACK started")
             await self._traversal.settle(stack, generation)
@@ -375,11 +394,13 @@ class Engine:
         """Keep the API's view of the latest deleted stacks."""
         key = (stack.project_id, stack.name)
         self.stacks.pop(stack.stack_id, None)
+        # The name may already belong to a newer stack.
         if self._by_name.get(key) is stack:
             del self._by_name[key]
         if stack.parent is not None:
             return
         self.deleted[stack.stack_id] = self._deleted_by_name[key] = stack
+        # A deleted stack keeps its facts for GET, but not its resources.
         stack.resources, stack.replaced, stack.task = {}, [], None
         while len(self.deleted) > self._deleted_kept:
             _, oldest = self.deleted.popitem(last=False)

@@ -42,6 +42,7 @@ async def run(
     After a failure, or once ``superseded()``, no new job starts and the running ones are awaited, as in Heat's convergence;
     ``failed`` is called with the first failure at once. Cancelling it cancels the running jobs.
     """
+    # Dependencies on jobs outside this run are met already.
     waits = {key: set(needs.get(key, ())) & jobs.keys() for key in jobs}
     wake: dict[K, list[K]] = {}
     for key, before in waits.items():
@@ -65,6 +66,7 @@ async def run(
 
     try:
         while (ready and first is None and not superseded()) or running:
+            # A chain of single jobs runs in this task: creating a task for each would cost more than the job.
             if len(ready) == 1 and not running:
                 key = ready.pop()
                 try:
@@ -78,6 +80,7 @@ async def run(
                 for key in ready:
                     running[asyncio.ensure_future(_as_task(jobs[key]))] = key
                 ready.clear()
+            # New jobs start as soon as any one is done, rather than in waves.
             finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in finished:
                 key = running.pop(task)
@@ -88,6 +91,7 @@ async def run(
                     raise error
                 else:
                     done(key)
+    # Reached by cancellation, or by an error that is no ActionFailed.
     finally:
         for task in running:
             task.cancel()

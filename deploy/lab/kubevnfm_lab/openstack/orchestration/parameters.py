@@ -32,6 +32,7 @@ class Environment:
     def read(cls, source: object, *, files: Mapping[str, Any], names: list[str]) -> Environment:
         """Return an environment from the ``environment`` of a request and from the named environment files."""
         merged: Json = {}
+        # Later files override earlier ones, and the inline environment overrides all files.
         for name in names:
             text = files.get(name)
             _merge(merged, text if isinstance(text, dict) else load_yaml(str(text or ""), name))
@@ -68,6 +69,7 @@ class Environment:
     def mapped_type(self, resource_type: str, resource_name: str) -> str:
         """Return the type that the registry substitutes for another, for that resource or for all."""
         by_name = self.resource_registry.get("resources")
+        # An entry for one resource name wins over one for all resources of the type.
         if isinstance(by_name, dict):
             mapped = (by_name.get(resource_name) or {}).get(resource_type)
             if isinstance(mapped, str):
@@ -102,11 +104,13 @@ def parameter_values(template: Template, environment: Environment, *, strict: bo
     """
     if strict:
         for name in environment.parameters:
+            # Pseudo parameters (OS::stack_id and others) are always permitted.
             if name not in template.parameters and not str(name).startswith("OS::"):
                 message = f"The Parameter ({name}) was not defined in template."
                 raise ServiceError("heat", 400, "UnknownUserParameter", message)
     values: Json = {}
     for name, schema in template.parameters.items():
+        # null means "not given" in Heat.
         if name in environment.parameters and environment.parameters[name] is not None:
             given = environment.parameters[name]
         elif name in environment.parameter_defaults:
@@ -134,6 +138,7 @@ def _typed(schema: ParameterSchema, given: Any, lookup: Lookup) -> Any:
 
 
 def _number(given: Any) -> int | float:
+    # YAML reads yes and no as booleans; Heat's Number accepts them as 1 and 0.
     if isinstance(given, bool):
         return int(given)
     if isinstance(given, int | float):
@@ -154,6 +159,7 @@ def _boolean(given: Any) -> bool:
 
 
 def _json(given: Any) -> Any:
+    # JSON parameters may come as objects or as their text.
     if isinstance(given, dict | list):
         return given
     value = json.loads(str(given))
@@ -188,6 +194,7 @@ def _breaks(constraint: Json, schema: ParameterSchema, value: Any, lookup: Looku
         allowed = constraint["allowed_values"]
         values = value if isinstance(value, list) else [value]
         for one in values:
+            # Templates write numbers as text and the other way round, so text forms are compared too.
             if one not in allowed and str(one) not in [str(other) for other in allowed]:
                 return f'"{one}" is not an allowed value {json.dumps(allowed)}'
     if "range" in constraint:
@@ -202,6 +209,7 @@ def _breaks(constraint: Json, schema: ParameterSchema, value: Any, lookup: Looku
         pattern = str(constraint["allowed_pattern"])
         if not re.fullmatch(pattern, str(value)):
             return f'"{value}" does not match pattern "{pattern}"'
+    # An empty optional value is not looked up, so that templates can leave it out.
     if "custom_constraint" in constraint and value not in ("", None):
         return lookup(str(constraint["custom_constraint"]), value)
     return None

@@ -34,6 +34,7 @@ class Traversal:
     async def settle(self, stack: Stack, generation: int, *, limited: bool = False) -> ActionFailed | None:
         """Make every resource match its definition, remove those no longer wanted, and record the result."""
         seconds = None
+        # The timeout of a root stack covers those nested in it, so only root stacks are limited.
         if limited and stack.timeout_mins:
             seconds = stack.timeout_mins * self._services.durations.stack_minute_s
         try:
@@ -52,6 +53,7 @@ class Traversal:
     async def _converge(self, stack: Stack, generation: int) -> ActionFailed | None:
         wanted = stack.wanted()
         for name, definition in wanted.items():
+            # Resources of a failed create exist already and are continued here.
             if name not in stack.resources:
                 resource_type, kind = self._types.find(stack, definition.resource_type, name)
                 stack.resources[name] = Resource(
@@ -61,6 +63,7 @@ class Traversal:
             {name: partial(self._converge_one, stack, definition) for name, definition in wanted.items()},
             {name: definition.references for name, definition in wanted.items()},
             superseded=lambda: stack.generation != generation,
+            # The stack fails with its first failure; the other running resources still finish.
             failed=lambda failure: finish(stack, generation, failure),
         )
 
@@ -71,6 +74,7 @@ class Traversal:
             resource.definition = definition
             await self._create_one(resource)
             return
+        # A type that changed in the template always means a replacement.
         if resource_type == resource.resource_type and self._can_stay(resource):
             try:
                 await self._update_one(resource, definition)
@@ -91,6 +95,7 @@ class Traversal:
         """Create a replacement for a resource; the old one is removed once everything else is done."""
         stack = old.stack
         try:
+            # A port or address that the replacement needs can only have one owner at a time.
             await old.kind.before_replacement(old)
         except ServiceError as error:
             failure = ResourceFailure.of_service(error).under(old.name)
@@ -107,9 +112,11 @@ class Traversal:
             try:
                 await self._act(resource, "CREATE", partial(self._make, resource))
             except ActionFailed as failed:
+                # Heat retries servers and volumes in ERROR only; other failures would repeat.
                 if not isinstance(failed.__cause__, ResourceInError) or tries_left == 0:
                     raise
                 tries_left -= 1
+                # The failed server is removed first, since its ports and volumes are needed again.
                 await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
             else:
                 return
@@ -129,7 +136,9 @@ class Traversal:
             raise ActionFailed("UPDATE", failure) from error
         before = resource.props
         changed = {key for key in props.keys() | before.keys() if props.get(key) != before.get(key)}
+        # Recorded even without a change: dependencies can change while the properties stay.
         resource.definition, resource.requires = definition, definition.references
+        # Nested stacks are updated always: their files may differ while the properties are equal.
         if not changed and not resource.kind.always_updates:
             if resource.status == "FAILED":
                 resource.became("UPDATE", "COMPLETE")
@@ -170,6 +179,7 @@ class Traversal:
             resource.became(action, "FAILED", str(failure))
             raise ActionFailed(action, failure) from error
         except asyncio.CancelledError:
+            # The next update or delete finds the resource as failed and repairs it.
             resource.became(action, "FAILED", f"{action} aborted")
             raise
         resource.became(action, "COMPLETE")
@@ -185,6 +195,7 @@ class Traversal:
         """Remove resources, each after those that depend on it."""
         return await graph.run(
             {resource: partial(self._remove_one, stack, resource) for resource in resources},
+            # The removal runs against the dependencies: a resource goes after those that need it.
             {resource: {other for other in resources if resource.name in other.requires} for resource in resources},
             superseded=lambda: stack.generation != generation,
             failed=lambda failure: finish(stack, generation, failure),
@@ -210,6 +221,7 @@ class Traversal:
         await self._act(resource, action, partial(work, resource))
 
     async def _remove_one(self, stack: Stack, resource: Resource) -> None:
+        # A retained resource leaves the stack, but stays in the cloud.
         if resource.made and resource.definition.deletion_policy != "retain":
             await self._act(resource, "DELETE", partial(resource.kind.delete, resource))
         if resource in stack.replaced:
@@ -220,6 +232,7 @@ class Traversal:
 
 def finish(stack: Stack, generation: int, failure: ActionFailed | None) -> None:
     """Record a change's result, unless a later change has started or it was recorded already."""
+    # After the first failure, or a newer change, later results must not overwrite the state.
     if stack.generation != generation or stack.status != "IN_PROGRESS":
         return
     if failure is None:

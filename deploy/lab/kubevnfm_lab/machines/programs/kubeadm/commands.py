@@ -64,10 +64,12 @@ async def _reset(call: Call, given: Options) -> Exit:
     if not call.is_root:
         raise Failed("error execution phase preflight: [preflight] Some fatal errors occurred:\n"
                      "\t[ERROR IsPrivilegedUser]: user is not running as root")  # fmt: skip
+    # Without -f kubeadm asks for confirmation, and scripts without a terminal give no answer.
     if not given.has("-f", "--force"):
         answer = (await call.read_stdin()).strip().lower()
         if answer not in (b"y", b"yes"):
             raise Failed("error execution phase preflight: aborted reset operation")
+    # The Node stops being ready first, then the files and the etcd member go.
     call.world.nodes.remove(call.machine)
     files.reset(call.machine)
     await call.world.control_planes.leave(call.machine)
@@ -103,6 +105,7 @@ async def _create_token(call: Call, given: Options, rest: list[str]) -> Exit:
             raise Failed(
                 f'the bootstrap token "{rest[0]}" was not of the form "\\A([a-z0-9]{{6}})\\.([a-z0-9]{{16}})\\z"'
             )
+        # A named token is created through the API, so that the server's own validation applies.
         token = await _named_token(call, plane, rest[0], ttl_s or DAY_S)
     else:
         token = plane.create_token(ttl_s)
@@ -143,6 +146,7 @@ async def _delete_tokens(call: Call, given: Options, names: list[str]) -> Exit:
     output = ""
     for name in names:
         token_id = name.partition(".")[0]
+        # Users may give the whole token or only its id.
         found = [token for token in plane.tokens if token.startswith(f"{token_id}.")]
         if not found:
             raise Failed(

@@ -38,11 +38,13 @@ async def init(call: Call, given: Options) -> Exit:
     config = read_config(call, given, kubeadm_minor=kubeadm_minor)
     if given.words[1:3] == ["phase", "upload-certs"]:
         return await upload_certs(call, given, config)
+    # Other single phases have no effect of their own here.
     if given.words[1:2] == ["phase"]:
         return Exit()
     plan = _plan(call, given, config)
     version = plan.settings["kubernetesVersion"]
     minor = int(version.lstrip("v").split(".")[1])
+    # kubeadm supports its own minor version and the one before.
     if minor < kubeadm_minor - 1 or minor > kubeadm_minor:
         raise Failed(
             f"this version of kubeadm only supports deploying clusters with the control plane version >= "
@@ -78,6 +80,7 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
     machine, kind = call.machine, "InitConfiguration"
     cluster = "ClusterConfiguration"
     address = given.get("--apiserver-advertise-address") or config.text(kind, "localAPIEndpoint", "advertiseAddress")
+    # Without an address kubeadm takes the interface with the default route, here the first one.
     address = address if address not in ("", "0.0.0.0") else machine.addresses[0]
     endpoint = given.get("--control-plane-endpoint") or config.text(cluster, "controlPlaneEndpoint")
     if endpoint:
@@ -124,6 +127,7 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
 
 async def _start(call: Call, plan: _Plan) -> ControlPlane:
     machine, world = call.machine, call.world
+    # etcd binds to the advertised address, which must be one of the machine.
     if plan.address not in machine.addresses:
         raise Failed(_no_control_plane(f"etcd cannot assign requested address {plan.address}"))
     try:
@@ -140,9 +144,11 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
             "error execution phase preflight: [preflight] Some fatal errors occurred:\n"
             f"\t[ERROR Port-{API_PORT}]: Port {API_PORT} is in use ({error.strerror})"
         ) from error
+    # An earlier cluster at this address had other certificates; its cached connections must go.
     await world.apis.forget(own_access(plane).server)
     files.write_control_plane(machine, plane)
     api = world.apis.api(own_access(plane))
+    # kubeadm waits for the endpoint itself, so a virtual address without a balancer fails here.
     if await control_plane_at(call, plane.endpoint) is not plane:
         files.write_kubelet(machine, plane, plan.node_name)
         raise Failed(_no_control_plane(f"context deadline exceeded: https://{plane.endpoint} does not answer"))
@@ -151,6 +157,7 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
             await api.apply(obj, namespace="kube-system", manager="kubeadm")
         files.write_kubelet(machine, plane, plan.node_name)
         await world.nodes.add(machine, JoinedNode(plane, plan.node_name, plan.node_ip, control_plane=True))
+        # kubeadm writes kube-proxy last: scripts take it as the mark of a complete init.
         for obj in addons.dns_and_proxy(plan.settings):
             await api.apply(obj, namespace="kube-system", manager="kubeadm")
     except (ApiRefusal, ApiUnreachable) as error:

@@ -61,6 +61,7 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
     registration = config.section(kind, "nodeRegistration") or {}
     control_plane = config.section(kind, "controlPlane")
     endpoint = given.words[1] if len(given.words) > 1 else str(discovery.get("apiServerEndpoint") or "")
+    # kubeadm accepts one token for discovery and TLS bootstrap, or two separate ones.
     token = given.get("--token", "--discovery-token") or str(
         discovery.get("token") or config.text(kind, "discovery", "tlsBootstrapToken")
     )
@@ -106,11 +107,13 @@ async def _discover(call: Call, plan: _Plan) -> ControlPlane:
             f'"https://{host}:{port}/api/v1/namespaces/kube-public/configmaps/cluster-info?timeout=10s": '
             f"dial tcp {host}:{port}: connect: connection refused"
         )
+    # kubeadm verifies the token by a signature in cluster-info that the token's Secret produces.
     if not plane.cluster.bootstrap_token_is_valid(plan.token):
         raise Failed(
             f"{NO_IDENTITY}could not find a JWS signature in the cluster-info ConfigMap for token ID "
             f'"{plan.token.partition(".")[0]}"'
         )
+    # The hash protects a joining node from a server that only pretends to be the cluster.
     if not plan.unsafe and plane.cluster.ca_cert_hash() not in plan.ca_hashes:
         raise Failed(
             f"{NO_IDENTITY}cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "
@@ -139,6 +142,7 @@ def _check_certificates(call: Call, plane: ControlPlane, plan: _Plan) -> None:
 
 async def _refuse_ready_namesake(call: Call, plane: ControlPlane, name: str) -> None:
     """Fail if a Ready Node of that name exists: kubeadm would take over another machine's Node."""
+    # The other machine's state may still be on its way to the Node object.
     await call.world.nodes.settled()
     try:
         node = await call.world.apis.api(own_access(plane)).request("GET", f"/api/v1/nodes/{name}")

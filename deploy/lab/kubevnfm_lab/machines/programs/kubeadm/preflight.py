@@ -55,6 +55,7 @@ def _failures(call: Call, role: str, control_plane_version: str) -> Iterator[tup
                 "runtime.v1.RuntimeService, error: exit status 1"
             ),
         )
+    # Set by the br_netfilter module and by sysctl files, which install scripts forget most often.
     for key in ("net/bridge/bridge-nf-call-iptables", "net/ipv4/ip_forward"):
         value = machine.kernel.sysctl.get(key.replace("/", "."))
         name = f"FileContent--proc-sys-{key.replace('/', '-')}"
@@ -67,12 +68,14 @@ def _failures(call: Call, role: str, control_plane_version: str) -> Iterator[tup
     if "conntrack" not in machine.packages.installed:
         yield "FileExisting-conntrack", "conntrack not found in system path"
     yield from _kubelet(call, control_plane_version)
+    # An active kubelet means that the machine has joined a cluster already.
     if machine.units.is_active("kubelet"):
         yield "Port-10250", "Port 10250 is in use"
     if role == "init" and call.world.control_planes.served_by(machine):
         yield f"Port-{API_PORT}", f"Port {API_PORT} is in use"
         yield "Port-2379", "Port 2379 is in use"
     etcd = machine.root / "var/lib/etcd"
+    # A join of a worker does not use etcd's folder.
     if role != "join" and etcd.is_dir() and any(etcd.iterdir()):
         yield "DirAvailable--var-lib-etcd", "/var/lib/etcd is not empty"
     if role != "init":
@@ -91,6 +94,7 @@ def _manifests_there(call: Call) -> Iterator[tuple[str, str]]:
 
 
 def _cri_is_disabled(call: Call) -> bool:
+    # The stock configuration of Docker's containerd.io disables CRI.
     file = call.machine.root / "etc/containerd/config.toml"
     if not file.exists():
         return False

@@ -36,6 +36,7 @@ async def _set(session: Session, *, unschedulable: bool) -> str:
         if bool((node.get("spec") or {}).get("unschedulable")) == unschedulable:
             output += f"node/{name} already {done}\n"
             continue
+        # null removes the field, as kubectl's patch does.
         body = {"spec": {"unschedulable": True if unschedulable else None}}
         await session.api.request("PATCH", nodes.path("", name), body=body, content_type=MERGE_PATCH)
         output += f"node/{name} {done}\n"
@@ -58,6 +59,7 @@ async def drain(session: Session) -> Exit:
             async with asyncio.timeout(timeout_s or FOR_EVER_S):
                 await asyncio.gather(*(_evict(session, pod) for pod in leaving))
                 for pod in leaving:
+                    # A StatefulSet reuses names, so the end of a pod is recognised by its uid.
                     space, pod_name, uid = (pod["metadata"][key] for key in ("namespace", "name", "uid"))
                     await until(session, pods, space, pod_name, partial(_is_another, uid), FOR_EVER_S)
         except TimeoutError:
@@ -78,6 +80,7 @@ def _leaving(session: Session, node: str, pods: list[dict[str, Any]]) -> list[di
         owner: dict[str, Any] = next(
             (o for o in pod["metadata"].get("ownerReferences") or [] if o.get("controller")), {}
         )
+        # Mirror pods of static manifests cannot be evicted: the kubelet would recreate them.
         if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}) or owner.get("kind") == "Node":
             continue
         if owner.get("kind") == "DaemonSet":
@@ -89,6 +92,7 @@ def _leaving(session: Session, node: str, pods: list[dict[str, Any]]) -> list[di
             local.append(_place(pod))
         leaving.append(pod)
     complaints = []
+    # kubectl collects all complaints before it gives up, and evicts nothing in that case.
     if daemons and not given.has("--ignore-daemonsets"):
         complaints.append(
             f"cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): {', '.join(daemons)}"

@@ -33,6 +33,7 @@ async def get(session: Session) -> Exit:
     for resource, name in pairs:
         if not name:
             listing = await session.listing(resource)
+            # Items of a list carry no kind in the API; kubectl adds it.
             own = {"apiVersion": resource.api_version, "kind": resource.kind}
             found += [(resource, own | item) for item in listing["items"]]
             continue
@@ -43,6 +44,7 @@ async def get(session: Session) -> Exit:
                 errors += refused(refusal) + "\n"
     if form == "name":
         output = "".join(f"{printing.named(resource, obj)}\n" for resource, obj in found)
+    # A single named object is printed as itself, anything else as a List.
     elif len(pairs) == 1 and pairs[0][1]:
         output = printing.structured(form, found[0][1]) if found else ""
     else:
@@ -76,6 +78,7 @@ async def _table(session: Session, pairs: list[tuple[Resource, str]], *, wide: b
                 continue
             shown = session.all_namespaces and resource.namespaced
             part = printing.table_rows(table, wide=wide, namespaced=shown, heads=heads and not rows)
+            # Tables of the same resource are printed under one heading.
             rows += part if len(part) > heads or rows else []
         empty = empty and not rows
         output += printing.aligned(rows)
@@ -149,6 +152,7 @@ async def config(call: Call, given: Options) -> Exit:
             return Exit(0, f"{user}@kubernetes\n")
         case ["view"]:
             document = yaml.safe_load(kubeconfig(access, user=user))
+            # kubectl hides credentials unless --raw is given.
             if not given.has("--raw"):
                 document["clusters"][0]["cluster"]["certificate-authority-data"] = "DATA+OMITTED"
                 document["users"][0]["user"] = {"token": "REDACTED"}

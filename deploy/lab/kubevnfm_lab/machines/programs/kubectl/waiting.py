@@ -36,6 +36,7 @@ async def until(
             if fits(current):
                 return current
             params = {"fieldSelector": f"metadata.name={name}"}
+            # Starting from the version that was read misses no change in between.
             if current:
                 params["resourceVersion"] = str(current["metadata"]["resourceVersion"])
             # The server may end the watch at any time; list and watch start again after a moment.
@@ -150,6 +151,7 @@ async def _rolled_out(session: Session, resource: Resource, name: str) -> str:
 
 def _is_out(obj: Obj) -> bool:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    # Status of an older generation says nothing about this rollout.
     if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0):
         return False
     if obj["kind"] == "DaemonSet":
@@ -159,6 +161,7 @@ def _is_out(obj: Obj) -> bool:
         if condition.get("type") == "Progressing" and condition.get("reason") == "ProgressDeadlineExceeded":
             raise Failed(f'error: deployment "{obj["metadata"]["name"]}" exceeded its progress deadline')
     wanted = spec.get("replicas", 1)
+    # StatefulSets publish readyReplicas; availableReplicas came to them later.
     available = status.get("availableReplicas", 0) if obj["kind"] == "Deployment" else status.get("readyReplicas", 0)
     fresh = status.get("updatedReplicas", 0) >= wanted and status.get("replicas", 0) <= max(wanted, 0)
     return bool(fresh and available >= wanted)

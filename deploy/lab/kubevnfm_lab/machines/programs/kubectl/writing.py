@@ -44,9 +44,11 @@ async def apply(session: Session) -> Exit:
             errors += refused(refusal) + "\n"
             continue
         changed = after["metadata"].get("resourceVersion")
+        # kubectl prints another outcome for server-side apply than for client-side apply.
         if session.given.has("--server-side"):
             outcome = "serverside-applied"
         else:
+            # An unchanged version means that the apply had no effect.
             outcome = "created" if before is None else "unchanged" if before == changed else "configured"
         output += f"{printing.named(resource, after)} {outcome}\n"
     return Exit(1 if errors else 0, output, errors)
@@ -92,6 +94,7 @@ async def create(session: Session) -> Exit:
                     | {"type": given.get("--type") or "Opaque", "data": await _data(session)}
                 ]
             case ["configmap" | "cm", name]:
+                # Secrets hold base64, ConfigMaps text; both come from the same options.
                 data = {key: base64.b64decode(value).decode() for key, value in (await _data(session)).items()}
                 objects = [_object("v1", "ConfigMap", name) | {"data": data}]
             case _:
@@ -152,6 +155,7 @@ async def delete(session: Session) -> Exit:
                 targets += [(resource, metadata.get("namespace", ""), metadata["name"]) for metadata in items]
             else:
                 raise Failed("error: resource(s) were provided, but no name was specified")
+    # kubectl's default; without it the API's default would apply.
     body: dict[str, Any] = {"propagationPolicy": "Background"}
     if given.get("--grace-period"):
         body["gracePeriodSeconds"] = int(given.get("--grace-period"))
@@ -167,6 +171,7 @@ async def delete(session: Session) -> Exit:
             continue
         gone.append((resource, space, name))
         output += f'{resource.singular_name} "{name}" deleted\n'
+    # kubectl waits after all deletions were requested, not after each.
     if given.get("--wait", default="true") != "false":
         for resource, space, name in gone:
             await until_gone(session, resource, space, name)
@@ -207,7 +212,9 @@ async def annotate(session: Session) -> Exit:
 async def _mark(session: Session, field: str, done: str) -> Exit:
     given = session.given
     split = next(
-        (i for i, word in enumerate(given.words) if i > 1 and (word.endswith("-") or "=" in word)), len(given.words)
+        # Resource names come first; the first word with "=" or a trailing "-" starts the changes.
+        (i for i, word in enumerate(given.words) if i > 1 and (word.endswith("-") or "=" in word)),
+        len(given.words),
     )
     changes: dict[str, str | None] = {}
     for word in given.words[split:]:
@@ -228,6 +235,7 @@ async def _mark(session: Session, field: str, done: str) -> Exit:
             errors += refused(refusal) + "\n"
             continue
         held = obj["metadata"].get(field) or {}
+        # The same value again is no conflict.
         clash = [key for key, value in changes.items() if value is not None and held.get(key, value) != value]
         if clash and not given.has("--overwrite"):
             errors += f"error: '{clash[0]}' already has a value ({held[clash[0]]}), and --overwrite is false\n"
@@ -254,6 +262,7 @@ async def taint(session: Session) -> Exit:
         for change in changes:
             key, _, effect = change.removesuffix("-").partition(":")
             key, _, value = key.partition("=")
+            # A taint is identified by key and effect; setting it again replaces its value.
             remaining = [t for t in taints if t["key"] != key or (effect and t["effect"] != effect)]
             if change.endswith("-") and len(remaining) == len(taints):
                 raise Failed(f"error: taint {change.removesuffix('-')!r} not found")

@@ -77,6 +77,7 @@ class ServerType(ResourceType):
         await self.services.enter("nova", "server_create", request.name)
         nova = self.services.nova
         server = nova.begin(request, project_id=resource.stack.project_id, user_id=resource.stack.user_id)
+        # Set before the build, so that a delete finds the server even if the build fails.
         resource.physical_id = server.server_id
         await nova.build(server, request)
         if server.status != "ACTIVE":
@@ -104,8 +105,10 @@ class ServerType(ResourceType):
             if props["image_update_policy"] == "REPLACE":
                 raise UpdateReplace
             image = self.services.glance.find(str(props["image"]))
+            # A rebuild keeps the server's id, ports and addresses.
             await self.services.nova.rebuild(server, image.image_id if image else None)
         if "networks" in changed:
+            # The ports change in Neutron first; the machine then boots with the new addresses.
             self._reconnect(resource, server)
             await self.services.nova.rewire(server)
 
@@ -146,6 +149,7 @@ class ServerType(ResourceType):
         server = self._server(resource)
         if server is None:
             return {}
+        # Heat asks for the newest micro-version it knows, so all fields are present.
         shown = self.services.server_views.show(server, self.services.base_url, NEWEST_MINOR)
         return {**shown, "os_collect_config": {}}
 
@@ -167,6 +171,7 @@ class ServerType(ResourceType):
             return next((one["addr"] for shown in by_network.values() for one in shown), "")
         if name == "networks":
             plain: dict[str, Any] = {network: [one["addr"] for one in shown] for network, shown in by_network.items()}
+            # Templates refer to networks by name or by id, so both keys lead to the addresses.
             for port in self.services.nova.ports_of(server):
                 network = self.services.neutron.networks[port.network_id]
                 plain[network.record_id] = plain[network.name]
@@ -203,6 +208,7 @@ class ServerType(ResourceType):
     def _request(self, resource: Resource) -> ServerRequest:
         props = resource.props
         image = self.services.glance.find(str(props["image"])) if props["image"] else None
+        # "zone:host" pins a server to a host.
         zone, _, host = str(props["availability_zone"] or "").partition(":")
         request = ServerRequest(
             name=props["name"] or resource.physical_name,
@@ -250,6 +256,7 @@ class ServerType(ResourceType):
         device = str(one.get("device_name") or "")
         goes = str(one.get("delete_on_termination", False)).lower() == "true"
         volume_id = one.get("volume_id")
+        # The boot volume is the first disk, under the name that cloud images expect.
         if one.get("boot_index") in (0, "0") and not device:
             device = "/dev/vda"
         if volume_id:
@@ -262,6 +269,7 @@ class ServerType(ResourceType):
     def _reconnect(self, resource: Resource, server: Server) -> None:
         neutron, nova = self.services.neutron, self.services.nova
         request = ServerRequest(name=server.name, flavor=server.flavor)
+        # Ports that stay are not touched, so the server keeps their addresses.
         for network in resource.props["networks"] or ():
             self._connect(request, network, server.project_id)
         for port in nova.ports_of(server):

@@ -85,6 +85,7 @@ class TemplateType(NestedType):
     def schema(self, stack: Stack, resource_type: str) -> Mapping[str, Property]:
         """Return the template's parameters as properties."""
         return {
+            # Everything is updatable: a change of a parameter becomes an update of the nested stack.
             name: Property(_PARAMETER_KIND[p.kind], required=not p.has_default, default=None, updatable=True)
             for name, p in self.template_of(stack, resource_type).parameters.items()
         }
@@ -100,10 +101,12 @@ class TemplateType(NestedType):
 
     def reference(self, resource: Resource) -> Any:
         """Return the output ``OS::stack_id`` if the template has one, else the nested stack's ARN-like id."""
+        # The template can choose its own reference by an output of this name.
         if resource.nested is not None:
             own = resource.nested.output_value("OS::stack_id")
             if own is not None:
                 return own
+            # Heat's references to nested stacks have the form of AWS ARNs.
             return f"arn:openstack:heat::{resource.stack.project_id}:stacks/{resource.nested.path}"
         return resource.physical_id
 
@@ -144,7 +147,7 @@ class GroupType(NestedType):
         return member.kind.attribute(member, str(path[0]), path[1:]) if path else member.reference()
 
     def knows(self, attribute: str, stack: Stack, resource_type: str) -> bool:
-        """A group has its members' attributes."""
+        """A group has its members' attributes, which are known only once there are members."""
         return True
 
 
@@ -180,6 +183,7 @@ class AutoScalingGroupType(GroupType):
         props = resource.props
         capacity = props["desired_capacity"]
         if capacity is None:
+            # Without desired_capacity an update keeps the current size.
             capacity = len(self.members(resource)) if resource.nested else props["min_size"]
         return self.sized(resource, min(max(capacity, props["min_size"]), props["max_size"]))
 
@@ -188,13 +192,16 @@ class AutoScalingGroupType(GroupType):
         wanted = resource.props["resource"]
         staying: list[str] = []
         if resource.nested is not None:
+            # Removal starts at the front: failed members, then the oldest.
             ranked = sorted(resource.nested.resources.values(), key=lambda r: (r.status != "FAILED", *_age(r)))
             staying = [r.name for r in ranked][-capacity:] if capacity else []
+        # New members get random names, as in Heat, so that no name is used twice.
         names = staying + [short_id() for _ in range(capacity - len(staying))]
         return group_template({name: (wanted["type"], wanted.get("properties") or {}) for name in names})
 
     def adjust(self, resource: Resource, policy: Json) -> str | None:
         """Scale as a policy asks; return why nothing is done, None if it is started."""
+        # Heat ignores the signal without an error; the answer is 200 in any case.
         if resource.nested is None or resource.status != "COMPLETE":
             return "the group is not complete"
         if resource.nested.status == "IN_PROGRESS":
@@ -255,6 +262,7 @@ class ResourceGroupType(GroupType):
     def child(self, resource: Resource) -> Template:
         """Return the group's template: the first free indexes that were not removed by hand."""
         props = resource.props
+        # Indexes that were removed stay unused, so that the other members keep their names.
         removed = set(resource.data.get("removed", ())) if props["removal_policies_mode"] == "append" else set()
         for policy in props["removal_policies"] or ():
             removed |= {self._name_of(resource, str(one)) for one in policy.get("resource_list") or ()}
@@ -330,6 +338,7 @@ class ScalingPolicyType(ResourceType):
     def signal(self, resource: Resource) -> str | None:
         """Scale the group; return why nothing is done, None if it is started."""
         group_id = resource.props["auto_scaling_group_id"]
+        # The policy refers to the group by its reference, which is the nested stack's id.
         for group in resource.stack.resources.values():
             if isinstance(group.kind, AutoScalingGroupType) and group.reference() == group_id:
                 return group.kind.adjust(group, resource.props)
@@ -359,6 +368,7 @@ def _age(member: Resource) -> tuple[str, str]:
 
 
 def _capacity(current: int, policy: Json) -> int:
+    # Source: heat.scaling.scalingutil.calculate_new_capacity.
     adjustment, kind = policy["scaling_adjustment"], policy["adjustment_type"]
     if kind == "exact_capacity":
         return int(adjustment)
