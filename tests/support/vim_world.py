@@ -1,4 +1,4 @@
-"""vim-registry as a service, with a lab for the VIMs and twins for the other services."""
+"""vim-registry as a running service, with a lab for the VIMs and twins of the other services."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOKEN = "internal"
 
 @dataclass
 class Users:
-    """The twin of lcm-api: who lives on which VIM."""
+    """The twin of lcm-api: the instances that use each VIM."""
 
     by_vim: dict[str, list[str]] = field(default_factory=dict)
 
@@ -51,8 +51,8 @@ class Credentials:
         return Secret(self.by_id[credentials_id])
 
 
-class Told:
-    """What the service told, in order."""
+class Events:
+    """The events that the service has published, in order."""
 
     def __init__(self) -> None:
         self.envelopes: list[Envelope[Message]] = []
@@ -67,13 +67,13 @@ class Told:
 
     async def has(self, count: int) -> None:
         async with asyncio.timeout(10):
-            while len(self.envelopes) < count:  # noqa: ASYNC110 - the bus hands events to a plain list
+            while len(self.envelopes) < count:  # noqa: ASYNC110 - a plain list has no event to wait for
                 await asyncio.sleep(0.01)
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything around the service, and the service itself as others see it."""
+    """The service as seen by its clients, and everything around it."""
 
     lab: Lab
     vims: HttpVims
@@ -84,10 +84,10 @@ class World:
     store: SqliteStore
     users: Users
     credentials: Credentials
-    told: Told
+    events: Events
 
     def openstack(self, **changes: Any) -> dict[str, Any]:
-        """The request that registers the lab's OpenStack."""
+        """Return the request that registers the lab's OpenStack."""
         known = self.lab.endpoints()
         return {
             "name": "cloud",
@@ -105,12 +105,12 @@ class World:
 
     async def ask(self, command: Command) -> Message:
         """Send a command and return its answer."""
-        told = len(self.told.envelopes)
+        count = len(self.events.envelopes)
         await self.bus.publish(
             Envelope(command, source="/kubevnfm/lcm-api", operationid="op", stepid="step", attempt=1)
         )
-        await self.told.has(told + 1)
-        return self.told.envelopes[told].data
+        await self.events.has(count + 1)
+        return self.events.envelopes[count].data
 
 
 @pytest.fixture
@@ -157,13 +157,13 @@ def settings() -> Settings:
 
 @asynccontextmanager
 async def running(lab: Lab, settings: Settings, folder: Path) -> AsyncIterator[World]:
-    users, credentials, told = Users(), Credentials(), Told()
+    users, credentials, events = Users(), Credentials(), Events()
     async with (
         SqliteStore.open(folder / "store.db") as store,
         InProcessBus(RING) as bus,
         aiohttp.ClientSession() as session,
     ):
-        await bus.consume_events("ears", ["vim.#", "service.command.failed"], told)
+        await bus.consume_events("test", ["vim.#", "service.command.failed"], events)
         async with vim_registry(settings, Backends(bus, store, RING), users=users, credentials=credentials) as service:
             url = f"http://127.0.0.1:{service.port}"
             yield World(
@@ -176,7 +176,7 @@ async def running(lab: Lab, settings: Settings, folder: Path) -> AsyncIterator[W
                 store,
                 users,
                 credentials,
-                told,
+                events,
             )
 
 

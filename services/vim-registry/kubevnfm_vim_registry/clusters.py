@@ -1,4 +1,4 @@
-"""The VIMs of clusters that we built: registered and removed by commands, and by credentials that are called back."""
+"""The VIMs of clusters that kubevnfm built: registered and removed by commands and by called-back credentials."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kubevnfm_store.port import AlreadyExists, RevisionConflict
 
 from kubevnfm_vim_registry.domain.errors import NameTaken
 from kubevnfm_vim_registry.domain.record import VimRecord, auth_cred_of
-from kubevnfm_vim_registry.records import Kept, VimRecords
-from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, became, proven, registered
+from kubevnfm_vim_registry.records import StoredVim, VimRecords
+from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, registered, status_events, with_facts
 
 log = structlog.get_logger()
 
@@ -28,7 +28,7 @@ Credentials = CredentialsReceived | CredentialsRotated
 
 
 class ClusterVims:
-    """One VIM for each cluster; a repeat updates it in place, so what runs there keeps its VIM."""
+    """One VIM for each cluster. A repeat updates it in place, so the VNFs on it keep their VIM."""
 
     def __init__(
         self, records: VimRecords, registry: VimRegistry, credentials: CredentialsStore, key_ring: KeyRing
@@ -37,10 +37,13 @@ class ClusterVims:
         self._credentials, self._ring = credentials, key_ring
 
     async def register(self, command: RegisterVim) -> VimRecord:
-        """Verify and register; upsert by owner and name (sequences.md 4.4). Raises as VimProbe, NameTaken."""
+        """Verify and register, or update the VIM of the same owner and name (sequences.md 4.4).
+
+        Raises what VimProbe raises, InvalidInput and NameTaken.
+        """
         if long_vim_type(command.connection.vim_type) != KUBERNETES:
             raise InvalidInput("connection.vim_type", f"{KUBERNETES} expected")
-        namesake = await self._records.named(DEFAULT_TENANT, command.name)
+        namesake = await self._records.find_by_name(DEFAULT_TENANT, command.name)
         if namesake is not None and namesake.vim.owner != command.vnf_instance_id:
             raise NameTaken(f"another VIM is named {command.name} ({namesake.vim.id})")
         vim = self._record(
@@ -51,12 +54,12 @@ class ClusterVims:
             extra={**command.connection.extra, **command.extra},
             is_default=command.is_default,
         )
-        return await self._store(namesake, vim, tells=False)
+        return await self._store(namesake, vim, publishes=False)
 
     async def register_received(self, event: Credentials) -> VimRecord:
         """Register the cluster whose credentials were called back, or update its VIM (capi.md CR-079, CR-081).
 
-        Raises as VimProbe, NameTaken, NotFound (the credentials are gone), Unprocessable (the kubeconfig).
+        Raises what VimProbe raises, NameTaken, NotFound (the credentials were deleted) and Unprocessable (the kubeconfig).
         """
         kubeconfig = await self._credentials.kubeconfig(event.credentials_id)
         vim_id = vim_id_of(event.vnf_instance_id, event.cluster_uid)
@@ -69,23 +72,23 @@ class ClusterVims:
             extra={"vnf_instance_id": event.vnf_instance_id, "cluster": event.cluster_name},
             is_default=event.vim_default,
         ).model_copy(update={"cluster_uid": event.cluster_uid, "credentials_id": event.credentials_id})
-        return await self._store(found, vim, tells=True)
+        return await self._store(found, vim, publishes=True)
 
     async def deregister(self, command: DeregisterVim) -> Sequence[str]:
         """Remove the owner's VIMs; return their ids. Raises VimInUse unless forced."""
-        kept = await self._records.owned_by(command.vnf_instance_id, command.name)
-        for vim in kept:
+        owned = await self._records.owned_by(command.vnf_instance_id, command.name)
+        for vim in owned:
             if command.force:
                 await self._records.delete(vim.vim.id)
             else:
-                await self._registry.remove(vim, but=command.vnf_instance_id, tells=False)
-        return [vim.vim.id for vim in kept]
+                await self._registry.remove(vim, except_for=command.vnf_instance_id, publishes=False)
+        return [vim.vim.id for vim in owned]
 
     async def forget(self, event: CredentialsDeleted) -> None:
-        """Remove the VIM of a cluster that is gone. Raises VimInUse."""
-        kept = await self._records.find_one(vim_id_of(event.vnf_instance_id, event.cluster_uid))
-        if kept is not None:
-            await self._registry.remove(kept, but=event.vnf_instance_id)
+        """Remove the VIM of a deleted cluster. Raises VimInUse."""
+        stored = await self._records.find_one(vim_id_of(event.vnf_instance_id, event.cluster_uid))
+        if stored is not None:
+            await self._registry.remove(stored, except_for=event.vnf_instance_id)
 
     def _record(
         self,
@@ -113,32 +116,34 @@ class ClusterVims:
             owner=owner,
         )
 
-    async def _store(self, kept: Kept | None, vim: VimRecord, *, tells: bool) -> VimRecord:
-        """Write what was verified: the old access data stay in force until the new ones have proved good."""
-        vim = proven(vim, await self._registry.verified(vim))
+    async def _store(self, stored: StoredVim | None, vim: VimRecord, *, publishes: bool) -> VimRecord:
+        """Verify the record and write it."""
+        # Verified first, so that wrong new access data do not replace the working ones.
+        vim = with_facts(vim, await self._registry.verified(vim))
         if vim.is_default:
-            await self._records.take_default_from(vim.tenant_id, heir=vim.id)
-        if kept is None:
-            await self._records.insert(vim, [registered(vim)] if tells else [])
+            await self._records.remove_default(vim.tenant_id, new_default=vim.id)
+        if stored is None:
+            await self._records.insert(vim, [registered(vim)] if publishes else [])
         else:
-            was_default = kept.vim.is_default
+            # An operator may have made it the default or described it; a repeated registration must not undo that.
+            was_default = stored.vim.is_default
             vim = vim.model_copy(
                 update={
-                    "created_at": kept.vim.created_at,
-                    "description": kept.vim.description,
+                    "created_at": stored.vim.created_at,
+                    "description": stored.vim.description,
                     "is_default": vim.is_default or was_default,
-                    "default_of": vim.default_of or kept.vim.default_of,
+                    "default_of": vim.default_of or stored.vim.default_of,
                 }
             )
-            await self._records.replace(kept, vim, [registered(vim)] if tells else became(kept.vim, vim))
+            await self._records.replace(stored, vim, [registered(vim)] if publishes else status_events(stored.vim, vim))
         log.info("vim_registered", vim_id=vim.id, name=vim.name, endpoint=vim.auth_url)
         return vim
 
 
 def vim_id_of(vnf_instance_id: str, cluster_uid: str) -> str:
-    """Return the id of a called-back cluster's VIM (capi.md CR-079): the same cluster, the same VIM."""
+    """Return the id of a called-back cluster's VIM, which is the same for every call-back (capi.md CR-079)."""
     return derived_id("vim", vnf_instance_id, cluster_uid)
 
 
 LOST_RACES = (RevisionConflict, AlreadyExists)
-"""Somebody wrote the same record meanwhile: looking again and doing it again is right."""
+"""Another process has written the same record meanwhile. The caller should repeat the whole action."""

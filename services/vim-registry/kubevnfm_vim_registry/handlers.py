@@ -1,4 +1,4 @@
-"""The inbox: commands of operations, and events about credentials."""
+"""The handlers of vim-registry: commands of operations, and events about credentials."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 
 class VimHandlers:
-    """What vim-registry does when it is told something."""
+    """Handles the commands and events that vim-registry consumes."""
 
     def __init__(self, clusters: ClusterVims, bus: MessageBus, clock: Clock, *, credentials_tries_s: float) -> None:
         self._clusters, self._bus, self._clock = clusters, bus, clock
@@ -42,8 +42,8 @@ class VimHandlers:
         """Remove the VIMs of an instance."""
         return Done(VimDeregistered(vim_ids=tuple(await self._clusters.deregister(command))))
 
-    async def take_credentials(self, delivery: Delivery) -> Verdict:
-        """Register, update or remove the VIM of a cluster that called back (capi.md chapter 11)."""
+    async def handle_credentials(self, delivery: Delivery) -> Verdict:
+        """Register, update or remove the VIM of a cluster that called back (capi.md, chapter 11)."""
         match delivery.envelope.data:
             case CredentialsReceived() | CredentialsRotated() as event:
                 return await self._register(delivery, event) if event.register_vim else Ack()
@@ -59,10 +59,10 @@ class VimHandlers:
         except VnfmError as error:
             age_s = (self._clock.now() - delivery.envelope.time).total_seconds()
             if error.retryable and age_s < self._credentials_tries_s:
-                # A new cluster's API server may take a while behind its load balancer.
+                # The load balancer of a new cluster may need minutes until it reaches the API server.
                 return Again(min(max(age_s / 2, 1.0), _LONGEST_PAUSE_S))
             log.warning("vim_registration_failed", credentials_id=event.credentials_id, reason=str(error))
-            await self._tell(
+            await self._publish(
                 delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"{error.title}: {error}")
             )
         return Ack()
@@ -70,13 +70,13 @@ class VimHandlers:
     async def _forget(self, delivery: Delivery, event: CredentialsDeleted) -> Verdict:
         try:
             await self._clusters.forget(event)
-        except VimInUse as error:  # CR-084: it stays, and the operator is told why
+        except VimInUse as error:  # CR-084: the VIM stays, and an event reports why
             log.warning("vim_kept", reason=str(error))
-            await self._tell(
+            await self._publish(
                 delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"VIM kept: {error}")
             )
         return Ack()
 
-    async def _tell(self, delivery: Delivery, event: Event) -> None:
+    async def _publish(self, delivery: Delivery, event: Event) -> None:
         news: Envelope[Event] = delivery.envelope.follow_up(event, source=SOURCE)
         await self._bus.publish(news)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.clock import Clock, rfc3339
@@ -26,8 +26,8 @@ _INDEXES: Final = (
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A record and the revision it was read at."""
+class StoredVim:
+    """A record and its revision in the store."""
 
     vim: VimRecord
     revision: int
@@ -44,67 +44,71 @@ class VimRecords:
         await self._store.ensure_indexes(COLLECTION, _INDEXES)
 
     def now(self) -> str:
-        """Return the present moment as records write it."""
+        """Return the present time in the format of records."""
         return rfc3339(self._clock.now())
 
-    async def get(self, vim_id: str) -> Kept:
+    async def get(self, vim_id: str) -> StoredVim:
         """Return one record. Raises VimUnknown."""
-        kept = await self.find_one(vim_id)
-        if kept is None:
-            raise VimUnknown(f"there is no VIM {vim_id}")
-        return kept
+        stored = await self.find_one(vim_id)
+        if stored is None:
+            raise VimUnknown(f"no VIM has the id {vim_id}")
+        return stored
 
-    async def find_one(self, vim_id: str) -> Kept | None:
+    async def find_one(self, vim_id: str) -> StoredVim | None:
         """Return one record, or None."""
         stored = await self._store.get(COLLECTION, vim_id)
-        return None if stored is None else _kept(stored)
+        return None if stored is None else _read(stored)
 
-    async def all(self) -> Sequence[Kept]:
+    async def all(self) -> Sequence[StoredVim]:
         """Return every record."""
-        return [_kept(stored) for stored in await self._store.find(COLLECTION, Query())]
+        return [_read(stored) for stored in await self._store.find(COLLECTION, Query())]
 
     async def find(self, filters: Mapping[str, Sequence[str | bool]]) -> Sequence[VimRecord]:
-        """Return the records that equal one of the values for each name, by name."""
+        """Return the records that match one of the values of each filter, sorted by name."""
         conditions: list[Filter] = [
             AnyOf([Compare(name, Op.EQ, [value]) for value in values]) for name, values in filters.items()
         ]
         found = await self._store.find(COLLECTION, Query(AllOf(conditions)))
-        return sorted((_kept(stored).vim for stored in found), key=lambda vim: vim.name)
+        return sorted((_read(stored).vim for stored in found), key=lambda vim: vim.name)
 
-    async def named(self, tenant_id: str, name: str) -> Kept | None:
-        """Return the tenant's record of that name."""
+    async def find_by_name(self, tenant_id: str, name: str) -> StoredVim | None:
+        """Return the tenant's record with this name."""
         found = await self._store.find(COLLECTION, Query(by(tenant_id=tenant_id, name=name), limit=1))
-        return _kept(found[0]) if found else None
+        return _read(found[0]) if found else None
 
-    async def owned_by(self, owner: str, name: str | None) -> Sequence[Kept]:
+    async def owned_by(self, owner: str, name: str | None) -> Sequence[StoredVim]:
         """Return the records of an instance's clusters."""
         wanted = by(owner=owner) if name is None else by(owner=owner, name=name)
-        return [_kept(stored) for stored in await self._store.find(COLLECTION, Query(wanted))]
+        return [_read(stored) for stored in await self._store.find(COLLECTION, Query(wanted))]
 
     async def insert(self, vim: VimRecord, events: Sequence[Event] = ()) -> None:
         """Store a new record. Raises NameTaken, SecondDefault, AlreadyExists (the id)."""
         try:
-            await self._outbox.insert(COLLECTION, vim.id, vim.document(self._ring), events=_told(vim.id, events))
+            await self._outbox.insert(COLLECTION, vim.id, vim.document(self._ring), events=_envelopes(vim.id, events))
         except AlreadyExists as error:
             await self._explain(vim, error)
 
-    async def replace(self, kept: Kept, vim: VimRecord, events: Sequence[Event] = ()) -> None:
-        """Write the record in place of ``kept``. Raises NameTaken, SecondDefault, RevisionConflict."""
+    async def replace(self, stored: StoredVim, vim: VimRecord, events: Sequence[Event] = ()) -> None:
+        """Replace the stored record. Raises NameTaken, SecondDefault, RevisionConflict."""
         try:
             await self._outbox.replace(
-                COLLECTION, vim.id, vim.document(self._ring), if_revision=kept.revision, events=_told(vim.id, events)
+                COLLECTION,
+                vim.id,
+                vim.document(self._ring),
+                if_revision=stored.revision,
+                events=_envelopes(vim.id, events),
             )
         except AlreadyExists as error:
             await self._explain(vim, error)
 
     async def delete(self, vim_id: str, events: Sequence[Event] = ()) -> None:
-        """Remove a record, if it is there."""
-        await self._outbox.delete(COLLECTION, vim_id, events=_told(vim_id, events))
+        """Remove a record. A missing record is no error."""
+        await self._outbox.delete(COLLECTION, vim_id, events=_envelopes(vim_id, events))
 
-    async def take_default_from(self, tenant_id: str, *, heir: str) -> None:
-        """Make the tenant's default VIM an ordinary one, unless it is ``heir``."""
+    async def remove_default(self, tenant_id: str, *, new_default: str) -> None:
+        """Make the tenant's default VIM an ordinary one, unless it is ``new_default`` itself."""
         for stored in await self._store.find(COLLECTION, Query(by(default_of=tenant_id))):
-            if stored.id != heir:
+            if stored.id != new_default:
                 try:
                     await self._store.update(
                         COLLECTION,
@@ -114,23 +118,23 @@ class VimRecords:
                         if_revision=stored.revision,
                     )
                 except RevisionConflict:
-                    continue  # it changed under us: if it is still the default, the heir's write says so
+                    continue  # changed meanwhile; if it is still the default, the write of the new default fails
 
     async def _explain(self, vim: VimRecord, error: AlreadyExists) -> None:
-        namesake = await self.named(vim.tenant_id, vim.name)
+        """Raise the error for the unique index that was violated, which the store does not name."""
+        namesake = await self.find_by_name(vim.tenant_id, vim.name)
         if namesake is not None and namesake.vim.id != vim.id:
-            raise NameTaken(f"the tenant has a VIM named {vim.name} already ({namesake.vim.id})") from error
+            raise NameTaken(f"the tenant already has a VIM named {vim.name} ({namesake.vim.id})") from error
         if vim.is_default:
             for other in await self.find({"default_of": [vim.tenant_id]}):
                 if other.id != vim.id:
-                    raise SecondDefault(f"{other.name} ({other.id}) is the default VIM already") from error
+                    raise SecondDefault(f"the tenant's default VIM is already {other.name} ({other.id})") from error
         raise error
 
 
-def _kept(stored: Stored) -> Kept:
-    body: dict[str, Any] = {**stored.body, "id": stored.id}
-    return Kept(VimRecord.model_validate(body), stored.revision)
+def _read(stored: Stored) -> StoredVim:
+    return StoredVim(VimRecord.model_validate({**stored.body, "id": stored.id}), stored.revision)
 
 
-def _told(vim_id: str, events: Sequence[Event]) -> list[Envelope[Event]]:
+def _envelopes(vim_id: str, events: Sequence[Event]) -> list[Envelope[Event]]:
     return [Envelope(event, source=SOURCE, subject=vim_id) for event in events]

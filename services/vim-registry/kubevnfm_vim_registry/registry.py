@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_clients.ports import VimUsers
 from kubevnfm_events import VimConnection
@@ -17,20 +17,20 @@ from kubevnfm_vim_registry.domain import requests
 from kubevnfm_vim_registry.domain.errors import VimInUse, VimTooSlow
 from kubevnfm_vim_registry.domain.ports import Probes, Verified
 from kubevnfm_vim_registry.domain.record import VimRecord
-from kubevnfm_vim_registry.records import Kept, VimRecords
+from kubevnfm_vim_registry.records import StoredVim, VimRecords
 
 DEFAULT_TENANT: Final = "default"
-"""Of VIMs that name none: there is one tenant as long as callers are not told apart."""
+"""The tenant of VIMs that name none. Callers are not distinguished by tenant, so usually it is the only one."""
 
 
 class VimRegistry:
-    """Answers as `kubevnfm_clients.ports.Vims` and `VimDirectory` say."""
+    """Implements `kubevnfm_clients.ports.Vims` and `VimDirectory`."""
 
     def __init__(self, records: VimRecords, probes: Probes, users: VimUsers, *, verify_timeout_s: float) -> None:
         self._records, self._probes, self._users = records, probes, users
         self._verify_timeout_s = verify_timeout_s
 
-    async def create(self, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def create(self, vim: Mapping[str, object]) -> Mapping[str, object]:
         """Verify and register an operator's VIM."""
         requests.check_names(vim)
         kind = requests.vim_type(vim)
@@ -55,12 +55,12 @@ class VimRegistry:
         )
         if kind == "kubernetes" and extra.get("use_helm") and not record.auth_cred.get("ssl_ca_cert"):
             raise InvalidInput("vim.auth_cred.ssl_ca_cert", "required with use_helm")
-        record = proven(record, await self.verified(record))
+        record = with_facts(record, await self.verified(record))
         await self._records.insert(record, [registered(record)])
         return record.shown()
 
-    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, Any]]:
-        """Return the records that equal one of the values for each name."""
+    async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, object]]:
+        """Return the records that match one of the values of each filter."""
         wanted: dict[str, Sequence[str | bool]] = {}
         for name, values in filters.items():
             if name not in requests.FILTERS:
@@ -70,20 +70,21 @@ class VimRegistry:
         found = await self._records.find(wanted)
         return [vim.shown() for vim in found if by_id is None or vim.id in by_id]
 
-    async def get(self, vim_id: str) -> Mapping[str, Any]:
+    async def get(self, vim_id: str) -> Mapping[str, object]:
         """Return one record."""
         return (await self._records.get(vim_id)).vim.shown()
 
-    async def default(self) -> Mapping[str, Any] | None:
+    async def default(self) -> Mapping[str, object] | None:
         """Return the default VIM's record."""
         found = await self._records.find({"is_default": [True]})
         return found[0].shown() if found else None
 
-    async def update(self, vim_id: str, changes: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Change what may change; new access data are verified before they are stored."""
-        kept = await self._records.get(vim_id)
-        vim = kept.vim
+    async def update(self, vim_id: str, changes: Mapping[str, object]) -> Mapping[str, object]:
+        """Change a VIM; new access data are verified before they are stored. Raises InvalidInput, VimInUse."""
+        stored = await self._records.get(vim_id)
+        vim = stored.vim
         for name, value in changes.items():
+            # Clients that edit a record send its unchanged attributes back.
             if name in requests.FIXED:
                 if value not in (getattr(vim, name), None):
                     raise InvalidInput(f"vim.{name}", "cannot be changed")
@@ -101,6 +102,7 @@ class VimRegistry:
         )
         if "vim_project" in changes:
             project = {**vim.vim_project, **requests.mapping(changes, "vim_project")}
+            # In another project, the present stacks of these users could not be found again.
             if project != vim.vim_project and (users := await self._users.users(vim_id)):
                 raise VimInUse(vim_id, users)
             changed = changed.model_copy(
@@ -111,14 +113,14 @@ class VimRegistry:
             requests.check_credentials(credentials, vim.type)
             changed = changed.model_copy(update={"auth_cred": credentials})
         if {"auth_cred", "vim_project"} & set(changes):
-            changed = proven(changed, await self.verified(changed))
-        await self._records.replace(kept, changed, became(vim, changed))
+            changed = with_facts(changed, await self.verified(changed))
+        await self._records.replace(stored, changed, status_events(vim, changed))
         return changed.shown()
 
     async def delete(self, vim_id: str) -> None:
-        """Remove a VIM that no instance uses."""
-        kept = await self._records.get(vim_id)
-        await self.remove(kept)
+        """Remove a VIM. Raises VimInUse."""
+        stored = await self._records.get(vim_id)
+        await self.remove(stored)
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         """Return the connection with its access data, from the record if ``vim`` only refers to it."""
@@ -128,18 +130,21 @@ class VimRegistry:
         return await self.connection_of(vim.vim_id)
 
     async def connection_of(self, vim_id: str) -> VimConnection:
-        """Return how to reach a registered VIM. Raises VimUnknown."""
+        """Return the connection of a registered VIM. Raises VimUnknown."""
         return (await self._records.get(vim_id)).vim.connection
 
-    async def remove(self, kept: Kept, *, but: str | None = None, tells: bool = True) -> None:
-        """Remove a VIM, unless instances other than ``but`` use it; ``tells``: publish it. Raises VimInUse."""
-        users = [user for user in await self._users.users(kept.vim.id) if user != but]
+    async def remove(self, stored: StoredVim, *, except_for: str | None = None, publishes: bool = True) -> None:
+        """Remove a VIM. Raises VimInUse if other instances than ``except_for`` use it.
+
+        ``publishes``: whether this publishes VimDeregistered, which otherwise is the answer to a command.
+        """
+        users = [user for user in await self._users.users(stored.vim.id) if user != except_for]
         if users:
-            raise VimInUse(kept.vim.id, users)
-        await self._records.delete(kept.vim.id, [VimDeregistered(vim_ids=(kept.vim.id,))] if tells else [])
+            raise VimInUse(stored.vim.id, users)
+        await self._records.delete(stored.vim.id, [VimDeregistered(vim_ids=(stored.vim.id,))] if publishes else [])
 
     async def verified(self, vim: VimRecord) -> Verified:
-        """Ask the VIM, within the time that a registration may take. Raises what VimProbe does, and VimTooSlow."""
+        """Log in to the VIM within the time limit for a registration. Raises what VimProbe raises, and VimTooSlow."""
         try:
             async with asyncio.timeout(self._verify_timeout_s):
                 return await self._probes[vim.type].verify(vim)
@@ -147,8 +152,8 @@ class VimRegistry:
             raise VimTooSlow(f"VIM {vim.auth_url} did not answer within {self._verify_timeout_s:g} s") from error
 
 
-def proven(vim: VimRecord, facts: Verified) -> VimRecord:
-    """Return the record of a VIM that has answered."""
+def with_facts(vim: VimRecord, facts: Verified) -> VimRecord:
+    """Return the record with the facts of a successful log-in."""
     return vim.model_copy(
         update={
             "status": "ACTIVE",
@@ -160,7 +165,7 @@ def proven(vim: VimRecord, facts: Verified) -> VimRecord:
 
 
 def registered(vim: VimRecord) -> VimRegistered:
-    """Return the event of a VIM that exists and answers."""
+    """Return the event for a registered VIM."""
     return VimRegistered(
         vim_id=vim.id,
         name=vim.name,
@@ -170,8 +175,8 @@ def registered(vim: VimRecord) -> VimRegistered:
     )
 
 
-def became(old: VimRecord, new: VimRecord) -> Sequence[VimStatusChanged]:
-    """Return the event of a changed status, if it changed."""
+def status_events(old: VimRecord, new: VimRecord) -> Sequence[VimStatusChanged]:
+    """Return the event for a changed status; empty if it has not changed."""
     if old.status == new.status:
         return []
     return [

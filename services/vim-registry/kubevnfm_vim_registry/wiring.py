@@ -34,9 +34,9 @@ class RunningVimRegistry:
     """The running service."""
 
     port: int
-    """Where the internal API listens."""
+    """The port on which the internal API listens."""
     registry: VimRegistry
-    """Answers as the ports Vims and VimDirectory, for callers in the same process."""
+    """Implements the ports Vims and VimDirectory for callers in the same process."""
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def vim_registry(
             worker.handle(RegisterVim, handlers.register_vim)
             worker.handle(DeregisterVim, handlers.deregister_vim)
             await worker.start()
-            await bus.consume_events("vim-registry.credentials", CREDENTIALS_EVENTS, handlers.take_credentials)
+            await bus.consume_events("vim-registry.credentials", CREDENTIALS_EVENTS, handlers.handle_credentials)
 
             app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
             monitor = VimMonitor(

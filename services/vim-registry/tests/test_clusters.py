@@ -1,4 +1,4 @@
-"""VIMs of clusters that we built: by commands of operations, and by credentials that are called back."""
+"""VIMs of clusters that kubevnfm built: by commands of operations, and by called-back credentials."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def received(*, credentials_id: str = "cred-1", name: str | None = "workload", *
     )
 
 
-async def tell(world: World, event: CredentialsReceived | CredentialsRotated | CredentialsDeleted) -> None:
+async def publish(world: World, event: CredentialsReceived | CredentialsRotated | CredentialsDeleted) -> None:
     await world.bus.publish(Envelope(event, source="/kubevnfm/credentials-receiver"))
 
 
@@ -104,26 +104,26 @@ async def test_registering_again_updates_the_same_vim(
     assert len(await world.vims.list({})) == 1
 
 
-async def test_a_name_of_another_owner_is_refused(world: World, cluster: LabCluster) -> None:
+async def test_a_name_of_another_owner_is_rejected(world: World, cluster: LabCluster) -> None:
     await world.ask(a_register(cluster))
     answer = await world.ask(a_register(cluster, owner="vnf-2"))
     assert isinstance(answer, CommandFailed)
     assert (answer.code, answer.status) == ("vim-name-taken", 409)
 
 
-async def test_a_cluster_that_refuses_the_token_is_not_registered(world: World, cluster: LabCluster) -> None:
+async def test_a_cluster_that_rejects_the_token_is_not_registered(world: World, cluster: LabCluster) -> None:
     answer = await world.ask(a_register(cluster, token="wrong"))
     assert isinstance(answer, CommandFailed)
     assert (answer.code, answer.status) == ("vim-unauthorized", 400)
     assert await world.vims.list({}) == []
 
 
-async def test_a_cluster_that_answers_late_is_registered_all_the_same(world: World, cluster: LabCluster) -> None:
+async def test_the_registration_of_a_slow_cluster_is_retried(world: World, cluster: LabCluster) -> None:
     world.lab.faults.add(part="kubernetes", effect="fail", status=503, times=1)
     assert isinstance(await world.ask(a_register(cluster)), VimRegistered)
 
 
-async def test_the_default_changes_when_it_is_asked_for(world: World, cluster: LabCluster) -> None:
+async def test_a_registration_can_change_the_default(world: World, cluster: LabCluster) -> None:
     operators = await world.vims.create(world.openstack(is_default=True))
     await world.ask(a_register(cluster))
     assert (await world.vims.default() or {})["id"] == operators["id"]
@@ -135,7 +135,7 @@ async def test_the_default_changes_when_it_is_asked_for(world: World, cluster: L
     assert (await world.vims.get(operators["id"]))["is_default"] is False
 
 
-async def test_an_instances_vims_are_removed_and_a_repeat_finds_none(world: World, cluster: LabCluster) -> None:
+async def test_the_vims_of_an_instance_are_removed_once(world: World, cluster: LabCluster) -> None:
     for name in ("a", "b"):
         await world.ask(a_register(cluster, name=name))
     other = await world.ask(a_register(cluster, owner="vnf-2", name="c"))
@@ -152,7 +152,7 @@ async def test_an_instances_vims_are_removed_and_a_repeat_finds_none(world: Worl
     assert [vim["id"] for vim in await world.vims.list({})] == [other.vim_id]
 
 
-async def test_others_keep_a_vim_but_its_owner_and_force_do_not(world: World, cluster: LabCluster) -> None:
+async def test_a_vim_in_use_is_removed_only_for_its_owner_or_by_force(world: World, cluster: LabCluster) -> None:
     made = await world.ask(a_register(cluster))
     assert isinstance(made, VimRegistered)
     world.users.by_vim[made.vim_id] = ["vnf-1", "vnf-2"]
@@ -172,41 +172,41 @@ async def test_others_keep_a_vim_but_its_owner_and_force_do_not(world: World, cl
 
 async def test_a_cluster_that_calls_back_becomes_a_vim(world: World, cluster: LabCluster) -> None:
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await tell(world, received())
-    await world.told.has(1)
+    await publish(world, received())
+    await world.events.has(1)
 
-    (event,) = world.told.data
+    (event,) = world.events.data
     assert isinstance(event, VimRegistered)
     assert (event.name, event.endpoint) == ("workload", cluster.endpoint)
     shown = await world.vims.get(event.vim_id)
     assert shown["extra"] == {"vnf_instance_id": "vnf-1", "cluster": "capi-cluster"}
 
 
-async def test_rotated_credentials_are_taken_over_in_place(
+async def test_rotated_credentials_update_the_same_vim(
     world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
 ) -> None:
     old, new = await make_cluster(), await make_cluster()
     world.credentials.by_id["cred-1"] = a_kubeconfig(old)
-    await tell(world, received())
+    await publish(world, received())
     world.credentials.by_id["cred-1"] = a_kubeconfig(new)
-    await tell(world, CredentialsRotated(**received().model_dump()))
-    await world.told.has(2)
+    await publish(world, CredentialsRotated(**received().model_dump()))
+    await world.events.has(2)
 
-    first, second = world.told.data
+    first, second = world.events.data
     assert isinstance(first, VimRegistered)
     assert isinstance(second, VimRegistered)
     assert first.vim_id == second.vim_id
     assert second.endpoint == new.endpoint
 
 
-async def test_bad_new_credentials_leave_the_old_ones_in_force(world: World, cluster: LabCluster) -> None:
+async def test_wrong_new_credentials_do_not_replace_the_old_ones(world: World, cluster: LabCluster) -> None:
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await tell(world, received())
+    await publish(world, received())
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster, token="wrong")
-    await tell(world, CredentialsRotated(**received().model_dump()))
-    await world.told.has(2)
+    await publish(world, CredentialsRotated(**received().model_dump()))
+    await world.events.has(2)
 
-    registered, failed = world.told.data
+    registered, failed = world.events.data
     assert isinstance(registered, VimRegistered)
     assert isinstance(failed, VimRegistrationFailed)
     assert failed.credentials_id == "cred-1"
@@ -215,71 +215,69 @@ async def test_bad_new_credentials_leave_the_old_ones_in_force(world: World, clu
     assert revealed(connection.access_info, RING)["bearer_token"] == cluster.admin_token
 
 
-async def test_a_cluster_that_never_answers_is_given_up_with_the_reason(world: World, cluster: LabCluster) -> None:
+async def test_the_registration_of_a_silent_cluster_fails_with_the_reason(world: World, cluster: LabCluster) -> None:
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
     world.lab.faults.add(part="kubernetes", effect="fail", status=503)
-    await tell(world, received())
-    await world.told.has(1)
-    (failed,) = world.told.data
+    await publish(world, received())
+    await world.events.has(1)
+    (failed,) = world.events.data
     assert isinstance(failed, VimRegistrationFailed)
     assert cluster.endpoint in failed.reason
 
 
-async def test_a_cluster_that_answers_later_is_tried_again(
+async def test_the_registration_of_a_called_back_cluster_is_retried(
     lab: Lab, settings: Settings, cluster: LabCluster, tmp_path: Path
 ) -> None:
     patient = settings.model_copy(update={"credentials_tries_s": 60.0})
     async with running(lab, patient, tmp_path) as world:
         world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
         lab.faults.add(part="kubernetes", effect="fail", status=503, times=1)
-        telling = asyncio.create_task(tell(world, received()))
-        await world.told.has(1)
-        await telling
-        assert isinstance(world.told.data[0], VimRegistered)
+        publishing = asyncio.create_task(publish(world, received()))
+        await world.events.has(1)
+        await publishing
+        assert isinstance(world.events.data[0], VimRegistered)
 
 
-async def test_a_taken_name_and_gone_credentials_are_told_as_failures(world: World, cluster: LabCluster) -> None:
+async def test_a_name_in_use_and_missing_credentials_are_published_as_failures(world: World, cluster: LabCluster) -> None:
     await world.vims.create(world.openstack(name="workload"))
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await tell(world, received())
-    await tell(world, received(credentials_id="none"))
-    await world.told.has(3)
-    taken, gone = world.told.data[1:]
+    await publish(world, received())
+    await publish(world, received(credentials_id="none"))
+    await world.events.has(3)
+    taken, gone = world.events.data[1:]
     assert isinstance(taken, VimRegistrationFailed)
     assert "workload" in taken.reason
     assert isinstance(gone, VimRegistrationFailed)
     assert gone.credentials_id == "none"
 
 
-async def test_without_register_nothing_happens(world: World, cluster: LabCluster) -> None:
+async def test_without_register_no_vim_is_created(world: World, cluster: LabCluster) -> None:
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await tell(world, received(register_vim=False))
+    await publish(world, received(register_vim=False))
     assert await world.vims.list({}) == []
-    assert not world.told.data
+    assert not world.events.data
 
 
-async def test_a_deleted_cluster_takes_its_vim_along_unless_others_live_there(
-    world: World, cluster: LabCluster
-) -> None:
+async def test_the_vim_of_a_deleted_cluster_is_removed_unless_others_use_it(world: World, cluster: LabCluster) -> None:
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await tell(world, received())
-    await world.told.has(1)
-    registered = world.told.data[0]
+    await publish(world, received())
+    await world.events.has(1)
+    registered = world.events.data[0]
     assert isinstance(registered, VimRegistered)
     deleted = CredentialsDeleted(
         credentials_id="cred-1", vnf_instance_id="vnf-1", cluster_name="capi-cluster", cluster_uid="uid-1"
     )
 
     world.users.by_vim[registered.vim_id] = ["cnf-1"]
-    await tell(world, deleted)
-    await world.told.has(2)
-    assert isinstance(world.told.data[1], VimRegistrationFailed)
+    await publish(world, deleted)
+    await world.events.has(2)
+    assert isinstance(world.events.data[1], VimRegistrationFailed)
     assert await world.vims.get(registered.vim_id)
 
     world.users.by_vim.clear()
-    await tell(world, deleted)
-    await tell(world, deleted)
-    await world.told.has(3)
-    assert world.told.data[2] == VimDeregistered(vim_ids=(registered.vim_id,))
+    await publish(world, deleted)
+    await publish(world, deleted)
+    await world.events.has(3)
+    assert world.events.data[2] == VimDeregistered(vim_ids=(registered.vim_id,))
     with pytest.raises(NotFound):
         await world.vims.get(registered.vim_id)

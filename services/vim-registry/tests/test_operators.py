@@ -1,4 +1,4 @@
-"""VIMs that operators register, as the gateway asks for it."""
+"""VIMs that operators register through the gateway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kubernetes(cluster: LabCluster, **changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_an_openstack_is_registered_when_keystone_lets_us_in(world: World) -> None:
+async def test_an_openstack_is_registered_after_a_log_in_to_keystone(world: World) -> None:
     made = await world.vims.create(world.openstack(description="the lab"))
 
     assert made == await world.vims.get(made["id"])
@@ -39,8 +39,8 @@ async def test_an_openstack_is_registered_when_keystone_lets_us_in(world: World)
     assert made["placement_attr"] == {"regions": ["RegionOne"]}
     assert made["auth_cred"]["password"] == "***"
     assert (made["tenant_id"], made["is_default"], made["description"]) == ("default", False, "the lab")
-    await world.told.has(1)
-    assert world.told.data == [
+    await world.events.has(1)
+    assert world.events.data == [
         VimRegistered(vim_id=made["id"], name="cloud", vim_type=OPENSTACK, endpoint=world.lab.auth_url)
     ]
 
@@ -84,9 +84,7 @@ async def test_services_get_the_connection_with_its_access_data(world: World, cl
 
 
 @pytest.mark.parametrize("ca", ["None", None])
-async def test_without_a_ca_nothing_is_verified_as_existing_clients_expect(
-    world: World, cluster: LabCluster, ca: str | None
-) -> None:
+async def test_without_a_ca_the_certificate_is_not_verified(world: World, cluster: LabCluster, ca: str | None) -> None:
     made = await world.vims.create(
         kubernetes(cluster, auth_cred={"bearer_token": cluster.admin_token, "ssl_ca_cert": ca})
     )
@@ -94,7 +92,7 @@ async def test_without_a_ca_nothing_is_verified_as_existing_clients_expect(
     assert connection.interface_info["skipTlsVerify"] is True
 
 
-async def test_wrong_credentials_are_refused_and_nothing_is_stored(world: World, cluster: LabCluster) -> None:
+async def test_wrong_credentials_are_rejected_and_nothing_is_stored(world: World, cluster: LabCluster) -> None:
     wrong = world.openstack()
     wrong["auth_cred"] = {**wrong["auth_cred"], "password": "wrong-password"}
     with pytest.raises(InvalidInput, match="unauthorized for VIM") as refusal:
@@ -105,7 +103,7 @@ async def test_wrong_credentials_are_refused_and_nothing_is_stored(world: World,
     assert await world.vims.list({}) == []
 
 
-async def test_a_certificate_of_another_ca_is_refused(
+async def test_a_certificate_of_another_ca_is_rejected(
     world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
 ) -> None:
     one, other = await make_cluster(), await make_cluster()
@@ -115,14 +113,14 @@ async def test_a_certificate_of_another_ca_is_refused(
         )
 
 
-async def test_an_old_kubernetes_is_refused_by_version(
+async def test_an_old_kubernetes_is_rejected_by_version(
     world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
 ) -> None:
     with pytest.raises(Unprocessable, match=r"v1\.24\.9"):
         await world.vims.create(kubernetes(await make_cluster(version="1.24.9")))
 
 
-async def test_a_vim_that_is_not_there_or_too_slow_is_not_stored(world: World) -> None:
+async def test_an_unreachable_or_slow_vim_is_not_stored(world: World) -> None:
     with pytest.raises(ServiceUnavailable, match="does not answer"):
         await world.vims.create(world.openstack(auth_url="http://127.0.0.1:9/v3"))
     world.lab.faults.add(part="keystone", verb="token_create", effect="hang")
@@ -149,13 +147,13 @@ async def test_a_vim_that_is_not_there_or_too_slow_is_not_stored(world: World) -
         ({"colour": "blue"}, "vim.colour"),
     ],
 )
-async def test_a_malformed_request_is_refused_by_field(world: World, changes: Mapping[str, Any], field: str) -> None:
+async def test_a_malformed_request_is_rejected_by_field(world: World, changes: Mapping[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         await world.vims.create(world.openstack(**changes))
     assert refusal.value.field == field
 
 
-async def test_a_cluster_needs_a_login_and_helm_needs_a_ca(world: World, cluster: LabCluster) -> None:
+async def test_a_cluster_needs_credentials_and_helm_needs_a_ca(world: World, cluster: LabCluster) -> None:
     with pytest.raises(InvalidInput, match="bearer_token"):
         await world.vims.create(kubernetes(cluster, auth_cred={"username": "admin"}))
     with pytest.raises(InvalidInput, match="use_helm"):
@@ -169,14 +167,14 @@ async def test_a_keystone_url_without_version_gets_one(world: World) -> None:
     assert made["auth_url"] == world.lab.auth_url
 
 
-async def test_a_name_is_used_once_and_there_is_one_default(world: World) -> None:
+async def test_a_name_is_unique_and_there_is_one_default(world: World) -> None:
     first = await world.vims.create(world.openstack(is_default=True))
     with pytest.raises(Conflict, match="named cloud"):
         await world.vims.create(world.openstack())
-    with pytest.raises(Conflict, match="default VIM already"):
+    with pytest.raises(Conflict, match="default VIM is already"):
         await world.vims.create(world.openstack(name="other", is_default="True"))
     other = await world.vims.create(world.openstack(name="other"))
-    with pytest.raises(Conflict, match="default VIM already"):
+    with pytest.raises(Conflict, match="default VIM is already"):
         await world.vims.update(other["id"], {"is_default": True})
     with pytest.raises(Conflict, match="named cloud"):
         await world.vims.update(other["id"], {"name": "cloud"})
@@ -187,7 +185,7 @@ async def test_a_name_is_used_once_and_there_is_one_default(world: World) -> Non
     assert (await world.vims.update(other["id"], {"is_default": True}))["is_default"] is True
 
 
-async def test_of_many_at_the_same_time_one_gets_the_name(world: World) -> None:
+async def test_one_of_many_simultaneous_requests_gets_the_name(world: World) -> None:
     answers = await asyncio.gather(*(world.vims.create(world.openstack()) for _ in range(6)), return_exceptions=True)
     assert sum(isinstance(answer, dict) for answer in answers) == 1
     assert sum(isinstance(answer, Conflict) for answer in answers) == 5
@@ -223,11 +221,11 @@ async def test_credentials_can_be_rotated_and_the_new_ones_are_verified_first(wo
 
     assert changed["name"] == "renamed"
     connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
-    # A client that edits what it has read sends *** back: that is no new password.
+    # A client that edits a record sends *** back, which is no new password.
     assert revealed(connection.access_info, RING)["password"] == world.openstack()["auth_cred"]["password"]
 
 
-async def test_changed_access_data_are_read_as_those_of_a_new_vim(world: World, cluster: LabCluster) -> None:
+async def test_changed_access_data_are_checked_like_new_ones(world: World, cluster: LabCluster) -> None:
     made = await world.vims.create(kubernetes(cluster))
     with pytest.raises(InvalidInput, match="a text expected"):
         await world.vims.update(made["id"], {"auth_cred": {"bearer_token": {"a": 1}}})
@@ -266,22 +264,22 @@ async def test_a_vim_in_use_is_not_deleted(world: World) -> None:
     for call in (world.vims.get, world.vims.delete):
         with pytest.raises(NotFound):
             await call(made["id"])
-    await world.told.has(2)
-    assert world.told.data[-1] == VimDeregistered(vim_ids=(made["id"],))
+    await world.events.has(2)
+    assert world.events.data[-1] == VimDeregistered(vim_ids=(made["id"],))
 
 
-async def test_a_vim_that_goes_away_and_comes_back_is_noticed(world: World, cluster: LabCluster) -> None:
+async def test_the_monitor_publishes_when_a_vim_stops_and_returns(world: World, cluster: LabCluster) -> None:
     made = await world.vims.create(world.openstack())
     await world.vims.create(kubernetes(cluster))
-    await world.told.has(2)
+    await world.events.has(2)
 
     world.lab.faults.add(part="keystone", effect="fail", status=503)
-    await world.told.has(3)
+    await world.events.has(3)
     assert (await world.vims.get(made["id"]))["status"] == "UNREACHABLE"
     world.lab.faults.clear()
-    await world.told.has(4)
+    await world.events.has(4)
 
-    gone, back = world.told.data[2:]
+    gone, back = world.events.data[2:]
     assert isinstance(gone, VimStatusChanged)
     assert isinstance(back, VimStatusChanged)
     assert (gone.vim_id, gone.old_status, gone.status) == (made["id"], "ACTIVE", "UNREACHABLE")
@@ -289,14 +287,14 @@ async def test_a_vim_that_goes_away_and_comes_back_is_noticed(world: World, clus
     assert (back.old_status, back.status, back.reason) == ("UNREACHABLE", "ACTIVE", "")
 
 
-async def test_a_cluster_that_no_longer_takes_the_token_is_in_error(world: World, cluster: LabCluster) -> None:
+async def test_a_cluster_that_rejects_the_token_later_is_in_error(world: World, cluster: LabCluster) -> None:
     made = await world.vims.create(kubernetes(cluster))
     world.lab.faults.add(part="kubernetes", effect="fail", status=401, message="Unauthorized")
-    await world.told.has(2)
+    await world.events.has(2)
     assert (await world.vims.get(made["id"]))["status"] == "ERROR"
 
 
-async def test_the_api_wants_the_internal_token(world: World) -> None:
+async def test_the_api_requires_the_internal_token(world: World) -> None:
     for path in ("vims", "vims/x/connection"):
         async with world.session.get(f"{world.url}/internal/v1/{path}") as response:
             assert response.status == 401

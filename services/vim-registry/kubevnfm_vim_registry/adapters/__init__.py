@@ -1,1 +1,1 @@
-"""What stands behind the ports: OpenStack and Kubernetes; and the internal HTTP API in front."""
+"""Adapters for OpenStack and Kubernetes, and the internal HTTP API."""

@@ -1,9 +1,8 @@
-"""The internal HTTP API: what the gateway and the other services ask (libs/clients ports Vims and VimDirectory)."""
+"""The internal HTTP API for the gateway and the other services (libs/clients ports Vims and VimDirectory)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
@@ -14,7 +13,7 @@ from kubevnfm_vim_registry.registry import VimRegistry
 
 
 def internal_api(registry: VimRegistry, ring: KeyRing, *, token: str) -> web.Application:
-    """Return the application; everything in it wants the internal token."""
+    """Return the application; all its paths require the internal token."""
     routes = web.RouteTableDef()
 
     @routes.post("/internal/v1/vims")
@@ -47,7 +46,7 @@ def internal_api(registry: VimRegistry, ring: KeyRing, *, token: str) -> web.App
     return internal_app(routes, token=token)
 
 
-async def _body(request: web.Request) -> Mapping[str, Any]:
+async def _body(request: web.Request) -> Mapping[str, object]:
     try:
         body = await request.json()
     except ValueError as error:

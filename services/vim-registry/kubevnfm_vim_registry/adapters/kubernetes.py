@@ -1,4 +1,4 @@
-"""Kubernetes clusters: version and namespaces, over TLS that is verified where a CA is given."""
+"""Calls Kubernetes clusters: reads version and namespaces, over TLS that is verified if a CA is given."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from kubevnfm_secrets import KeyRing, revealed
 
 from kubevnfm_vim_registry.domain.errors import KubernetesTooOld, VimRefused, VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.ports import Verified
-from kubevnfm_vim_registry.domain.record import VimRecord
+from kubevnfm_vim_registry.domain.record import JsonObject, VimRecord
 
 _OLDEST: Final = (1, 25)
 _NAMESPACES: Final = 500
@@ -26,25 +26,25 @@ _SKIP: Final = "skipTlsVerify"
 
 @dataclass(frozen=True)
 class _Refusal:
-    """The cluster knows us and does not let us do this."""
+    """The cluster accepts the credentials, but they lack the permission."""
 
 
 class KubernetesProbe:
     """`domain.ports.VimProbe` for clusters."""
 
     def __init__(self, session: aiohttp.ClientSession, ring: KeyRing, *, timeout_s: float) -> None:
-        """``timeout_s``: of one request."""
+        """``timeout_s``: time limit for one request."""
         self._session, self._ring = session, ring
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
 
     async def verify(self, vim: VimRecord) -> Verified:
-        """See the port. Access data that see only their own namespace are good too."""
+        """See the port. Access data that are limited to one namespace are accepted."""
         tls = await self._tls(vim)
         headers = await self._headers(vim)
         version = str(_allowed(vim, await self._get(vim, "/version", headers, tls)).get("gitVersion", ""))
         numbers = re.match(r"v(\d+)\.(\d+)", version)
         if numbers is None:
-            raise VimRefused(vim.auth_url, "no Kubernetes API answers there")
+            raise VimRefused(vim.auth_url, "the server is not a Kubernetes API")
         if (int(numbers[1]), int(numbers[2])) < _OLDEST:
             raise KubernetesTooOld("auth_url", f"the cluster runs Kubernetes {version}; v1.25 or later expected")
         listed = await self._get(vim, f"/api/v1/namespaces?limit={_NAMESPACES}", headers, tls)
@@ -52,40 +52,41 @@ class KubernetesProbe:
             return Verified((str(vim.vim_project.get("name") or "default"),), version)
         return Verified(tuple(item["metadata"]["name"] for item in listed.get("items", ())), version)
 
-    async def greet(self, vim: VimRecord) -> None:
-        """See the port: /api, for /version answers strangers too."""
+    async def check(self, vim: VimRecord) -> None:
+        """See the port."""
+        # Not /version, which answers without valid credentials too.
         await self._get(vim, "/api", await self._headers(vim), await self._tls(vim))
 
     async def _get(
         self, vim: VimRecord, path: str, headers: Mapping[str, str], tls: ssl.SSLContext | bool
-    ) -> Mapping[str, Any] | _Refusal:
+    ) -> JsonObject | _Refusal:
         url = f"{vim.auth_url.rstrip('/')}{path}"
         try:
             async with self._session.get(
                 url, headers=headers, ssl=tls, timeout=self._timeout, allow_redirects=False
             ) as response:
                 if response.status == 401:
-                    raise VimUnauthorized(vim.auth_url, "the API server refuses the token, password or certificate")
+                    raise VimUnauthorized(vim.auth_url, "the API server rejects the token, password or certificate")
                 if response.status == 403:
                     return _Refusal()
                 if response.status >= 500 or response.status == 429:
                     raise VimUnreachable(vim.auth_url, f"{path} answered {response.status}")
                 if response.status != 200:
-                    raise VimRefused(vim.auth_url, f"{path} answered {response.status}: no Kubernetes API")
+                    raise VimRefused(vim.auth_url, f"{path} answered {response.status}, so it is not a Kubernetes API")
                 body = await response.json(content_type=None)
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
-            raise VimRefused(vim.auth_url, "the TLS certificate does not fit the CA that was given") from error
+            raise VimRefused(vim.auth_url, "the TLS certificate was not issued by the given CA") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise VimUnreachable(vim.auth_url, type(error).__name__) from error
         except ValueError as error:
-            raise VimRefused(vim.auth_url, f"{path} answered something else than JSON") from error
-        if not isinstance(body, Mapping):
-            raise VimRefused(vim.auth_url, f"{path} answered something that is no Kubernetes API")
+            raise VimRefused(vim.auth_url, f"{path}: a JSON answer expected") from error
+        if not isinstance(body, dict):
+            raise VimRefused(vim.auth_url, f"{path}: a JSON object expected in the answer")
         return body
 
     async def _headers(self, vim: VimRecord) -> dict[str, str]:
-        """Return what authenticates us; the order of precedence is that of api.md 3.2."""
-        access: Mapping[str, Any] = revealed(vim.auth_cred, self._ring)
+        """Return the headers with the credentials; their order of precedence is that of api.md 3.2."""
+        access: JsonObject = revealed(vim.auth_cred, self._ring)
         if access.get("oidc_token_url"):
             return {"Authorization": f"Bearer {await self._oidc_token(vim, access)}"}
         if access.get("username") and access.get("password"):
@@ -95,8 +96,8 @@ class KubernetesProbe:
             return {"Authorization": f"Bearer {access['bearer_token']}"}
         return {}
 
-    async def _oidc_token(self, vim: VimRecord, access: Mapping[str, Any]) -> str:
-        """Ask for an id token with the user's password (RFC 6749 4.3, OpenID Connect)."""
+    async def _oidc_token(self, vim: VimRecord, access: Mapping[str, object]) -> str:
+        """Request an id token with the user's password (RFC 6749 4.3, OpenID Connect)."""
         form = {"grant_type": "password", "scope": "openid"}
         form |= {
             name: str(access[name]) for name in ("username", "password", "client_id", "client_secret") if name in access
@@ -105,7 +106,7 @@ class KubernetesProbe:
         try:
             async with self._session.post(url, data=form, timeout=self._timeout, allow_redirects=False) as response:
                 if response.status in {400, 401, 403}:
-                    raise VimUnauthorized(vim.auth_url, "the OIDC provider refuses the user or client")
+                    raise VimUnauthorized(vim.auth_url, "the OIDC provider rejects the user or client")
                 if response.status != 200:
                     raise VimUnreachable(vim.auth_url, f"the OIDC provider answered {response.status}")
                 body = await response.json(content_type=None)
@@ -113,16 +114,16 @@ class KubernetesProbe:
             raise VimUnreachable(vim.auth_url, f"the OIDC provider does not answer ({type(error).__name__})") from error
         token = body.get("id_token") if isinstance(body, Mapping) else None
         if not isinstance(token, str):
-            raise VimRefused(vim.auth_url, "the OIDC provider gives no id_token")
+            raise VimRefused(vim.auth_url, "the OIDC provider's answer has no id_token")
         return token
 
     async def _tls(self, vim: VimRecord) -> ssl.SSLContext | bool:
         if not vim.auth_url.startswith("https"):
             return True
-        access: Mapping[str, Any] = revealed(vim.auth_cred, self._ring)
+        access: JsonObject = revealed(vim.auth_cred, self._ring)
         is_verified = vim.connection.interface_info.get(_SKIP) is not True
         try:
-            # Reads the system's certificates from disk when no CA is given.
+            # In a thread, because without a CA it reads the system's certificates from disk.
             return await asyncio.to_thread(
                 _context,
                 access.get("ssl_ca_cert"),
@@ -134,9 +135,9 @@ class KubernetesProbe:
             raise VimRefused(vim.auth_url, "ssl_ca_cert or the client certificate is not PEM") from error
 
 
-def _allowed(vim: VimRecord, answer: Mapping[str, Any] | _Refusal) -> Mapping[str, Any]:
+def _allowed(vim: VimRecord, answer: JsonObject | _Refusal) -> JsonObject:
     if isinstance(answer, _Refusal):
-        raise VimUnauthorized(vim.auth_url, "the API server does not even tell its version")
+        raise VimUnauthorized(vim.auth_url, "the API server forbids reading its version")
     return answer
 
 
@@ -152,7 +153,8 @@ def _context(ca: str | None, is_verified: bool, certificate: str | None, key: st
 
 
 def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """OpenSSL takes a client's pair from a file only: one that nobody else reads and that is gone at once."""
+    """Load a client certificate and its key into the context."""
+    # OpenSSL reads them only from a file. mkstemp() makes one that other users cannot read.
     descriptor, path = tempfile.mkstemp(prefix="kubevnfm-")
     try:
         with os.fdopen(descriptor, "w") as file:

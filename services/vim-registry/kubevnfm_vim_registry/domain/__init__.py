@@ -1,1 +1,1 @@
-"""VIMs: their records, the rules for them, and what is needed of the outside."""
+"""VIMs: their records, the rules for requests, and the interface to the VIMs themselves."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a VIM."""
+"""The errors of VIMs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut
 
 
 class VimUnknown(NotFound):
-    """No VIM has that id."""
+    """No VIM has this id."""
 
     code = "vim-unknown"
     title = "VIM not found"
 
 
 class VimUnauthorized(VnfmError):
-    """The VIM answers, but not to these access data."""
+    """The VIM rejects the access data."""
 
     code = "vim-unauthorized"
     title = "Unauthorized for VIM"
@@ -27,7 +27,7 @@ class VimUnauthorized(VnfmError):
 
 
 class VimRefused(VnfmError):
-    """The VIM answers, but is not what it must be: no such API, a certificate of somebody else."""
+    """The VIM answers, but is not usable: it lacks the API, or its certificate is not trusted."""
 
     code = "vim-refused"
     title = "VIM refused"
@@ -50,7 +50,7 @@ class VimUnreachable(OutsideUnavailable):
 
 
 class VimTooSlow(TimedOut):
-    """The VIM did not answer within the time that a registration may take."""
+    """The VIM did not answer within the time limit for a registration."""
 
     code = "vim-too-slow"
     title = "VIM unavailable"
@@ -65,7 +65,7 @@ class KubernetesTooOld(Unprocessable):
 
 
 class NameTaken(Conflict):
-    """Another VIM of the tenant has the name."""
+    """The tenant has another VIM with this name."""
 
     code = "vim-name-taken"
     title = "VIM name taken"
@@ -79,7 +79,7 @@ class SecondDefault(Conflict):
 
 
 class VimInUse(Conflict):
-    """VNF instances live on the VIM."""
+    """VNF instances use the VIM."""
 
     code = "vim-in-use"
     title = "VIM in use"

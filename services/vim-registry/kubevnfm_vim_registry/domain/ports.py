@@ -1,4 +1,4 @@
-"""What the registry needs of the VIMs."""
+"""The interface to the VIMs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubevnfm_vim_registry.domain.record import VimRecord, VimType
 
 @dataclass(frozen=True)
 class Verified:
-    """What a VIM told when it was asked with its access data."""
+    """The facts that a VIM returned after a log-in with its access data."""
 
     regions: Sequence[str]
     """OpenStack: its regions; Kubernetes: its namespaces (``placement_attr.regions`` of existing clients)."""
@@ -20,14 +20,14 @@ class Verified:
 
 
 class VimProbe(Protocol):
-    """Asks VIMs of one type. Both raise VimUnauthorized, VimRefused, VimUnreachable."""
+    """Calls VIMs of one type. Both methods raise VimUnauthorized, VimRefused, VimUnreachable."""
 
     async def verify(self, vim: VimRecord) -> Verified:
-        """Log in and look around. Raises KubernetesTooOld too."""
+        """Log in and read the facts. Raises also KubernetesTooOld."""
         ...
 
-    async def greet(self, vim: VimRecord) -> None:
-        """Make one light authenticated call: a sign of life."""
+    async def check(self, vim: VimRecord) -> None:
+        """Make one light authenticated call, which succeeds if the VIM works."""
         ...
 
 

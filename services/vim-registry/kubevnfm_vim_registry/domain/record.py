@@ -1,4 +1,4 @@
-"""The record of one VIM: as it is stored, as clients see it (Tacker's form, api.md 8), as services connect with it."""
+"""The record of one VIM: stored, shown to clients (Tacker's form, api.md 8), and converted to a connection."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 VimType = Literal["openstack", "kubernetes"]
 
+JsonObject = dict[str, Any]
+"""An object of a request or record. Clients and VIMs decide its content, so each use checks the type of a value."""
+
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
-_OURS: Final = {"owner", "default_of", "cluster_uid", "credentials_id", "kubernetes_version", "status_reason"}
-"""Kept in the document, not shown in Tacker's record."""
+_INTERNAL: Final = {"owner", "default_of", "cluster_uid", "credentials_id", "kubernetes_version", "status_reason"}
+"""Stored attributes that Tacker's record does not have, so they are not shown."""
 _KUBERNETES_ACCESS: Final = (
     "bearer_token",
     "username",
@@ -41,36 +44,36 @@ class VimRecord(BaseModel):
     type: VimType
     status: VimStatus = "PENDING"
     is_default: bool = False
-    placement_attr: dict[str, Any] = Field(default_factory=dict)
+    placement_attr: dict[str, list[str]] = Field(default_factory=dict)
     """``regions``: OpenStack's regions, or the cluster's namespaces."""
     auth_url: str
     auth_cred: SecretParams = Field(default_factory=dict)
-    vim_project: dict[str, Any] = Field(default_factory=dict)
+    vim_project: JsonObject = Field(default_factory=dict)
     extra: SecretParams = Field(default_factory=dict)
     created_at: str
     updated_at: str
     owner: str | None = None
-    """The VNF instance whose cluster it is; None: an operator's."""
+    """The VNF instance that built the cluster; None if an operator registered the VIM."""
     default_of: str | None = None
-    """The tenant, on its default VIM only: a unique index on it makes a second default impossible."""
+    """The tenant, set only on its default VIM. A unique index on it prevents a second default."""
     cluster_uid: str | None = None
     credentials_id: str | None = None
     kubernetes_version: str = ""
     status_reason: str = ""
-    """Why it is UNREACHABLE or in ERROR."""
+    """The reason why it is UNREACHABLE or in ERROR."""
 
-    def document(self, ring: KeyRing) -> dict[str, Any]:
-        """Return the JSON object for the store; secrets sealed."""
+    def document(self, ring: KeyRing) -> JsonObject:
+        """Return the JSON object for the store; secrets are encrypted."""
         return self.model_dump(mode="json", exclude={"id"}, exclude_none=True, context=sealing(ring))
 
-    def shown(self) -> dict[str, Any]:
-        """Return the record as clients see it: every secret is ``***``."""
-        record: dict[str, Any] = mask(self.model_dump(exclude=_OURS))
+    def shown(self) -> JsonObject:
+        """Return the record as clients see it; every secret is ``***``."""
+        record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
         return record
 
     @property
     def connection(self) -> VimConnection:
-        """How to reach the VIM (SOL003 VimConnectionInfo)."""
+        """The VIM's access data as SOL003 VimConnectionInfo."""
         parts = _openstack_parts(self) if self.type == "openstack" else _kubernetes_parts(self)
         interface, access = parts
         extra = dict(self.extra)
@@ -85,16 +88,16 @@ class VimRecord(BaseModel):
         )
 
 
-def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], dict[str, Any]]:
+def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
     credentials, project = vim.auth_cred, vim.vim_project
-    regions = vim.placement_attr.get("regions") or [None]
+    regions = vim.placement_attr.get("regions")
     access = {
         "username": credentials.get("username"),
         "password": credentials.get("password"),
         "userDomain": credentials.get("user_domain_name"),
         "project": project.get("name"),
         "projectDomain": project.get("project_domain_name"),
-        "region": vim.extra.get("region") or regions[0],
+        "region": vim.extra.get("region") or (regions[0] if regions else None),
     }
     interface: dict[str, object] = {"endpoint": vim.auth_url}
     if str(credentials.get("cert_verify", "True")).lower() == "false":
@@ -102,21 +105,21 @@ def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], dict[str, Any]]
     return interface, {name: value for name, value in access.items() if value is not None}
 
 
-def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], dict[str, Any]]:
+def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
     credentials = vim.auth_cred
     interface: dict[str, object] = {"endpoint": vim.auth_url}
     if credentials.get("ssl_ca_cert"):
         interface["ssl_ca_cert"] = credentials["ssl_ca_cert"]
     elif vim.owner is None:
-        # An operator who gives no CA wants no verification (api.md 8, as Tacker's clients have it); a cluster that
-        # called back without one is verified with the system's CAs, as its kubeconfig would be.
+        # For Tacker's clients, a VIM without a CA is not verified (api.md 8). A cluster that called back without one
+        # is verified with the system's CAs, because its kubeconfig would be used in the same way.
         interface["skipTlsVerify"] = True
     return interface, {name: credentials[name] for name in _KUBERNETES_ACCESS if credentials.get(name) is not None}
 
 
-def auth_cred_of(connection: VimConnection) -> dict[str, Any]:
-    """Return the ``auth_cred`` of a Kubernetes VIM that is reached by ``connection``."""
-    credentials: dict[str, Any] = hide(
+def auth_cred_of(connection: VimConnection) -> JsonObject:
+    """Return the ``auth_cred`` of a Kubernetes VIM with this connection."""
+    credentials: JsonObject = hide(
         {name: connection.access_info[name] for name in _KUBERNETES_ACCESS if name in connection.access_info}
     )
     ca = connection.interface_info.get("ssl_ca_cert")

@@ -1,23 +1,26 @@
-"""What clients may ask of a VIM's record (api.md chapter 8), checked: every error names the field and what was expected."""
+"""Checks requests for VIM records (api.md, chapter 8): every error names the field and what was expected."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import MASK, Secret, hide
 from kubevnfm_sol.vim import short_vim_type
 
-from kubevnfm_vim_registry.domain.record import VimType
+from kubevnfm_vim_registry.domain.record import JsonObject, VimType
+
+Attributes = Mapping[str, object]
+"""An object of a request, not checked yet."""
 
 FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
 CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred")
 FIXED: Final = ("type", "auth_url")
 _CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
 _IGNORED: Final = ("id", "status", "placement_attr", "created_at", "updated_at")
-"""Sent back by clients that edit what they read."""
+"""Attributes that clients send back when they edit a record that they have read."""
 
 _KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
     ("bearer_token",),
@@ -27,8 +30,8 @@ _KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
 )
 
 
-def vim_type(vim: Mapping[str, Any]) -> VimType:
-    """Return ``type``, in either spelling."""
+def vim_type(vim: Attributes) -> VimType:
+    """Return the ``type``, which may be in short or long form."""
     match short_vim_type(text(vim, "type")):
         case "openstack":
             return "openstack"
@@ -38,15 +41,15 @@ def vim_type(vim: Mapping[str, Any]) -> VimType:
             raise InvalidInput("vim.type", "openstack or kubernetes expected")
 
 
-def check_names(vim: Mapping[str, Any]) -> None:
-    """Refuse attributes that a new VIM does not have."""
+def check_names(vim: Attributes) -> None:
+    """Raise InvalidInput for attributes that a new VIM does not have."""
     for name in vim:
         if name not in _CREATABLE and name not in _IGNORED:
             raise InvalidInput(f"vim.{name}", "no such attribute")
 
 
-def text(holder: Mapping[str, Any], name: str, *, field: str = "vim", default: str | None = None) -> str:
-    """Return a text attribute; required unless there is a default."""
+def text(holder: Attributes, name: str, *, field: str = "vim", default: str | None = None) -> str:
+    """Return a text attribute, which is required unless there is a default."""
     value = holder.get(name)
     if value is None and default is not None:
         return default
@@ -57,8 +60,9 @@ def text(holder: Mapping[str, Any], name: str, *, field: str = "vim", default: s
     return value
 
 
-def flag(vim: Mapping[str, Any], name: str) -> bool:
-    """Return a boolean attribute, also written as text as some clients do; False when absent."""
+def flag(vim: Attributes, name: str) -> bool:
+    """Return a boolean attribute; False if it is missing."""
+    # Some clients send booleans as text.
     value = vim.get(name, False)
     if isinstance(value, str) and value.lower() in {"true", "false"}:
         return value.lower() == "true"
@@ -67,16 +71,16 @@ def flag(vim: Mapping[str, Any], name: str) -> bool:
     return value
 
 
-def mapping(vim: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return an object attribute; empty when absent."""
+def mapping(vim: Attributes, name: str) -> JsonObject:
+    """Return an object attribute; empty if it is missing."""
     value = vim.get(name, {})
     if not isinstance(value, Mapping):
         raise InvalidInput(f"vim.{name}", "an object expected")
     return dict(value)
 
 
-def auth_url(vim: Mapping[str, Any], type: VimType) -> str:
-    """Return the VIM's URL; Keystone's with its version."""
+def auth_url(vim: Attributes, type: VimType) -> str:
+    """Return the VIM's URL; Keystone's URL gets its version if it has none."""
     url = text(vim, "auth_url").rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
@@ -86,27 +90,27 @@ def auth_url(vim: Mapping[str, Any], type: VimType) -> str:
     return url
 
 
-def auth_cred(vim: Mapping[str, Any], type: VimType) -> dict[str, Any]:
-    """Return the access data with their secrets hidden. Raises InvalidInput naming what is missing."""
+def auth_cred(vim: Attributes, type: VimType) -> JsonObject:
+    """Return the access data with their secrets hidden. Raises InvalidInput naming a missing attribute."""
     credentials = merged_credentials({}, given_credentials(vim))
     check_credentials(credentials, type)
     return credentials
 
 
-def given_credentials(vim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a request says of the access data, secrets hidden; None: there shall be none of that name."""
-    given: dict[str, Any] = {}
+def given_credentials(vim: Attributes) -> JsonObject:
+    """Return a request's access data with their secrets hidden; None removes a value."""
+    given: JsonObject = {}
     for name, value in mapping(vim, "auth_cred").items():
         if value is not None and not isinstance(value, str | bool):
             raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
-        # Tacker's clients write None as a text
+        # Tacker's clients send None as a text.
         given[name] = None if name == "ssl_ca_cert" and value in {"", "None"} else value
-    hidden: dict[str, Any] = hide(given)
+    hidden: JsonObject = hide(given)
     return hidden
 
 
-def check_credentials(credentials: Mapping[str, Any], type: VimType) -> None:
-    """Refuse access data that no login can be made of."""
+def check_credentials(credentials: Attributes, type: VimType) -> None:
+    """Raise InvalidInput for access data that do not suffice for any form of log-in."""
     if type == "openstack":
         for name in ("username", "password", "user_domain_name"):
             if not credentials.get(name):
@@ -115,10 +119,10 @@ def check_credentials(credentials: Mapping[str, Any], type: VimType) -> None:
             raise InvalidInput("vim.auth_cred.cert_verify", '"True" or "False" expected')
     elif not any(all(credentials.get(name) for name in login) for login in _KUBERNETES_LOGINS):
         logins = "; or ".join(", ".join(login) for login in _KUBERNETES_LOGINS)
-        raise InvalidInput("vim.auth_cred", f"for a Kubernetes VIM expected: {logins}")
+        raise InvalidInput("vim.auth_cred", f"one of these expected for a Kubernetes VIM: {logins}")
 
 
-def vim_project(vim: Mapping[str, Any], type: VimType) -> dict[str, Any]:
+def vim_project(vim: Attributes, type: VimType) -> JsonObject:
     """Return the project (OpenStack) or default namespace (Kubernetes)."""
     project = mapping(vim, "vim_project")
     if type == "openstack":
@@ -127,15 +131,15 @@ def vim_project(vim: Mapping[str, Any], type: VimType) -> dict[str, Any]:
     return project
 
 
-def merged_credentials(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``old`` with what was given over it; ``***`` is what we ourselves show and changes nothing.
-
-    A new login replaces the old one whole: a bearer token beside a user name would leave open which one counts.
-    """
-    news = {name: value for name, value in given.items() if not _is_mask(value)}
+def merged_credentials(old: Attributes, given: Attributes) -> JsonObject:
+    """Return ``old`` changed by ``given``; a value of ``***`` changes nothing."""
+    # Clients that edit a record send back the mask that we show.
+    changes = {name: value for name, value in given.items() if not _is_mask(value)}
+    # A new log-in replaces the old one completely: with both a token and a user name, it would be unclear which one
+    # applies.
     logins = {name for login in _KUBERNETES_LOGINS for name in login}
-    drops = logins if news.get("bearer_token") else {"bearer_token"} if news.get("password") else set()
-    merged = {name: value for name, value in old.items() if name not in drops} | news
+    dropped = logins if changes.get("bearer_token") else {"bearer_token"} if changes.get("password") else set()
+    merged = {name: value for name, value in old.items() if name not in dropped} | changes
     return {name: value for name, value in merged.items() if value is not None}
 
 
