@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs, as PEM files."""
+"""Certificates for tests: an authority and the certificates that it signs, as PEM files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _serials = count(1)
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its key, as files."""
+    """The files of a certificate and its key."""
 
     certificate: Path
     key: Path
@@ -40,7 +40,7 @@ class Authority:
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, *, dns: str | None = None, file: str | None = None) -> Pair:
-        """Sign a certificate for 127.0.0.1, and for a DNS name if given; files of the same name are replaced."""
+        """Issue a certificate for 127.0.0.1, and for ``dns`` if given; replaces files of the same name."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.IPAddress(ip_address("127.0.0.1"))]
         if dns is not None:

@@ -1,4 +1,4 @@
-"""Identity servers for tests: an issuer of tokens (JWKS, introspection), and Keystone; over real HTTP."""
+"""Identity servers for tests over real HTTP: an issuer of tokens (JWKS, introspection), and Keystone."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Issuer:
     asked: list[str] = field(default_factory=list)
     """Paths of the requests so far."""
     opaque: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What introspection says of a token."""
+    """The answer of introspection for each token."""
     more_keys: list[Any] = field(default_factory=list)
-    """Whatever else stands in the set."""
+    """Other entries of the published key set."""
 
     def token(
         self, scope: str = "operator", *, key: SigningKey | None = None, header: Any = None, **changes: Any
@@ -105,7 +105,7 @@ class Issuer:
 
 @asynccontextmanager
 async def an_issuer() -> AsyncIterator[Issuer]:
-    """Yield an issuer, answering."""
+    """Yield a running issuer."""
     issuer = Issuer()
     async with serving(issuer.app(), host="127.0.0.1", port=0) as port:
         issuer.url = f"http://127.0.0.1:{port}"
@@ -114,7 +114,7 @@ async def an_issuer() -> AsyncIterator[Issuer]:
 
 @dataclass
 class KeystoneAccount:
-    """A user of the stub, in one project."""
+    """A user of the stand-in, in one project."""
 
     password: str
     roles: tuple[str, ...]
@@ -122,18 +122,18 @@ class KeystoneAccount:
 
 
 class Keystone:
-    """Identity API v3: log in by password, validate a token; tokens can be revoked."""
+    """A stand-in for Identity API v3: log-in by password and validation of tokens, which can be revoked."""
 
     def __init__(self, accounts: Mapping[str, KeystoneAccount]) -> None:
         self.accounts = dict(accounts)
         self.tokens: dict[str, tuple[str, float]] = {}
-        """User and end of life by token."""
+        """User and expiry time by token."""
         self.validations = 0
         self.log_ins: list[str] = []
         self.is_down = False
         self.url = ""
         self.gateway_url = "http://127.0.0.1:9"
-        """What the catalog says of type nfv-orchestration."""
+        """The catalog's URL for the type nfv-orchestration."""
         self._numbers = count(1)
 
     def token(self, user: str, *, lives_s: float = 3600.0) -> str:
@@ -208,7 +208,7 @@ class Keystone:
 
 @asynccontextmanager
 async def a_keystone(**accounts: KeystoneAccount) -> AsyncIterator[Keystone]:
-    """Yield Keystone with these users, answering; ``gateway`` is the one who may validate tokens."""
+    """Yield a running Keystone with these users, and the user ``gateway``, which may validate tokens."""
     keystone = Keystone({"gateway": KeystoneAccount("gateway-s3cret", ("service",), "service"), **accounts})
     async with serving(keystone.app(), host="127.0.0.1", port=0) as port:
         keystone.url = f"http://127.0.0.1:{port}/v3"

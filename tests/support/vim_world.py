@@ -47,7 +47,7 @@ class Credentials:
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
         if credentials_id not in self.by_id:
-            raise NotFound(f"there are no credentials {credentials_id}")
+            raise NotFound(f"no credentials have the id {credentials_id}")
         return Secret(self.by_id[credentials_id])
 
 

@@ -1,4 +1,4 @@
-"""Nonces: each is used once; remembered for longer than a timestamp is accepted."""
+"""Nonces: each may be used once. They are stored for longer than a timestamp is accepted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ log = structlog.get_logger()
 
 COLLECTION: Final = "callback_nonces"
 _LIFE: Final = timedelta(seconds=3 * SKEW_S)
-"""A timestamp is good from SKEW_S before to SKEW_S after: a nonce must outlive both ends."""
+"""A timestamp is accepted from SKEW_S before to SKEW_S after the present; a nonce must be stored for longer."""
 _PURGE_EVERY_S: Final = 60.0
 
 
 class Nonces:
-    """The used nonces, in the store: every replica knows them."""
+    """The used nonces, in the store that all replicas share."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -33,14 +33,15 @@ class Nonces:
         await self._store.ensure_indexes(COLLECTION, [Index(["usedAt"])])
 
     async def claim(self, vnf_instance_id: str, nonce: str) -> None:
-        """Use a nonce. Raises NonceUsed. Only after the signature holds: strangers must not fill the table (CR-066)."""
+        """Use a nonce. Raises NonceUsed. To be called after the signature is verified (CR-066)."""
+        # Otherwise everyone could fill the collection.
         try:
             await self._store.insert(COLLECTION, f"{vnf_instance_id}:{nonce}", {"usedAt": rfc3339(self._clock.now())})
         except AlreadyExists as error:
-            raise NonceUsed("X-Vnfm-Nonce: used before; a new one expected") from error
+            raise NonceUsed("X-Vnfm-Nonce: a new nonce expected, this one was used before") from error
 
     async def purge(self) -> int:
-        """Forget nonces whose timestamps nobody accepts any more."""
+        """Delete the nonces whose timestamps are no longer accepted; return their number."""
         before = rfc3339(self._clock.now() - _LIFE)
         return await self._store.delete_many(COLLECTION, AllOf([Compare("usedAt", Op.LT, [before])]))
 

@@ -1,4 +1,4 @@
-"""What becomes of a call-back that has proved where it comes from: stored, told, answered; once, however often it comes."""
+"""Stores the credentials of verified call-backs and publishes events about them, once for each call-back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
 from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken
-from kubevnfm_credentials_receiver.domain.record import Record, Request, record_id, record_of
+from kubevnfm_credentials_receiver.domain.record import Record, Request, new_record, record_id
 
 log = structlog.get_logger()
 
@@ -31,20 +31,20 @@ _RACES: Final = 10
 
 @dataclass(frozen=True)
 class Answer:
-    """What the sender is told."""
+    """The result for the sender of a call-back."""
 
     record: Record
     is_new: bool
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _StoredRecord:
     record: Record
     revision: int
 
 
 class Receiver:
-    """Keeps the credentials of workload clusters."""
+    """Stores the credentials of workload clusters."""
 
     def __init__(
         self, *, store: DocumentStore, outbox: Outbox, instances: Instances, key_ring: KeyRing, clock: Clock
@@ -56,63 +56,63 @@ class Receiver:
         """Make the indexes."""
         await self._store.ensure_indexes(COLLECTION, [Index(["vnf_instance_id"])])
 
-    async def take(self, callback: Callback, *, idempotency_key: str, body: bytes) -> Answer:
-        """Store, replace or erase; a repeat of the same request changes nothing.
+    async def store(self, callback: Callback, *, idempotency_key: str, body: bytes) -> Answer:
+        """Store, replace or erase credentials; a repeat of the same request changes nothing.
 
-        Raises: KeyReused, NameTaken; Unprocessable (kubeconfig, or a VIM for an instance that nobody knows).
+        Raises: KeyReused, NameTaken; Unprocessable (the kubeconfig, or a VIM for an unknown instance).
         """
         request = Request(key=idempotency_key, body_sha256=signing.sha256_hex(body))
         for _ in range(_RACES):
-            kept = [_kept(stored) for stored in await self._of_instance(callback.vnf_instance_id)]
-            repeated = _repeated(kept, request)
+            records = [_read(stored) for stored in await self._records_of(callback.vnf_instance_id)]
+            repeated = _repeated(records, request)
             if repeated is not None:
                 return Answer(repeated, is_new=False)
             try:
-                return await self._store_callback(callback, kept, request)
+                return await self._store_callback(callback, records, request)
             except (AlreadyExists, RevisionConflict):
-                continue  # another replica took the same cluster's call-back meanwhile: look again
+                continue  # another replica has stored a call-back of the same cluster meanwhile: read again
         raise RuntimeError(f"cluster {callback.cluster.uid}: {_RACES} writes lost in a row")
 
     async def list(self, *, vnf_instance_id: str | None, after: str | None, limit: int) -> Sequence[Record]:
-        """Return a page of the records that are not erased, by id."""
+        """Return a page of the records that are not erased, sorted by id."""
         conditions: list[Filter] = [Compare("status", Op.EQ, ["STORED"])]
         if vnf_instance_id is not None:
             conditions.append(Compare("vnf_instance_id", Op.EQ, [vnf_instance_id]))
         page = Query(AllOf(conditions), limit=limit, after=None if after is None else (after, after))
-        return [_kept(stored).record for stored in await self._store.find(COLLECTION, page)]
+        return [_read(stored).record for stored in await self._store.find(COLLECTION, page)]
 
     async def get(self, credentials_id: str) -> Record:
-        """Return one record. Raises CredentialsUnknown, also for one that was erased."""
+        """Return one record. Raises CredentialsUnknown, also for an erased one."""
         return (await self._get(credentials_id)).record
 
     async def delete(self, credentials_id: str) -> None:
-        """Erase by hand. Raises CredentialsUnknown."""
-        kept = await self._get(credentials_id)
-        await self._replace(kept, kept.record.erased(now=self._now()), _deleted(kept.record))
+        """Erase credentials for an operator. Raises CredentialsUnknown."""
+        stored = await self._get(credentials_id)
+        await self._replace(stored, stored.record.erased(now=self._now()), _deleted(stored.record))
 
     async def resealed(self, credentials_id: str) -> str:
-        """Return the kubeconfig, sealed with the common key ring for another service. Raises CredentialsUnknown."""
+        """Return the kubeconfig, encrypted with the common key ring for another service. Raises CredentialsUnknown."""
         record = await self.get(credentials_id)
         return self._ring.seal(record.kubeconfig(self._ring))
 
-    async def _store_callback(self, callback: Callback, kept: Sequence[_Kept], request: Request) -> Answer:
+    async def _store_callback(self, callback: Callback, records: Sequence[_StoredRecord], request: Request) -> Answer:
         wanted_id = record_id(callback.vnf_instance_id, callback.cluster.uid)
-        same = next((one for one in kept if one.record.id == wanted_id), None)
+        same = next((one for one in records if one.record.id == wanted_id), None)
         if callback.event == "DELETED":
             return await self._erase(callback, same, request)
         kubeconfig = callback.kubeconfig
         if callback.vim.register_vim and not await self._instances.exists(callback.vnf_instance_id):
-            raise Unprocessable("vnfInstanceId", "no such VNF instance; without one, vim.register false expected")
-        for one in kept:
+            raise Unprocessable("vnfInstanceId", "an existing VNF instance expected, or vim.register false")
+        for one in records:
             is_namesake = (one.record.cluster_name, one.record.cluster_namespace) == (
                 callback.cluster.name,
                 callback.cluster.namespace,
             )
             if is_namesake and one is not same and one.record.status == "STORED":
                 raise NameTaken(
-                    f"cluster.name: {callback.cluster.name} is another cluster's ({one.record.cluster_uid})"
+                    f"cluster.name: {callback.cluster.name} is the name of another cluster ({one.record.cluster_uid})"
                 )
-        record = record_of(
+        record = new_record(
             callback,
             sealed=self._ring.seal(kubeconfig, bound_to=callback.vnf_instance_id),
             content_sha256=signing.sha256_hex(kubeconfig.encode()),
@@ -128,51 +128,53 @@ class Receiver:
         record = record.model_copy(
             update={"created_at": same.record.created_at, "requests": same.record.requests}
         ).with_request(request)
+        # A new CREATED for an erased cluster is a new start: its VIM does not exist any more.
         was_erased = same.record.status == "DELETED"
-        news = _received(record) if was_erased or callback.event == "CREATED" else _rotated(record)
-        await self._replace(same, record, news)
+        event = _received(record) if was_erased or callback.event == "CREATED" else _rotated(record)
+        await self._replace(same, record, event)
         return Answer(record, is_new=was_erased)
 
-    async def _erase(self, callback: Callback, same: _Kept | None, request: Request) -> Answer:
+    async def _erase(self, callback: Callback, same: _StoredRecord | None, request: Request) -> Answer:
         now = self._now()
-        if same is None:  # never seen or long forgotten: it is gone, as the sender wants
-            return Answer(record_of(callback, sealed="", content_sha256="", now=now).erased(now=now), is_new=False)
+        if same is None:
+            # Nothing is stored, which is what the sender wants.
+            return Answer(new_record(callback, sealed="", content_sha256="", now=now).erased(now=now), is_new=False)
         if same.record.status == "DELETED":
             return Answer(same.record, is_new=False)
         erased = same.record.erased(now=now).with_request(request)
         await self._replace(same, erased, _deleted(erased))
         return Answer(erased, is_new=False)
 
-    async def _replace(self, kept: _Kept, record: Record, news: Event) -> None:
+    async def _replace(self, stored: _StoredRecord, record: Record, event: Event) -> None:
         await self._outbox.replace(
-            COLLECTION, record.id, record.document(), if_revision=kept.revision, events=[_envelope(record, news)]
+            COLLECTION, record.id, record.document(), if_revision=stored.revision, events=[_envelope(record, event)]
         )
         log.info("credentials_changed", credentials_id=record.id, cluster=record.cluster_name, status=record.status)
 
-    async def _get(self, credentials_id: str) -> _Kept:
+    async def _get(self, credentials_id: str) -> _StoredRecord:
         stored = await self._store.get(COLLECTION, credentials_id)
         if stored is None or stored.body["status"] != "STORED":
-            raise CredentialsUnknown(f"there are no credentials {credentials_id}")
-        return _kept(stored)
+            raise CredentialsUnknown(f"no credentials have the id {credentials_id}")
+        return _read(stored)
 
-    async def _of_instance(self, vnf_instance_id: str) -> Sequence[Stored]:
+    async def _records_of(self, vnf_instance_id: str) -> Sequence[Stored]:
         return await self._store.find(COLLECTION, Query(by(vnf_instance_id=vnf_instance_id)))
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
 
 
-def _kept(stored: Stored) -> _Kept:
-    return _Kept(Record.model_validate({**stored.body, "id": stored.id}), stored.revision)
+def _read(stored: Stored) -> _StoredRecord:
+    return _StoredRecord(Record.model_validate({**stored.body, "id": stored.id}), stored.revision)
 
 
-def _repeated(kept: Sequence[_Kept], request: Request) -> Record | None:
-    """Return the record that the request was done on before. Raises KeyReused when its body was another."""
-    for one in kept:
+def _repeated(records: Sequence[_StoredRecord], request: Request) -> Record | None:
+    """Return the record on which the request was done before. Raises KeyReused if that request had another body."""
+    for one in records:
         for done in one.record.requests:
             if done.key == request.key:
                 if done.body_sha256 != request.body_sha256:
-                    raise KeyReused("Idempotency-Key: came before with another body")
+                    raise KeyReused("Idempotency-Key: a new key expected, this one was used with another body")
                 return one.record
     return None
 

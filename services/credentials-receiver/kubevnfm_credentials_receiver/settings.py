@@ -1,4 +1,4 @@
-"""Everything that an operator can set of credentials-receiver."""
+"""The settings of credentials-receiver."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Settings(ProcessSettings):
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CREDENTIALS_RECEIVER_")
 
     host: str = "127.0.0.1"
-    """Where call-backs and internal questions are answered. Loopback unless told otherwise: then use TLS."""
+    """The address on which call-backs and internal requests are served; loopback by default. Use TLS for any other."""
     port: int = 9893
-    """0: one that the system chooses."""
+    """0: a port that the system chooses."""
     mongo_database: str = "kubevnfm_credentials_receiver"
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, which is asked whether a VNF instance exists."""
     master_keys: SecretStr
-    """Base64 keys of 32 bytes that instances' signing keys are derived from; at most two, divided by a comma, while
-    one takes the place of the other: ``vnf-<id>`` names the first, ``vnf-<id>.k2`` the second."""
+    """Base64 keys of 32 bytes from which the instances' signing keys are derived. During a rotation there may be two,
+    separated by a comma: the key id ``vnf-<id>`` names the first one, ``vnf-<id>.k2`` the second."""
     failures_a_minute: int = Field(default=20, ge=1)
-    """Refused signatures from one address before it has to wait."""
+    """Number of wrong signatures in a minute after which an address has to wait."""

@@ -26,7 +26,7 @@ class CredentialsReceiver:
     """The running service."""
 
     port: int
-    """Where call-backs are taken."""
+    """The port for call-backs."""
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from kubevnfm_clients import callback
 from kubevnfm_credentials_receiver.domain.errors import NotSigned
-from kubevnfm_credentials_receiver.domain.proof import SKEW_S, Proven, master_keys, prove
+from kubevnfm_credentials_receiver.domain.proof import SKEW_S, VerifiedSender, master_keys, verify
 from kubevnfm_secrets import KeyRing
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
@@ -25,25 +25,27 @@ def headers(*, master: bytes = FIRST, timestamp: int = NOW, nonce: str = NONCE, 
     )
 
 
-def proved(given: dict[str, str], *, body: bytes = BODY, target: str = callback.PATH, method: str = "POST") -> Proven:
-    return prove(given, body, method=method, target=target, keys=[FIRST, SECOND], now=NOW)
+def verified(
+    given: dict[str, str], *, body: bytes = BODY, target: str = callback.PATH, method: str = "POST"
+) -> VerifiedSender:
+    return verify(given, body, method=method, target=target, keys=[FIRST, SECOND], now=NOW)
 
 
-def test_a_signed_request_proves_its_instance() -> None:
-    assert proved(headers()) == Proven("vnf-a.1", NONCE)
+def test_a_signed_request_identifies_its_instance() -> None:
+    assert verified(headers()) == VerifiedSender("vnf-a.1", NONCE)
 
 
-def test_the_second_master_key_is_named_in_the_key_id() -> None:
+def test_the_key_id_can_name_the_second_master_key() -> None:
     given = headers(master=SECOND)
     with pytest.raises(NotSigned, match="not signed"):
-        proved(given)
+        verified(given)
     given["X-Vnfm-Key-Id"] += ".k2"
-    assert proved(given).vnf_instance_id == "vnf-a.1"
+    assert verified(given).vnf_instance_id == "vnf-a.1"
 
 
 @pytest.mark.parametrize("skew_s", [-SKEW_S, 0, SKEW_S])
-def test_a_clock_may_be_off_by_the_skew(skew_s: int) -> None:
-    assert proved(headers(timestamp=NOW + skew_s))
+def test_the_senders_clock_may_differ_by_the_skew(skew_s: int) -> None:
+    assert verified(headers(timestamp=NOW + skew_s))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_a_clock_may_be_off_by_the_skew(skew_s: int) -> None:
         ({"X-Vnfm-Timestamp": "9" * 400}, "timestamp"),
         ({"X-Vnfm-Timestamp": str(NOW + 1)}, "signature"),
         ({"X-Vnfm-Key-Id": "vnf-other"}, "signature"),
-        ({"X-Vnfm-Key-Id": "somebody"}, "key id"),
+        ({"X-Vnfm-Key-Id": "unknown"}, "key id"),
         ({"X-Vnfm-Nonce": "short"}, "nonce"),
         ({"X-Vnfm-Nonce": NONCE + "x"}, "signature"),
         ({"X-Vnfm-Content-SHA256": "0" * 64}, "hash"),
@@ -64,9 +66,9 @@ def test_a_clock_may_be_off_by_the_skew(skew_s: int) -> None:
         ({"X-Vnfm-Signature": "v1=ünicode"}, "signature"),
     ],
 )
-def test_a_changed_request_proves_nothing_and_all_refusals_look_alike(changes: dict[str, str], cause: str) -> None:
+def test_a_changed_request_is_rejected_with_the_same_text_for_all_causes(changes: dict[str, str], cause: str) -> None:
     with pytest.raises(NotSigned) as refusal:
-        proved(headers() | changes)
+        verified(headers() | changes)
     assert cause in refusal.value.cause
     assert str(refusal.value) == str(NotSigned("anything"))
 
@@ -74,12 +76,12 @@ def test_a_changed_request_proves_nothing_and_all_refusals_look_alike(changes: d
 def test_path_method_and_body_are_signed() -> None:
     for name, changed in (("target", callback.PATH + "?x=1"), ("method", "PUT")):
         with pytest.raises(NotSigned):
-            proved(headers(), **{name: changed})  # type: ignore[arg-type]  # both are texts
+            verified(headers(), **{name: changed})  # type: ignore[arg-type]  # both values are str
     with pytest.raises(NotSigned):
-        proved(headers(), body=b"{}")
+        verified(headers(), body=b"{}")
 
 
-def test_one_or_two_master_keys_are_taken() -> None:
+def test_one_or_two_master_keys_are_accepted() -> None:
     one = KeyRing.new_key()
     assert len(master_keys(one)) == 1
     assert len(master_keys(f"{one},{KeyRing.new_key()}")) == 2

@@ -1,4 +1,4 @@
-"""The service over HTTP: what senders, operators and vim-registry see."""
+"""The service over HTTP, as seen by senders, operators and vim-registry."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-async def told(bus: InProcessBus) -> list[Message]:
+async def events(bus: InProcessBus) -> list[Message]:
     events: list[Message] = []
 
     async def keep(delivery: Delivery) -> Verdict:
@@ -156,14 +156,14 @@ async def sender(bus: InProcessBus, store: SqliteStore) -> AsyncIterator[Sender]
         yield Sender(session, f"http://127.0.0.1:{service.port}")
 
 
-async def has(told: list[Message], count: int) -> None:
+async def has(events: list[Message], count: int) -> None:
     async with asyncio.timeout(5):
-        while len(told) < count:  # noqa: ASYNC110 - the bus hands events to a plain list
+        while len(events) < count:  # noqa: ASYNC110 - the bus hands events to a plain list
             await asyncio.sleep(0.01)
 
 
-async def test_new_credentials_are_stored_told_and_answered(
-    sender: Sender, told: list[Message], store: SqliteStore
+async def test_new_credentials_are_stored_published_and_answered(
+    sender: Sender, events: list[Message], store: SqliteStore
 ) -> None:
     status, answer, headers = await sender.send(a_body())
 
@@ -171,8 +171,8 @@ async def test_new_credentials_are_stored_told_and_answered(
     assert answer == {"id": answer["id"], "vimId": None, "status": "STORED"}
     assert headers["Location"] == f"{callback.PATH}/{answer['id']}"
     assert "Date" in headers
-    await has(told, 1)
-    assert told == [
+    await has(events, 1)
+    assert events == [
         CredentialsReceived(
             credentials_id=answer["id"],
             vnf_instance_id=INSTANCE,
@@ -187,58 +187,58 @@ async def test_new_credentials_are_stored_told_and_answered(
     assert "swordfish" not in json.dumps(stored.body)
 
 
-async def test_a_repeat_changes_nothing(sender: Sender, told: list[Message]) -> None:
+async def test_a_repeat_changes_nothing(sender: Sender, events: list[Message]) -> None:
     _, first, _ = await sender.send(a_body())
     status, second, _ = await sender.send(a_body())
 
     assert (status, second) == (200, first)
-    await has(told, 1)
-    assert len(told) == 1
+    await has(events, 1)
+    assert len(events) == 1
 
 
-async def test_two_at_the_same_time_store_once(sender: Sender, told: list[Message]) -> None:
+async def test_two_simultaneous_call_backs_are_stored_once(sender: Sender, events: list[Message]) -> None:
     answers = await asyncio.gather(*(sender.send(a_body()) for _ in range(5)))
 
     assert sorted(status for status, _, _ in answers) == [200, 200, 200, 200, 201]
-    await has(told, 1)
-    assert len(told) == 1
+    await has(events, 1)
+    assert len(events) == 1
 
 
-async def test_an_idempotency_key_with_another_body_is_refused(sender: Sender) -> None:
+async def test_an_idempotency_key_with_another_body_is_rejected(sender: Sender) -> None:
     await sender.send(a_body())
     status, problem, _ = await sender.send(a_body(kubeconfig=a_kubeconfig("other")))
     assert (status, problem["type"]) == (409, "idempotency-key-reused")
 
 
-async def test_a_nonce_is_used_once(sender: Sender) -> None:
+async def test_a_nonce_may_be_used_once(sender: Sender) -> None:
     nonce = uuid4().hex
     assert (await sender.send(a_body(), nonce=nonce))[0] == 201
     status, problem, _ = await sender.send(a_body(), nonce=nonce)
     assert (status, problem["type"]) == (409, "nonce-used")
 
 
-async def test_rotated_credentials_replace_the_old_ones(sender: Sender, told: list[Message]) -> None:
+async def test_rotated_credentials_replace_the_old_ones(sender: Sender, events: list[Message]) -> None:
     _, first, _ = await sender.send(a_body())
     status, second, _ = await sender.send(a_body(event="ROTATED", kubeconfig=a_kubeconfig("fresh")), key="key-2")
 
     assert (status, second["id"]) == (200, first["id"])
-    await has(told, 2)
-    assert isinstance(told[1], CredentialsRotated)
+    await has(events, 2)
+    assert isinstance(events[1], CredentialsRotated)
     async with aiohttp.ClientSession() as session:
         kubeconfig = await HttpCredentials(sender.url, TOKEN, session).kubeconfig(first["id"])
     assert "fresh" in kubeconfig.reveal(RING)
     assert "swordfish" not in kubeconfig.reveal(RING)
 
 
-async def test_deleted_erases_the_credentials(sender: Sender, told: list[Message], store: SqliteStore) -> None:
+async def test_deleted_erases_the_credentials(sender: Sender, events: list[Message], store: SqliteStore) -> None:
     _, first, _ = await sender.send(a_body())
     status, answer, _ = await sender.send(a_body(event="DELETED"), key="key-deleted")
     again = await sender.send(a_body(event="DELETED"), key="key-deleted-again")
 
     assert (status, answer["status"]) == (200, "DELETED")
     assert again[0] == 200
-    await has(told, 2)
-    assert isinstance(told[1], CredentialsDeleted)
+    await has(events, 2)
+    assert isinstance(events[1], CredentialsDeleted)
     assert (await sender.read(f"/{first['id']}"))[0] == 404
     async with aiohttp.ClientSession() as session:
         with pytest.raises(NotFound):
@@ -247,7 +247,7 @@ async def test_deleted_erases_the_credentials(sender: Sender, told: list[Message
     assert stored is not None
     assert not stored.body["sealed"]
     await asyncio.sleep(0.05)
-    assert len(told) == 2
+    assert len(events) == 2
 
 
 async def test_a_late_repeat_does_not_bring_erased_credentials_back(sender: Sender) -> None:
@@ -260,7 +260,7 @@ async def test_a_late_repeat_does_not_bring_erased_credentials_back(sender: Send
     assert (await sender.read(f"/{first['id']}"))[0] == 404
 
 
-async def test_another_cluster_of_that_name_is_refused_until_the_first_is_deleted(sender: Sender) -> None:
+async def test_another_cluster_of_the_same_name_is_rejected_until_the_first_is_deleted(sender: Sender) -> None:
     await sender.send(a_body())
     status, problem, _ = await sender.send(a_body(uid="uid-2"), key="key-2")
     assert (status, problem["type"]) == (409, "cluster-name-taken")
@@ -269,14 +269,14 @@ async def test_another_cluster_of_that_name_is_refused_until_the_first_is_delete
     assert (await sender.send(a_body(uid="uid-2"), key="key-4"))[0] == 201
 
 
-async def test_an_unknown_instance_may_store_but_not_register(sender: Sender) -> None:
+async def test_an_unknown_instance_may_store_but_not_register_a_vim(sender: Sender) -> None:
     stranger = "00000000-0000-4000-8000-000000000000"
     body = a_body(instance=stranger)
     status, problem, _ = await sender.send(body, instance=stranger)
     assert (status, problem["invalidParams"][0]["name"]) == (422, "vnfInstanceId")
 
 
-async def test_a_key_is_good_for_its_own_instance_only(sender: Sender) -> None:
+async def test_a_key_is_valid_only_for_its_own_instance(sender: Sender) -> None:
     status, problem, _ = await sender.send(a_body(instance="another"))
     assert (status, problem["type"]) == (403, "other-instance")
 
@@ -295,8 +295,8 @@ async def test_a_key_is_good_for_its_own_instance_only(sender: Sender) -> None:
         ({**a_body(), "event": "DELETED"}, 422, "credentials"),
     ],
 )
-async def test_a_malformed_body_is_refused_by_field(
-    sender: Sender, told: list[Message], body: dict[str, Any] | bytes, status: int, field: str | None
+async def test_a_malformed_body_is_rejected_by_field(
+    sender: Sender, events: list[Message], body: dict[str, Any] | bytes, status: int, field: str | None
 ) -> None:
     got, problem, _ = await sender.send(body)
 
@@ -304,10 +304,10 @@ async def test_a_malformed_body_is_refused_by_field(
     assert "swordfish" not in json.dumps(problem)
     if field is not None:
         assert problem["invalidParams"][0]["name"] == field
-    assert not told
+    assert not events
 
 
-async def test_unsigned_large_and_untyped_requests_are_refused(sender: Sender) -> None:
+async def test_unsigned_large_and_untyped_requests_are_rejected(sender: Sender) -> None:
     assert (await sender.send(b"x" * (callback.LARGEST_BODY + 1)))[0] == 413
     assert (await sender.send(a_body(), headers={"Content-Type": "text/plain"}))[0] == 415
     assert (await sender.send(a_body(), headers={"Idempotency-Key": ""}))[0] == 400
@@ -324,13 +324,13 @@ async def test_an_address_that_fails_too_often_must_wait(sender: Sender) -> None
     assert 1 <= int(headers["Retry-After"]) <= 61
 
 
-async def test_a_stranger_fills_no_table(sender: Sender, store: SqliteStore) -> None:
+async def test_unsigned_requests_store_nothing(sender: Sender, store: SqliteStore) -> None:
     await sender.send(a_body(), headers={"X-Vnfm-Signature": "v1=00"})
     assert await store.get("callback_nonces", f"{INSTANCE}:x") is None
     assert (await sender.read())[1] == {"items": [], "next": None}
 
 
-async def test_reading_shows_no_content_and_wants_the_token(sender: Sender) -> None:
+async def test_reading_requires_the_token_and_shows_no_content(sender: Sender) -> None:
     for number in range(3):
         await sender.send(a_body(uid=f"uid-{number}", name=f"c{number}"), key=f"key-{number}")
 
@@ -348,17 +348,17 @@ async def test_reading_shows_no_content_and_wants_the_token(sender: Sender) -> N
         assert response.status == 401
 
 
-async def test_an_operator_erases_by_hand(sender: Sender, told: list[Message]) -> None:
+async def test_an_operator_can_erase_credentials(sender: Sender, events: list[Message]) -> None:
     _, first, _ = await sender.send(a_body())
 
     assert (await sender.read(f"/{first['id']}", method="DELETE", authorized=False))[0] == 401
     assert (await sender.read(f"/{first['id']}", method="DELETE"))[0] == 204
     assert (await sender.read(f"/{first['id']}", method="DELETE"))[0] == 404
-    await has(told, 2)
-    assert isinstance(told[1], CredentialsDeleted)
+    await has(events, 2)
+    assert isinstance(events[1], CredentialsDeleted)
 
 
-async def test_call_backs_are_taken_over_tls(bus: InProcessBus, store: SqliteStore, tmp_path: Path) -> None:
+async def test_call_backs_are_accepted_over_tls(bus: InProcessBus, store: SqliteStore, tmp_path: Path) -> None:
     certificate, key = self_signed(tmp_path)
     async with (
         credentials_receiver(

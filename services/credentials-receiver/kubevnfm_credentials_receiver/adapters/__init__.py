@@ -1,1 +1,1 @@
-"""What stands behind the ports, and the HTTP API in front."""
+"""The HTTP API, and the limit on failed requests."""

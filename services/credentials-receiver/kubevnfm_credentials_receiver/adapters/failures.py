@@ -1,4 +1,4 @@
-"""How often each address has failed to prove itself within the last minute (CR-067)."""
+"""Counts the requests with a wrong signature from each address within the last minute (CR-067)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from kubevnfm_credentials_receiver.domain.errors import TooManyFailures
 
 _WINDOW_S: Final = 60.0
-_ADDRESSES_KEPT: Final = 10_000
-"""The longest silent ones give way: memory stays bounded whatever a botnet does."""
+_MOST_ADDRESSES: Final = 10_000
+"""Beyond this number the least recent addresses are dropped, so that a botnet cannot exhaust the memory."""
 
 
 class Failures:
-    """Counts by address, in memory: a limit against guessing need not be exact across replicas."""
+    """Counts failures by address, only in memory: a limit against guessing need not be exact across replicas."""
 
     def __init__(self, *, a_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._a_minute, self._now = a_minute, now
@@ -35,5 +35,5 @@ class Failures:
         """Count a failure."""
         self._at.setdefault(address, deque(maxlen=self._a_minute)).append(self._now())
         self._at.move_to_end(address)
-        if len(self._at) > _ADDRESSES_KEPT:
+        if len(self._at) > _MOST_ADDRESSES:
             self._at.popitem(last=False)

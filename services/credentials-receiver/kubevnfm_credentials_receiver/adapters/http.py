@@ -1,11 +1,11 @@
-"""The HTTP API: call-backs (signed), reading and deleting (internal token), and vim-registry's internal question."""
+"""The HTTP API: signed call-backs, reading and deleting (internal token), and an internal path for vim-registry."""
 
 from __future__ import annotations
 
 import hmac
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiohttp import web
@@ -24,7 +24,7 @@ from kubevnfm_credentials_receiver.domain.errors import (
     TooLarge,
     TooManyFailures,
 )
-from kubevnfm_credentials_receiver.domain.proof import Proven, prove
+from kubevnfm_credentials_receiver.domain.proof import VerifiedSender, verify
 from kubevnfm_credentials_receiver.domain.record import Record
 from kubevnfm_credentials_receiver.nonces import Nonces
 from kubevnfm_credentials_receiver.receiver import Receiver
@@ -38,7 +38,7 @@ _RETRY_AFTER_S: Final = 5
 
 
 class CallbackApi:
-    """The handlers."""
+    """The handlers of the HTTP API."""
 
     def __init__(
         self,
@@ -68,18 +68,18 @@ class CallbackApi:
         )
 
     async def receive(self, request: web.Request) -> web.Response:
-        """POST: take a call-back; the order of the checks is CR-065's."""
+        """POST: accept a call-back. The checks are in the order of CR-065."""
         try:
             body = await _body(request)
-            proven = self._proven(request, body)
+            sender = self._verified(request, body)
             key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
             if not 0 < len(key) <= _LONGEST_KEY:
                 raise HeaderMissing(signing.IDEMPOTENCY_KEY, f"1 to {_LONGEST_KEY} characters expected")
-            await self._nonces.claim(proven.vnf_instance_id, proven.nonce)
-            said = read_callback(body)
-            if said.vnf_instance_id != proven.vnf_instance_id:
-                raise OtherInstance("vnfInstanceId: the signing key is another VNF instance's")
-            answer = await self._receiver.take(said, idempotency_key=key, body=body)
+            await self._nonces.claim(sender.vnf_instance_id, sender.nonce)
+            callback = read_callback(body)
+            if callback.vnf_instance_id != sender.vnf_instance_id:
+                raise OtherInstance("vnfInstanceId: the VNF instance of the signing key expected")
+            answer = await self._receiver.store(callback, idempotency_key=key, body=body)
         except (NotSigned, OutsideUnavailable) as refusal:
             return _refused(refusal)
         return web.json_response(
@@ -89,7 +89,7 @@ class CallbackApi:
         )
 
     async def list(self, request: web.Request) -> web.Response:
-        """GET: metadata, page by page; ``vnfInstanceId``, ``limit``, ``after``."""
+        """GET: a page of metadata; query parameters are ``vnfInstanceId``, ``limit`` and ``after``."""
         self._operators_only(request)
         limit = _limit(request.query.get("limit"))
         found = await self._receiver.list(
@@ -104,25 +104,25 @@ class CallbackApi:
         )
 
     async def show(self, request: web.Request) -> web.Response:
-        """GET one: metadata."""
+        """GET by id: the metadata of one record."""
         self._operators_only(request)
         return web.json_response((await self._receiver.get(request.match_info["id"])).view())
 
     async def delete(self, request: web.Request) -> web.Response:
-        """DELETE one: erase it."""
+        """DELETE by id: erase the credentials."""
         self._operators_only(request)
         await self._receiver.delete(request.match_info["id"])
         return web.Response(status=204)
 
     async def content(self, request: web.Request) -> web.Response:
-        """GET /internal/v1/credentials/{id}: the kubeconfig, sealed."""
+        """GET /internal/v1/credentials/{id}: the encrypted kubeconfig."""
         return web.json_response({"sealed": await self._receiver.resealed(request.match_info["id"])})
 
-    def _proven(self, request: web.Request, body: bytes) -> Proven:
+    def _verified(self, request: web.Request, body: bytes) -> VerifiedSender:
         address = request.remote or ""
         self._failures.check(address)
         try:
-            return prove(
+            return verify(
                 request.headers,
                 body,
                 method=request.method,
@@ -136,14 +136,14 @@ class CallbackApi:
             raise
 
     def _operators_only(self, request: web.Request) -> None:
-        # This server is reached from workload clusters' networks, so even metadata are not for everybody.
+        # Workload clusters' networks can reach this server, so the metadata need protection too.
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode(), self._token.encode()):
-            raise _TokenMissing("the internal token is required")
+            raise _TokenMissing("Authorization: the internal token expected")
 
 
 class _TokenMissing(VnfmError):
-    """Reading and deleting want the internal token."""
+    """The request lacks the internal token."""
 
     code = "unauthenticated"
     title = "Unauthenticated"
@@ -151,7 +151,7 @@ class _TokenMissing(VnfmError):
 
 
 async def _body(request: web.Request) -> bytes:
-    """Return the body. Raises TooLarge before it is read whole, NotJson."""
+    """Return the body. Raises NotJson, and TooLarge before the whole body is read."""
     if (request.content_length or 0) > signing.LARGEST_BODY:
         raise TooLarge(f"at most {signing.LARGEST_BODY} bytes expected")
     if request.content_type != "application/json":
@@ -164,12 +164,13 @@ async def _body(request: web.Request) -> bytes:
     return bytes(body)
 
 
-def _receipt(record: Record) -> dict[str, Any]:
+def _receipt(record: Record) -> dict[str, str | None]:
     return {"id": record.id, "vimId": None, "status": record.status}
 
 
 def _refused(error: VnfmError) -> web.Response:
-    """Return the problem; aiohttp adds the Date that a sender corrects its clock with."""
+    """Return the error as a problem document."""
+    # aiohttp adds the Date header, with which a sender can correct its clock.
     problem = {"type": error.code, "title": error.title, "status": error.status, "detail": str(error)}
     headers: dict[str, str] = {}
     if isinstance(error, TooManyFailures):

@@ -1,1 +1,1 @@
-"""The call-back: what a request must prove, what its body must hold, and what becomes of it; no I/O."""
+"""The rules of call-backs: the signature of a request, the content of its body, and the stored record. No I/O."""

@@ -1,4 +1,4 @@
-"""The body of a call-back, checked: every refusal names the field and what was expected."""
+"""Reads and checks the body of a call-back: every error names the field and what was expected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -33,7 +33,7 @@ class ClusterPart(_Part):
 
 
 class CredentialsPart(_Part):
-    """What opens it."""
+    """The credentials of the cluster."""
 
     format: Literal["kubeconfig"]
     kubeconfig: str = Field(min_length=1, repr=False)
@@ -43,7 +43,7 @@ class CredentialsPart(_Part):
 
 
 class VimPart(_Part):
-    """How it is to be registered."""
+    """How to register the cluster as a VIM."""
 
     register_vim: bool = Field(default=True, alias="register")
     name: str | None = Field(default=None, max_length=255)
@@ -52,7 +52,7 @@ class VimPart(_Part):
 
 
 class Callback(_Part):
-    """What a call-back says."""
+    """The body of a call-back."""
 
     schema_version: Literal["1"]
     event: Literal["CREATED", "ROTATED", "DELETED"]
@@ -66,7 +66,7 @@ class Callback(_Part):
 
     @property
     def kubeconfig(self) -> str:
-        """The kubeconfig's text. Raises Unprocessable unless it opens one cluster by itself."""
+        """The kubeconfig as text. Raises Unprocessable unless it is complete and for one cluster."""
         field = "credentials.kubeconfig"
         if self.credentials is None:
             raise Unprocessable("credentials", f"required with {self.event}")
@@ -79,9 +79,9 @@ class Callback(_Part):
 
 
 def read_callback(body: bytes) -> Callback:
-    """Read a body. Raises InvalidInput (no JSON object), Unprocessable (a field; DELETED with credentials)."""
+    """Read a body. Raises InvalidInput (not a JSON object) and Unprocessable (a field; DELETED with credentials)."""
     try:
-        document: Any = json.loads(body)
+        document: object = json.loads(body)
     except ValueError as error:
         raise InvalidInput("", "JSON expected") from error
     if not isinstance(document, dict):
@@ -92,5 +92,5 @@ def read_callback(body: bytes) -> Callback:
         first = error.errors(include_input=False, include_url=False)[0]
         raise Unprocessable(".".join(map(str, first["loc"])), first["msg"]) from None
     if read.event == "DELETED" and read.credentials is not None:
-        raise Unprocessable("credentials", "DELETED carries none")
+        raise Unprocessable("credentials", "no credentials expected with DELETED")
     return read

@@ -1,4 +1,4 @@
-"""Why a call-back is refused (capi.md chapter 10)."""
+"""The errors of call-backs (capi.md, chapter 10)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavail
 
 
 class NotSigned(VnfmError):
-    """The request does not prove where it comes from. All causes look alike to the caller (CR-067)."""
+    """The request has no valid signature. The caller cannot distinguish the causes (CR-067)."""
 
     code = "not-signed"
     title = "Not authenticated"
     status = 401
 
     def __init__(self, cause: str) -> None:
-        super().__init__("the request is not signed with a valid key at the present time")
+        super().__init__("the request is not signed with a valid key and a current timestamp")
         self.cause = cause
-        """For the log."""
+        """For the log only."""
 
 
 class OtherInstance(VnfmError):
-    """The key is one VNF instance's, the body is about another."""
+    """The signing key and the body belong to different VNF instances."""
 
     code = "other-instance"
     title = "Forbidden"
@@ -27,28 +27,28 @@ class OtherInstance(VnfmError):
 
 
 class NonceUsed(Conflict):
-    """The nonce was used before: the sender tries again with a new one."""
+    """The nonce was used before. The sender may retry with a new one."""
 
     code = "nonce-used"
     title = "Nonce used"
 
 
 class KeyReused(Conflict):
-    """The Idempotency-Key came before with another body."""
+    """The Idempotency-Key was used before with another body."""
 
     code = "idempotency-key-reused"
     title = "Idempotency-Key reused"
 
 
 class NameTaken(Conflict):
-    """Another cluster of the instance has the name."""
+    """The instance has another cluster with this name."""
 
     code = "cluster-name-taken"
     title = "Cluster name taken"
 
 
 class TooLarge(VnfmError):
-    """The body is larger than credentials ever are."""
+    """The body is larger than credentials can be."""
 
     code = "body-too-large"
     title = "Body too large"
@@ -56,7 +56,7 @@ class TooLarge(VnfmError):
 
 
 class NotJson(VnfmError):
-    """The body is announced as something else than JSON."""
+    """The content type of the body is not JSON."""
 
     code = "unsupported-media-type"
     title = "Unsupported media type"
@@ -71,17 +71,17 @@ class TooManyFailures(OutsideUnavailable):
     status = 429
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"too many refused requests; again after {retry_after_s} s")
+        super().__init__(f"too many rejected requests; retry after {retry_after_s} s")
         self.retry_after_s = retry_after_s
 
 
 class CredentialsUnknown(NotFound):
-    """No credentials are kept under that id."""
+    """No credentials have this id."""
 
     code = "credentials-unknown"
 
 
 class HeaderMissing(InvalidInput):
-    """A header that every call-back carries is absent or malformed."""
+    """A header that is required in every call-back is missing or malformed."""
 
     code = "header-missing"

@@ -1,4 +1,6 @@
-"""What a call-back's headers must prove, in the order of CR-065: cheapest first, and nothing stored for strangers."""
+"""Verifies the signature of a call-back in the order of CR-065: the cheapest check first, and nothing is stored before
+the signature is valid.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from kubevnfm_clients import callback
 from kubevnfm_credentials_receiver.domain.errors import NotSigned
 
 SKEW_S: Final = 300
-"""How far the sender's clock may be off."""
+"""Allowed difference of the sender's clock."""
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{22,64}")
 _KEY_ID: Final = re.compile(r"vnf-(?P<instance>[A-Za-z0-9._~-]{1,128}?)(?:\.k(?P<number>[12]))?")
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
@@ -22,16 +24,16 @@ _KEY_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
-class Proven:
-    """What a request has proved."""
+class VerifiedSender:
+    """The sender of a correctly signed request."""
 
     vnf_instance_id: str
     nonce: str
-    """Still to be claimed."""
+    """The caller still has to check that it is new."""
 
 
 def master_keys(text: str) -> Sequence[bytes]:
-    """Read one or two base64 keys of 32 bytes, divided by a comma. Raises ValueError without showing them."""
+    """Read one or two base64 keys of 32 bytes, separated by a comma. Raises ValueError without showing them."""
     try:
         keys = [urlsafe_b64decode(part.strip()) for part in text.split(",") if part.strip()]
     except ValueError as error:
@@ -41,9 +43,9 @@ def master_keys(text: str) -> Sequence[bytes]:
     return keys
 
 
-def prove(
+def verify(
     headers: Mapping[str, str], body: bytes, *, method: str, target: str, keys: Sequence[bytes], now: float
-) -> Proven:
+) -> VerifiedSender:
     """Check timestamp, key id, body hash and signature. ``now``: Unix seconds. Raises NotSigned."""
     names = (callback.KEY_ID, callback.TIMESTAMP, callback.NONCE, callback.CONTENT_SHA256, callback.SIGNATURE)
     for name in names:
@@ -70,5 +72,5 @@ def prove(
         content_sha256=content_sha256,
     )
     if not hmac.compare_digest(headers[callback.SIGNATURE].encode(), expected.encode()):
-        raise NotSigned("the signature does not hold")
-    return Proven(key_id["instance"], nonce)
+        raise NotSigned("the signature is wrong")
+    return VerifiedSender(key_id["instance"], nonce)

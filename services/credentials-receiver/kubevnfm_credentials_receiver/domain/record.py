@@ -1,4 +1,4 @@
-"""The credentials of one workload cluster, as they are kept."""
+"""The stored credentials of one workload cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
 
-_REQUESTS_KEPT: Final = 32
-"""Of one cluster: a sender repeats a request within minutes, not after that many others."""
+_MOST_REQUESTS: Final = 32
+"""Stored requests of one cluster. A sender repeats a request within minutes, not after so many others."""
 
 
 class Request(BaseModel):
-    """A call-back that was done, so that its repeat is known."""
+    """A call-back that was handled, so that its repeat is recognised."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -25,7 +25,7 @@ class Request(BaseModel):
 
 
 class Record(BaseModel):
-    """What is known of a cluster."""
+    """A cluster's credentials and attributes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -45,15 +45,15 @@ class Record(BaseModel):
     vim_default: bool = False
     status: Literal["STORED", "DELETED"] = "STORED"
     content_sha256: str = ""
-    """Of the kubeconfig."""
+    """Hash of the kubeconfig."""
     sealed: str = ""
-    """The kubeconfig, sealed with the instance id as associated data (CR-071); erased when the cluster is gone."""
+    """The kubeconfig, encrypted with the instance id as associated data (CR-071); "" for a deleted cluster."""
     requests: tuple[Request, ...] = ()
     created_at: str
     updated_at: str
 
     def view(self) -> dict[str, Any]:
-        """Return what readers may see: no content (CR-071)."""
+        """Return the attributes that readers may see, without the kubeconfig (CR-071)."""
         return self.model_dump(mode="json", exclude={"sealed", "requests"}, exclude_none=True)
 
     def document(self) -> dict[str, Any]:
@@ -61,15 +61,16 @@ class Record(BaseModel):
         return self.model_dump(mode="json", exclude={"id"}, exclude_none=True)
 
     def with_request(self, request: Request) -> Record:
-        """Return the record that remembers the request."""
-        return self.model_copy(update={"requests": (*self.requests, request)[-_REQUESTS_KEPT:]})
+        """Return the record with the request added to those that it stores."""
+        return self.model_copy(update={"requests": (*self.requests, request)[-_MOST_REQUESTS:]})
 
     def kubeconfig(self, ring: KeyRing) -> str:
         """Return the kubeconfig."""
         return ring.open(self.sealed, bound_to=self.vnf_instance_id)
 
     def erased(self, *, now: str) -> Record:
-        """Return the record of a cluster that is gone: it is remembered, its credentials are not."""
+        """Return the record of a deleted cluster, without its credentials."""
+        # The record itself stays, because a late repeat of CREATED must not bring the credentials back.
         return self.model_copy(update={"status": "DELETED", "sealed": "", "content_sha256": "", "updated_at": now})
 
 
@@ -78,8 +79,8 @@ def record_id(vnf_instance_id: str, cluster_uid: str) -> str:
     return derived_id("credentials", vnf_instance_id, cluster_uid)
 
 
-def record_of(callback: Callback, *, sealed: str, content_sha256: str, now: str) -> Record:
-    """Return the record that a CREATED or ROTATED call-back makes."""
+def new_record(callback: Callback, *, sealed: str, content_sha256: str, now: str) -> Record:
+    """Return the record for a CREATED or ROTATED call-back."""
     credentials = callback.credentials
     expires_at = credentials.expires_at if credentials else None
     return Record(
