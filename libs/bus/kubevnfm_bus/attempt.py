@@ -1,4 +1,4 @@
-"""One call of a handler, as both adapters make it: what it answered, or that it broke."""
+"""One call of a handler, the same for both adapters: its verdict, or the fact that it raised."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LONGEST_PAUSE_S = 60.0
 
 @dataclass(frozen=True)
 class Broken:
-    """The handler raised; the message comes again after a pause, or dies."""
+    """The handler raised; the message is delivered again after a pause, or dead-lettered."""
 
     reason: str
 
 
 def pause_s(failures: int) -> float:
-    """Return how long a message rests after its handler broke for the ``failures``-th time: 1, 2, 4 ... 60 s."""
+    """Return the pause of a message after its handler raised for the ``failures``-th time: 1, 2, 4 ... 60 s."""
     return min(2.0 ** (failures - 1), _LONGEST_PAUSE_S)
 
 
@@ -34,7 +34,7 @@ async def attempt(handler: Handler, delivery: Delivery) -> Verdict | Broken:
     with structlog.contextvars.bound_contextvars(**facts) if facts else nullcontext():
         try:
             return await handler(delivery)
-        except Exception as error:  # the edge: whatever breaks must not take the consumer with it
+        except Exception as error:  # the edge: no error of a handler may end the consumer
             log.exception("handler_broke", message_id=envelope.id, type=envelope.type, deliveries=delivery.deliveries)
             return Broken(f"{type(error).__name__}: {error}")
 

@@ -1,9 +1,9 @@
-"""The AMQP headers by which a message remembers what happened to it between two deliveries."""
+"""The AMQP headers that carry a message's history from one delivery to the next."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
@@ -16,14 +16,14 @@ _REASON: Final = "kubevnfm-reason"
 
 @dataclass(frozen=True)
 class Past:
-    """How often its handler broke on a message, and how much of its delay is left."""
+    """How often the handler raised on a message, and how much of its delay is left."""
 
     failures: int = 0
     rest_s: float = 0.0
 
     @classmethod
-    def of(cls, headers: JsonMapping) -> Past:
-        """Read what ``headers`` of an earlier ``Past`` say; others count as none."""
+    def from_headers(cls, headers: JsonMapping) -> Past:
+        """Read the headers that ``headers`` wrote; missing ones count as zero."""
         return cls(failures=_number(headers.get(_FAILURES)), rest_s=_number(headers.get(_REST_MS)) / 1000)
 
     def headers(self) -> JsonObject:
@@ -31,8 +31,8 @@ class Past:
         return {_FAILURES: self.failures, _REST_MS: round(self.rest_s * 1000)}
 
 
-def rung(delay_s: float) -> tuple[int, float]:
-    """Return the longest rung of the delay ladder that is not longer than ``delay_s`` (>= 1), and what remains."""
+def first_delay(delay_s: float) -> tuple[int, float]:
+    """Return the longest queue delay that is not above ``delay_s`` (>= 1), and the rest."""
     chosen = max(step for step in DELAYS_S if step <= delay_s)
     return chosen, delay_s - chosen
 
@@ -43,12 +43,12 @@ def returns(headers: JsonMapping) -> int:
 
 
 def dead_headers(reason: str) -> JsonObject:
-    """Return the headers of a message that died; the reason is cut to what an AMQP frame carries with ease."""
+    """Return the headers of a message that died; the reason is shortened to fit easily into an AMQP frame."""
     return {_REASON: reason[:4000]}
 
 
 def reason_of(headers: JsonMapping) -> str:
-    """Return why a message died: what we wrote, or what the broker noted when it gave up by itself."""
+    """Return why a message was dead-lettered: our reason, or the broker's if it gave up by itself."""
     reason = headers.get(_REASON)
     if isinstance(reason, str):
         return reason
@@ -58,5 +58,5 @@ def reason_of(headers: JsonMapping) -> str:
     return str(noted or "unknown")
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0

@@ -1,8 +1,8 @@
 """The MessageBus inside one process: for a single node, the demo and tests.
 
-Nothing is kept on disk here: ``publish`` returns when every handler has taken the message, so what was not taken is
-still in the outbox of the document that caused it, and is told again after a restart. Messages pass through their
-JSON form on the way, so that secrets are sealed and the contract is held as on the broker.
+Nothing is stored on disk here: ``publish`` returns when every handler has taken the message. A message that was not
+taken is still in the outbox of its document, and is published again after a restart. Messages pass through their
+JSON form, so that secrets are sealed and the contract holds as on the broker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubevnfm_bus.routing import fits, owner_of
 log = structlog.get_logger()
 
 _DEAD_KEPT = 1000
-"""Dead messages that are kept a service; the oldest give way."""
+"""Dead messages stored for each service; the oldest are dropped first."""
 
 
 @dataclass(eq=False)
@@ -36,7 +36,7 @@ class _Entry:
     """A message in one queue."""
 
     envelope: Envelope[Message]
-    """As its receivers read it."""
+    """In the form that its receivers read."""
     body: bytes
     taken: asyncio.Future[None]
     failures: int = 0
@@ -61,7 +61,7 @@ class _Queue:
 @dataclass(eq=False)
 class _Watch:
     patterns: Sequence[str]
-    told: asyncio.Queue[Envelope[Message]] = field(default_factory=asyncio.Queue)
+    pending: asyncio.Queue[Envelope[Message]] = field(default_factory=asyncio.Queue)
 
 
 class InProcessBus:
@@ -103,7 +103,7 @@ class InProcessBus:
     def holding(self) -> Iterator[None]:
         """Within the block, published messages wait: for a start, until every service has declared its queues.
 
-        On the broker queues outlive a restart; here an event told before its queue is declared would find nobody.
+        On a broker queues outlive a restart; here an event that is published before its queue is declared would be lost.
         """
         self._open.clear()
         try:
@@ -112,7 +112,7 @@ class InProcessBus:
             self._open.set()
 
     async def publish(self, envelope: Envelope[Message]) -> None:
-        """As the port says; raises BusClosed when the bus closes before every handler has taken the message."""
+        """See the port; raises BusClosed when the bus closes before every handler has taken the message."""
         if not self._open.is_set():
             await self._open.wait()
         if self._is_closed:
@@ -126,7 +126,7 @@ class InProcessBus:
             queues = [queue for queue in self._events.values() if any(fits(p, key) for p in queue.patterns)]
             for watch in self._watches:
                 if any(fits(pattern, key) for pattern in watch.patterns):
-                    watch.told.put_nowait(received)
+                    watch.pending.put_nowait(received)
         loop = asyncio.get_running_loop()
         entries = [_Entry(received, body, loop.create_future()) for _ in queues]
         for queue, entry in zip(queues, entries, strict=True):
@@ -136,7 +136,7 @@ class InProcessBus:
             await asyncio.shield(entry.taken)
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
-        """As the port says."""
+        """See the port."""
         queue = self._command_queue(service)
         queue.consumers.append(_Consumer(handler, concurrency))
         self._serve(queue)
@@ -144,7 +144,7 @@ class InProcessBus:
     async def consume_events(
         self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
     ) -> None:
-        """As the port says."""
+        """See the port."""
         known = self._events.setdefault(queue, _Queue(service=owner_of(queue)))
         known.patterns.update(patterns)
         known.consumers.append(_Consumer(handler, concurrency))
@@ -154,10 +154,10 @@ class InProcessBus:
     async def watch_events(
         self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> AsyncIterator[None]:
-        """As the port says."""
+        """See the port."""
         watch = _Watch(tuple(patterns))
         self._watches.append(watch)
-        task = asyncio.create_task(_tell(watch, handler), name="watch-events")
+        task = asyncio.create_task(_show(watch, handler), name="watch-events")
         try:
             yield
         finally:
@@ -166,15 +166,15 @@ class InProcessBus:
             await asyncio.gather(task, return_exceptions=True)
 
     async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """As the port says; they are forgotten when the process ends."""
+        """See the port; they are lost when the process ends."""
         return list(islice(self._dead.get(service, ()), limit))
 
     async def is_ready(self) -> bool:
-        """Tell whether the bus is open."""
+        """Return whether the bus is open."""
         return not self._is_closed
 
     async def quiet(self) -> None:
-        """Return when no message is being handled, waits for a free handler, or rests: for tests and tools."""
+        """Return when no message is being handled, waits for a free handler, or is delayed: for tests and tools."""
         while (
             waiting := [entry.taken for queue in self._queues() for entry in queue.waiting if queue.consumers]
             + [entry.taken for entry in self._timers]
@@ -245,9 +245,9 @@ class InProcessBus:
         _settle(entry)
 
 
-async def _tell(watch: _Watch, handler: Callable[[Envelope[Message]], Awaitable[None]]) -> None:
+async def _show(watch: _Watch, handler: Callable[[Envelope[Message]], Awaitable[None]]) -> None:
     while True:
-        envelope = await watch.told.get()
+        envelope = await watch.pending.get()
         try:
             await handler(envelope)
         except Exception:  # the edge: one event that cannot be shown must not end the watch
@@ -262,5 +262,5 @@ def _settle(entry: _Entry) -> None:
 def _refuse(entry: _Entry) -> None:
     if not entry.taken.done():
         entry.taken.set_exception(BusClosed("the message bus was closed before the message was taken"))
-        # Whoever published may be gone; then nobody asks for the error, and that is no fault.
+        # The publisher may have been cancelled. Reading the error here keeps asyncio from logging it as unhandled.
         entry.taken.exception()

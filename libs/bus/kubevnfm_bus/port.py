@@ -33,15 +33,15 @@ class Again:
 
 @dataclass(frozen=True)
 class Dead:
-    """It can never be handled: to the dead-letter queue, with the reason."""
+    """It can never be handled: move it to the dead-letter queue with the reason."""
 
     reason: str
 
 
 Verdict = Ack | Again | Dead
 Handler = Callable[[Delivery], Awaitable[Verdict]]
-"""A handler that raises is a bug or a lost database: the message comes again with growing pauses (1, 2, 4 ... 60 s),
-and goes to the dead-letter queue with the error's text after the bus's ``max_deliveries``."""
+"""A handler that raises is a bug or a lost database: the message is delivered again after growing pauses (1, 2, 4 ... 60 s),
+and moves to the dead-letter queue with the error's text after the bus's ``max_deliveries``."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class DeadLetter:
 
 
 class MessageBus(Protocol):
-    """What services need of a broker. An adapter is an async context manager; leaving it drains and closes it."""
+    """The broker as services use it. An adapter is an async context manager; leaving it drains and closes it."""
 
     async def publish(self, envelope: Envelope[Message]) -> None:
         """Return once the message is safe: the broker has confirmed it, or (in process) every handler has taken it.
 
-        Commands go to the queue of their service, events to whoever bound their routing key. Messages published one
+        Commands go to the queue of their service, events to every queue that is bound to their routing key. Messages published one
         after the other by one caller arrive in that order. Retries through broker outages until cancelled.
         Because it may take as long as the broker is away, callers keep the message in an outbox and do not await it
         inside a request.
@@ -80,20 +80,20 @@ class MessageBus(Protocol):
         """Handle events whose routing key fits a pattern (AMQP topic: ``*`` one word, ``#`` any number).
 
         The durable queue ``queue`` is shared by all consumers of that name: each event is handled once among them,
-        also those told while none was there (after the first time it was declared).
+        also those published while none was running (once the queue was declared for the first time).
         """
         ...
 
     def watch_events(
         self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> AbstractAsyncContextManager[None]:
-        """Within the block, hand every fitting event to ``handler``, in order; for this process alone, no repeats."""
+        """Within the block, hand every fitting event to ``handler``, in order; for this process only, without redelivery."""
         ...
 
     async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """Look at the messages that died in a service's queue, oldest first, leaving them there."""
+        """Return the dead messages of a service's queue, oldest first, and leave them there."""
         ...
 
     async def is_ready(self) -> bool:
-        """Tell whether the broker is connected."""
+        """Return whether the broker is connected."""
         ...

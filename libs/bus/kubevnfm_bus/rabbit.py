@@ -1,8 +1,8 @@
 """The MessageBus on RabbitMQ.
 
-One connection a process, rebuilt when it is lost; publisher confirms, so that a message is told until the broker has
-it. Plain connections of aio-pika, not its "robust" ones: what is declared and consumed is known here, and doing it
-again after a loss is then the same code as doing it at the start.
+One connection for each process, opened again after a loss. With publisher confirms a message is published until the
+broker has confirmed it. The connections are the plain ones of aio-pika, not its "robust" ones: this module knows what
+is declared and consumed, and the same code does it at the start and after a loss.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class RabbitBus:
     ) -> AsyncIterator[Self]:
         """Yield the bus; it connects, and connects again after a loss, in the background.
 
-        ``service`` names the connection on the broker; ``max_deliveries``: how often a handler may break on a message;
-        ``drain_s``: how long leaving waits for running handlers before it cancels them (their messages come again).
+        ``service`` names the connection on the broker; ``max_deliveries``: how often a handler may raise on a message;
+        ``drain_s``: how long leaving waits for running handlers before it cancels them (their messages are delivered again).
         """
         keeper = LinkKeeper(url, name=service)
         bus = cls(keeper, key_ring, max_deliveries=max_deliveries)
@@ -57,7 +57,7 @@ class RabbitBus:
             await asyncio.gather(keeping, return_exceptions=True)
 
     async def publish(self, envelope: Envelope[Message]) -> None:
-        """As the port says."""
+        """See the port."""
         message = message_of(envelope.encode(self._ring), message_id=envelope.id, type=envelope.type, headers={})
         failures = 0
         while True:
@@ -65,7 +65,7 @@ class RabbitBus:
             try:
                 if isinstance(envelope.data, Command):
                     await link.publish_command(message, envelope.data.service)
-                else:  # an event that nobody has bound a queue for is nobody's
+                else:  # no queue is bound to this event, so it has no receiver
                     await link.publish(message, exchange=topology.EVENTS, routing_key=envelope.data.routing_key())
             except BrokerLost as error:
                 failures += 1
@@ -75,7 +75,7 @@ class RabbitBus:
                 return
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
-        """As the port says; returns when the broker has accepted the consumer."""
+        """See the port; returns when the broker has accepted the consumer."""
         await self._consume(
             Consumer(
                 self._keeper,
@@ -91,7 +91,7 @@ class RabbitBus:
     async def consume_events(
         self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
     ) -> None:
-        """As the port says; returns when the broker has accepted the consumer."""
+        """See the port; returns when the broker has accepted the consumer."""
         await self._consume(
             Consumer(
                 self._keeper,
@@ -108,7 +108,7 @@ class RabbitBus:
     async def watch_events(
         self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> AsyncIterator[None]:
-        """As the port says; what is told while the broker is away is not seen."""
+        """See the port; events that are published while the broker is away are missed."""
         watcher = Watcher(self._keeper, partial(topology.declare_watch_queue, patterns=patterns), handler)
         showing = asyncio.create_task(watcher.show(), name="watch-events")
         try:
@@ -120,12 +120,12 @@ class RabbitBus:
             await asyncio.gather(showing, return_exceptions=True)
 
     async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """As the port says. Raises BrokerLost."""
+        """See the port. Raises BrokerLost."""
         link = await self._keeper.link()
         channel = await link.new_channel()
         dead: list[DeadLetter] = []
         with broker_errors():
-            async with channel:  # closing it gives back what was looked at
+            async with channel:  # closing the channel returns the messages to the queue
                 queue = await topology.declare_dead_queue(channel, service)
                 while len(dead) < limit:
                     try:
@@ -144,7 +144,7 @@ class RabbitBus:
         return dead
 
     async def is_ready(self) -> bool:
-        """Tell whether the broker is connected."""
+        """Return whether the broker is connected."""
         return self._keeper.is_linked
 
     async def _consume(self, consumer: Consumer) -> None:

@@ -1,4 +1,4 @@
-"""Consumers on RabbitMQ: each keeps its place in a queue over losses, and turns verdicts into broker actions."""
+"""Consumers on RabbitMQ: each subscribes again after a loss, and turns verdicts into broker actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_bus import topology
 from kubevnfm_bus.attempt import Broken, attempt, pause_s
 from kubevnfm_bus.errors import BrokerLost
-from kubevnfm_bus.headers import Past, dead_headers, returns, rung
+from kubevnfm_bus.headers import Past, dead_headers, first_delay, returns
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler
 from kubevnfm_bus.rabbit_link import Link, LinkKeeper, broker_errors, message_of, retry_pause_s
 
@@ -25,12 +25,12 @@ Declare = Callable[[AbstractChannel], Awaitable[AbstractQueue]]
 
 _SUBSCRIBE_TIMEOUT_S: Final = 30.0
 _HOLD_S: Final = 60.0
-"""Pauses under a second are waited out with the message in hand; after this long in a row it goes back to the broker,
-whose acknowledgement timeout is 30 minutes."""
+"""For pauses below a second the message is held. After this total it goes back to the broker, whose acknowledgement
+timeout is 30 minutes."""
 
 
 class Subscription:
-    """A place in a queue: subscribes, and does so again whenever connection, channel or queue is lost."""
+    """A subscription to a queue, renewed whenever connection, channel or queue is lost."""
 
     def __init__(self, keeper: LinkKeeper, declare: Declare, *, prefetch: int) -> None:
         self._keeper, self._declare, self._prefetch = keeper, declare, prefetch
@@ -44,13 +44,13 @@ class Subscription:
         await self._subscribed.wait()
 
     async def stop(self) -> None:
-        """Take no more messages; those in hand may be answered until the connection closes."""
+        """Accept no more messages; those being handled can be answered until the connection closes."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
-    async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
-        """Be given one message; must return soon."""
+    async def receive(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
+        """Accept one message; must return quickly."""
         raise NotImplementedError
 
     async def _stay_subscribed(self) -> None:
@@ -70,8 +70,8 @@ class Subscription:
         cancelled = asyncio.Event()
         subscribed: tuple[AbstractQueue, str] | None = None
 
-        async def take(message: AbstractIncomingMessage) -> None:
-            await self.take(link, channel, message)
+        async def deliver(message: AbstractIncomingMessage) -> None:
+            await self.receive(link, channel, message)
 
         async def note_cancel(_: Any) -> None:
             cancelled.set()
@@ -83,11 +83,11 @@ class Subscription:
                     queue = await self._declare(channel)
                     underlay = await channel.get_underlay_channel()
                     underlay.on_consumer_cancel_callbacks.add(note_cancel)
-                    subscribed = queue, await queue.consume(take)
+                    subscribed = queue, await queue.consume(deliver)
             self._subscribed.set()
             await _first_of(channel.closed(), cancelled.wait())
         except asyncio.CancelledError:
-            # Told to stop: no new messages, but the channel stays open for the answers to those in hand.
+            # Stopped: no new messages, but the channel stays open to answer those being handled.
             if subscribed is not None and not channel.is_closed:
                 queue, tag = subscribed
                 with suppress(BrokerLost), broker_errors():
@@ -100,7 +100,7 @@ class Subscription:
 
 
 class Consumer(Subscription):
-    """Handles the messages of a durable queue; several at a time, each answered when its handler ended."""
+    """Handles the messages of a durable queue; several at a time, each answered when its handler has ended."""
 
     def __init__(
         self,
@@ -116,12 +116,12 @@ class Consumer(Subscription):
         super().__init__(keeper, declare, prefetch=concurrency)
         self._queue, self._service = queue, service
         self._handler, self._max_deliveries = handler, max_deliveries
-        # Handlers outlive a lost channel, so prefetch alone would let their number grow beyond what was allowed.
+        # Handlers outlive a lost channel, so prefetch alone would let their number exceed the limit.
         self._places = asyncio.Semaphore(concurrency)
         self._handling: set[asyncio.Task[None]] = set()
 
     async def close(self, drain_s: float) -> None:
-        """Take no more messages, and wait for the handlers; cancel those that take longer."""
+        """Accept no more messages and wait for the handlers; cancel those that take longer."""
         await self.stop()
         if self._handling:
             _, unfinished = await asyncio.wait(self._handling, timeout=drain_s)
@@ -129,7 +129,7 @@ class Consumer(Subscription):
                 task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
 
-    async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
+    async def receive(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
         """Start handling the message."""
         in_hand = _InHand(link, channel, message, queue=self._queue, service=self._service)
         task = asyncio.create_task(self._answer(in_hand), name="amqp-message")
@@ -141,7 +141,7 @@ class Consumer(Subscription):
             async with self._places:
                 await self._handle(message)
         except BrokerLost as error:
-            # The answer did not reach the broker, so the message comes again; handlers are made for that.
+            # The answer did not reach the broker, so the message is delivered again; handlers are idempotent.
             log.warning("answer_lost", message_id=message.id, reason=str(error))
             await message.give_back()
 
@@ -165,7 +165,7 @@ class Consumer(Subscription):
                     await message.acknowledge()
                     return
                 case Again(in_s=in_s):
-                    # It was handled, so what went wrong before no longer counts against it.
+                    # The handler did not raise, so earlier failures do not count any more.
                     failures = 0
                     if in_s >= 1.0 or asyncio.get_running_loop().time() > give_back_at:
                         await message.delay(max(in_s, 1.0), Past())
@@ -208,7 +208,7 @@ class Watcher(Subscription):
         self._handler = handler
         self._arrived: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
 
-    async def take(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
+    async def receive(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
         """Queue the message up for ``show``."""
         self._arrived.put_nowait(message)
 
@@ -219,7 +219,7 @@ class Watcher(Subscription):
             await _close(self._channel)
 
     async def show(self) -> None:
-        """Show what arrived, one after the other, until cancelled."""
+        """Show the queued events one after the other, until cancelled."""
         while True:
             message = await self._arrived.get()
             try:
@@ -236,7 +236,7 @@ class Watcher(Subscription):
 
 
 class _InHand:
-    """A delivered message, and what can be done with it. Each answer may raise BrokerLost: then it comes again."""
+    """A delivered message and its possible answers. Each may raise BrokerLost: then it is delivered again."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _InHand:
 
     @property
     def past(self) -> Past:
-        return Past.of(self._message.headers)
+        return Past.from_headers(self._message.headers)
 
     @property
     def returns(self) -> int:
@@ -271,14 +271,14 @@ class _InHand:
             await self._message.ack()
 
     async def give_back(self) -> None:
-        """Let the broker deliver it again, if it has not taken it back with the channel."""
+        """Let the broker deliver it again, unless the loss of the channel has returned it already."""
         if not self._channel.is_closed:
             with suppress(BrokerLost), broker_errors():
                 await self._message.nack(requeue=True)
 
     async def delay(self, delay_s: float, past: Past) -> None:
         """Have it delivered again after ``delay_s`` (>= 1), with this past."""
-        step_s, rest_s = rung(delay_s)
+        step_s, rest_s = first_delay(delay_s)
         await self._move(
             Past(failures=past.failures, rest_s=rest_s).headers(),
             exchange=topology.delay_exchange(step_s),
@@ -292,7 +292,7 @@ class _InHand:
 
     async def _move(self, headers: JsonObject, *, exchange: str, routing_key: str) -> None:
         if self._channel.is_closed:
-            # The broker has taken it back already: publishing it too would make it two.
+            # The broker has requeued it already: publishing a copy would double it.
             raise BrokerLost("the channel of the delivery is closed")
         message = message_of(self.body, message_id=self._message.message_id, type=self._message.type, headers=headers)
         if not await self._link.publish(message, exchange=exchange, routing_key=routing_key):

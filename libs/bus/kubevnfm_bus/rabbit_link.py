@@ -1,4 +1,4 @@
-"""The connection to RabbitMQ: made, lost and made again; and publishing on it with confirms."""
+"""The connection to RabbitMQ, opened again after each loss, and publishing on it with confirms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kubevnfm_bus import topology
 from kubevnfm_bus.errors import BrokerLost
 
 log = structlog.get_logger()
-# The client library logs every refused connection as an error of its own; we say once what it means.
+# The client library logs every refused connection as an error; our own log line says it once.
 logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 _CONFIRM_TIMEOUT_S: Final = 60.0
 _HEARTBEAT_S: Final = 15
 _PAUSES_S: Final[Sequence[float]] = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Between tries to reach the broker; the last one for ever. Short, because steps wait behind it."""
+"""Pauses between tries to reach the broker; the last one repeats. Short, because steps wait meanwhile."""
 
 
 def retry_pause_s(failures: int) -> float:
@@ -120,7 +120,7 @@ class Link:
         return isinstance(result, Basic.Ack)
 
     async def publish_command(self, message: aio_pika.Message, service: str) -> None:
-        """Publish to a service's queue, which is made if the service was never there. Raises BrokerLost."""
+        """Publish to a service's queue, which is declared if the service was never started. Raises BrokerLost."""
         await self._declare_once(service)
         if not await self.publish(message, exchange=topology.COMMANDS, routing_key=service):
             self._declared.discard(service)
@@ -129,10 +129,10 @@ class Link:
     async def _declare_once(self, service: str) -> None:
         if service in self._declared:
             return
-        async with self._declaring:  # also keeps the first messages to a service in their order
+        async with self._declaring:  # the lock also keeps the first messages to a service in order
             if service in self._declared:
                 return
-            # A channel of its own: the broker answers a declaration that it refuses by closing the channel.
+            # On a separate channel, because the broker closes the channel of a declaration that it refuses.
             channel = await self.new_channel()
             with broker_errors():
                 async with channel:
@@ -141,7 +141,7 @@ class Link:
 
 
 class LinkKeeper:
-    """Keeps a link to the broker: connects in the background, again and again."""
+    """Maintains a link to the broker: connects in the background after each loss."""
 
     def __init__(self, url: str, *, name: str) -> None:
         self._url, self._name = url, name
@@ -159,7 +159,7 @@ class LinkKeeper:
             await self._linked.wait()
             if self._link is not None and self._link.is_open:
                 return self._link
-            # Lost, but `run` was not yet called to notice.
+            # The link is lost, but `run` has not noticed it yet.
             await asyncio.sleep(0)
 
     async def run(self) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def fits(pattern: str, routing_key: str) -> bool:
-    """Tell whether an AMQP topic pattern (``*`` one word, ``#`` any number) fits a routing key."""
+    """Return whether an AMQP topic pattern (``*`` one word, ``#`` any number) fits a routing key."""
     return _fits(pattern.split("."), routing_key.split("."))
 
 

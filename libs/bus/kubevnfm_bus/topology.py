@@ -5,9 +5,9 @@
     exchange kubevnfm.dead (direct)      --service-->  queue kubevnfm.dead.<service>
     exchange kubevnfm.delay.<n>s (fanout) ---------->  queue kubevnfm.delay.<n>s  --after n s-->  the queue it came from
 
-All queues are durable quorum queues, for the mirrored and the transient shared ones are gone in 4.x. A delayed
-message is published with the name of the queue it shall return to as its routing key: a delay queue keeps the key
-when it dead-letters to the default exchange, so one ladder of delays serves every queue.
+All queues are durable quorum queues, because 4.x removed mirrored queues and transient shared ones. The routing key of
+a delayed message is the name of the queue that it returns to: a delay queue keeps the key when it dead-letters to the
+default exchange, so one set of delay queues serves every queue.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ EVENTS: Final = "kubevnfm.events"
 DEAD: Final = "kubevnfm.dead"
 
 DELAYS_S: Final[Sequence[int]] = (1, 2, 5, 10, 30, 60, 300)
-"""The rungs of the delay ladder; a time in between is made of several."""
+"""The delay queues; other delays pass through several of them."""
 
 _DELIVERY_LIMIT: Final = 100
-"""Returns by the broker (a consumer died, the broker restarted) after which a message counts as deadly. RabbitMQ 4.x
-has 20 unless told: too few for a fleet that is restarted often while long steps run."""
+"""Returns by the broker (a consumer died, the broker restarted) after which a message is dead-lettered. The
+default of RabbitMQ 4.x is 20: too few for services that are restarted often while long steps run."""
 
 _NO_DELIVERY_LIMIT: Final = 1_000_000_000
-"""Looking at dead letters returns them, and each return counts; 3.10 knows no -1 for "without limit"."""
+"""Reading dead letters returns them to the queue, and each return counts; 3.10 has no -1 for "without limit"."""
 
 _QUORUM: Final[JsonObject] = {"x-queue-type": "quorum"}
 _CONFIRMED_DEAD_LETTERING: Final[JsonObject] = {
-    # A message leaves its queue only when the one it is dead-lettered to has confirmed it; needs reject-publish.
+    # A message leaves its queue only when its dead-letter queue has confirmed it; this requires reject-publish.
     "x-dead-letter-strategy": "at-least-once",
     "x-overflow": "reject-publish",
 }
@@ -64,7 +64,7 @@ def delay_exchange(delay_s: int) -> str:
 
 
 async def declare_exchanges(channel: AbstractChannel) -> None:
-    """Declare the exchanges and the delay ladder."""
+    """Declare the exchanges and the delay queues."""
     await channel.declare_exchange(COMMANDS, ExchangeType.DIRECT, durable=True)
     await channel.declare_exchange(EVENTS, ExchangeType.TOPIC, durable=True)
     await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
@@ -91,7 +91,7 @@ async def declare_dead_queue(channel: AbstractChannel, service: str) -> Abstract
 
 
 async def declare_command_queue(channel: AbstractChannel, service: str) -> AbstractQueue:
-    """Declare the queue for a service's commands, and where they go when they die."""
+    """Declare the queue for a service's commands, and its dead-letter queue."""
     await declare_dead_queue(channel, service)
     queue = await channel.declare_queue(command_queue(service), durable=True, arguments=_working_queue(service))
     await queue.bind(COMMANDS, service)

@@ -1,4 +1,4 @@
-"""Answers of servers that others named: read to a limit, so that none can fill the memory."""
+"""Answers of servers that callers name: read up to a limit, so that none can exhaust the memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHUNK: Final = 64 * 1024
 
 
 async def read_json(response: aiohttp.ClientResponse, *, limit_bytes: int) -> Any:
-    """Return the body's JSON value, None when it is none. Raises aiohttp.ClientPayloadError when it is longer."""
+    """Return the body's JSON value, None if it is not JSON. Raises aiohttp.ClientPayloadError if it is longer."""
     raw = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK):
         raw += chunk

@@ -1,6 +1,6 @@
-"""How the call-back of a workload cluster's credentials is signed (capi.md chapter 10): sender and receiver alike.
+"""How the call-back of a workload cluster's credentials is signed (capi.md chapter 10): for sender and receiver.
 
-The receiver knows a master key; each VNF instance has a key derived from it, which its sender gets and nobody else.
+The receiver has a master key. Each VNF instance has a key that is derived from it and that only its sender gets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One call to another service's internal API, its problems turned back into our errors."""
+"""Calls of another service's internal API; its ProblemDetails become our errors again."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class InternalApi:
         self._service, self._base_url, self._session = service, base_url.rstrip("/"), session
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
-    async def call(self, method: str, path: str, body: Any = None, *, query: JsonMapping | None = None) -> Any:
-        """Return the answer's JSON, None for an empty one. Raises what the service told, or ServiceUnavailable."""
+    async def call(self, method: str, path: str, body: object = None, *, query: JsonMapping | None = None) -> Any:
+        """Return the answer's JSON, None for an empty one. Raises the service's error, or ServiceUnavailable."""
         async with self._answer(method, path, body, query, _TIMEOUT) as response:
             text = await response.text()
             return json.loads(text) if text else None
@@ -55,21 +55,21 @@ class InternalApi:
                 timeout=timeout,
             ) as response:
                 if response.status >= 400:
-                    raise _told(self._service, response.status, await response.text())
+                    raise _error_of(self._service, response.status, await response.text())
                 yield response
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ServiceUnavailable(f"{self._service} does not answer ({type(error).__name__})") from error
 
 
-class Told(VnfmError):
-    """An error that another service told and that has no class of its own here."""
+class OtherServiceError(VnfmError):
+    """An error of another service that has no class of its own here."""
 
     def __init__(self, detail: str, *, status: int) -> None:
         super().__init__(detail)
         self.status = status  # type: ignore[misc]  # of this one error, not of the class
 
 
-def _told(service: str, status: int, text: str) -> VnfmError:
+def _error_of(service: str, status: int, text: str) -> VnfmError:
     try:
         problem = json.loads(text)
     except ValueError:
@@ -84,4 +84,4 @@ def _told(service: str, status: int, text: str) -> VnfmError:
     if status == Unprocessable.status:
         return Unprocessable(field, reason)
     plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}
-    return plain[status](detail) if status in plain else Told(detail, status=status)
+    return plain[status](detail) if status in plain else OtherServiceError(detail, status=status)

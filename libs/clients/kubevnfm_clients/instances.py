@@ -1,4 +1,4 @@
-"""Which VNF instances exist, asked of lcm-api."""
+"""A client for the existence of VNF instances (lcm-api)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads the one cluster that a kubeconfig's current context points at.
 
-Only data that lies in the file itself is taken: paths and exec plug-ins name things on somebody else's machine.
+Only data in the file itself is used: paths and exec plug-ins refer to the machine of the file's author.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -99,7 +98,7 @@ def _named(config: JsonMapping, kind: str, name: object, field: str) -> JsonMapp
     raise Unprocessable(f"{field}.{kind}", "the entry that the current context names is missing")
 
 
-def _mapping(value: Any, field: str) -> JsonMapping:
+def _mapping(value: object, field: str) -> JsonMapping:
     if not isinstance(value, Mapping):
         raise Unprocessable(field, "a mapping expected")
     return value

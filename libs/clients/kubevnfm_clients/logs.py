@@ -1,4 +1,4 @@
-"""What machines printed, asked of mgmt-executor; credentials, asked of credentials-receiver."""
+"""Clients for the output of machines (mgmt-executor) and for credentials (credentials-receiver)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """HTTP to addresses that callers name: call-backs of subscribers, packages to fetch.
 
-Whoever may name an address could make us ask machines that only we reach: our own services, an infrastructure's
-management network, a cloud's metadata. So calls go to public addresses, and to the internal networks that an operator
-has allowed. What is judged is the address of each connection, after names were resolved: a name that leads elsewhere
-at its second look-up, or a redirect, gains nothing.
+This module prevents server-side request forgery (SSRF): a caller could name machines that only kubevnfm reaches, such
+as its own services, a management network or a cloud's metadata service. So calls go to public addresses, and to the
+internal networks that an operator has allowed. The rule is applied to the address of each connection, after names were
+resolved: neither DNS rebinding nor a redirect gets around it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-"""IPv6 addresses that a translator turns into the IPv4 address in their last four bytes (RFC 6052, RFC 8215)."""
+"""IPv6 addresses that a translator (NAT64) turns into the IPv4 address in their last four bytes (RFC 6052, RFC 8215)."""
 _COMPATIBLE: Final = IPv6Network("::/96")
-"""Out of use since RFC 4291; some systems still read the IPv4 address in them."""
+"""Deprecated by RFC 4291; some systems still use the IPv4 address in them."""
 
 
 class AddressNotAllowed(OSError):
-    """The connection would lead into a network that no call may go to. The same text for every address, so that of a
-    name with several of them one error is told.
+    """The connection would lead into a network that is not allowed.
+
+    The text is the same for every address, so that a name with several addresses gives one error.
     """
 
     def __init__(self) -> None:
@@ -38,17 +39,17 @@ class AddressNotAllowed(OSError):
 
 @dataclass(frozen=True)
 class AddressRules:
-    """Public addresses, and the networks that an operator has allowed besides."""
+    """Public addresses, and the further networks that an operator has allowed."""
 
     allowed: tuple[Network, ...] = ()
 
     @classmethod
     def from_text(cls, networks: str) -> Self:
-        """Read networks divided by commas: ``127.0.0.0/8, fd00::/8``. Raises ValueError naming the one that is none."""
+        """Read networks separated by commas: ``127.0.0.0/8, fd00::/8``. Raises ValueError that names an invalid one."""
         return cls(tuple(ip_network(each.strip()) for each in networks.split(",") if each.strip()))
 
     def admits(self, address: str) -> bool:
-        """Tell whether a connection to this address may be made; what is no address is not admitted."""
+        """Return whether a connection to this address is allowed; never if the text is not an address."""
         try:
             given = ip_address(address)
         except ValueError:
@@ -59,12 +60,12 @@ class AddressRules:
         if any(address in network for network in self.allowed):
             return True
         if isinstance(address, IPv6Address) and any(_within(address)):
-            return True  # the address within decides
+            return True  # the embedded IPv4 address decides
         return address.is_global and not address.is_multicast and not address.is_reserved
 
 
 def _within(address: Address) -> Iterable[IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address is another way to."""
+    """Return the IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
     last = IPv4Address(int(address) & 0xFFFF_FFFF)
@@ -78,8 +79,10 @@ def _within(address: Address) -> Iterable[IPv4Address]:
 async def outbound_session(
     rules: AddressRules, *, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """Yield a session whose connections are judged; one that may not be made fails with ``AddressNotAllowed`` behind
-    aiohttp's ClientConnectorError (``os_error``). Proxies of the environment are not used. ``tls``: whom to trust.
+    """Yield a session that connects to allowed addresses only. ``tls``: the trusted CAs.
+
+    Other connections fail with aiohttp's ClientConnectorError, whose ``os_error`` is ``AddressNotAllowed``. Proxies of
+    the environment are not used.
     """
 
     def opened(info: Any) -> socket:
@@ -94,7 +97,7 @@ async def outbound_session(
 
 
 def trouble(error: Exception) -> str:
-    """Return what went wrong with a call, in words for whoever named the address; never the address's query or secrets."""
+    """Return the cause of a failed call as a text for the caller that named the address, without its query or secrets."""
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressNotAllowed):
         return str(error.os_error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):

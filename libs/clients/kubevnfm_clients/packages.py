@@ -1,4 +1,4 @@
-"""VNF packages, asked of lcm-api."""
+"""A client for VNF packages (lcm-api)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HttpPackages:
         return folder
 
     async def _fetch(self, package: PackageRef, folder: Path) -> None:
-        """Unpack beside the folder and move it there: it is whole or not there, also after a crash."""
+        """Unpack beside the folder and move it there: it is complete or missing, also after a crash."""
         await asyncio.to_thread(self._cache_dir.mkdir, parents=True, exist_ok=True)
         part = Path(await asyncio.to_thread(mkdtemp, prefix="fetching-", dir=self._cache_dir))
         try:

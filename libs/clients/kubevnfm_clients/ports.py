@@ -1,6 +1,6 @@
-"""The questions that services ask one another over internal HTTP, as ports; `http` has the clients behind them.
+"""The ports by which services call each other over internal HTTP; `http` has the clients behind them.
 
-Internal APIs listen beside the public one of their service, under ``/internal/v1``, and want
+Internal APIs listen beside the public one of their service, under ``/internal/v1``, and require
 ``Authorization: Bearer <internal token>`` (the same random token in every service's settings). Secrets cross them
 sealed with the common key ring.
 """
@@ -17,7 +17,7 @@ from kubevnfm_secrets import Secret
 
 
 class Packages(Protocol):
-    """Asked of lcm-api: ``GET /internal/v1/packages/{id}/archive`` and ``.../files/{path}``."""
+    """Served by lcm-api: ``GET /internal/v1/packages/{id}/archive`` and ``.../files/{path}``."""
 
     async def folder(self, package: PackageRef) -> Path:
         """Return a local, read-only folder with the package's files, without its VM images.
@@ -32,10 +32,10 @@ class Packages(Protocol):
 
 
 class VimDirectory(Protocol):
-    """Asked of vim-registry: ``GET /internal/v1/vims/{id}/connection``."""
+    """Served by vim-registry: ``GET /internal/v1/vims/{id}/connection``."""
 
     async def connection(self, vim: VimConnection) -> VimConnection:
-        """Return ``vim`` with endpoint and access data: as it is if it holds them, else from the registry.
+        """Return ``vim`` with endpoint and access data: unchanged if it holds them, otherwise from the registry.
 
         Cached for a few seconds. Raises NotFound (no such VIM), OutsideUnavailable.
         """
@@ -43,15 +43,15 @@ class VimDirectory(Protocol):
 
 
 class Instances(Protocol):
-    """Asked of lcm-api: ``GET /internal/v1/instances/{id}``."""
+    """Served by lcm-api: ``GET /internal/v1/instances/{id}``."""
 
     async def exists(self, vnf_instance_id: str) -> bool:
-        """Tell whether there is such a VNF instance. Raises OutsideUnavailable."""
+        """Return whether the VNF instance exists. Raises OutsideUnavailable."""
         ...
 
 
 class VimUsers(Protocol):
-    """Asked of lcm-api: ``GET /internal/v1/vims/{id}/users``."""
+    """Served by lcm-api: ``GET /internal/v1/vims/{id}/users``."""
 
     async def users(self, vim_id: str) -> Sequence[str]:
         """Return the ids of the VNF instances whose vimConnectionInfo names the VIM and that have resources there."""
@@ -59,7 +59,7 @@ class VimUsers(Protocol):
 
 
 class Vims(Protocol):
-    """Asked of vim-registry by the gateway: ``/internal/v1/vims``. Bodies are Tacker's VIM records (api.md 8)."""
+    """Served by vim-registry for the gateway: ``/internal/v1/vims``. Bodies are Tacker's VIM records (api.md 8)."""
 
     async def create(self, vim: JsonMapping) -> JsonMapping:
         """Verify and register; return the record, secrets masked. Raises InvalidInput, Conflict, OutsideUnavailable."""
@@ -87,7 +87,7 @@ class Vims(Protocol):
 
 
 class NodeLogs(Protocol):
-    """Asked of mgmt-executor: ``GET /internal/v1/operations/{id}/log``."""
+    """Served by mgmt-executor: ``GET /internal/v1/operations/{id}/log``."""
 
     def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
         """Yield the output that the machines gave during an operation, as text, secrets masked."""
@@ -95,8 +95,8 @@ class NodeLogs(Protocol):
 
 
 class CredentialsStore(Protocol):
-    """Asked of credentials-receiver by vim-registry: ``GET /internal/v1/credentials/{id}``."""
+    """Served by credentials-receiver for vim-registry: ``GET /internal/v1/credentials/{id}``."""
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
-        """Return the kubeconfig that was called back. Raises NotFound, OutsideUnavailable."""
+        """Return the kubeconfig that the cluster sent. Raises NotFound, OutsideUnavailable."""
         ...

@@ -1,4 +1,4 @@
-"""The HTTP session that a service calls the other services with."""
+"""The HTTP session for calls of the other services."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
 
 
 class Peers(NamedTuple):
-    """What a call of another service needs beyond its address: ``HttpVims(url, *peers)``."""
+    """Session and token for calls of other services: ``HttpVims(url, *peers)``."""
 
     token: str
     """The internal token, the same in every service."""
@@ -22,7 +22,7 @@ class Peers(NamedTuple):
 async def internal_session(
     tls: ClientTls, *, look_every_s: float = LOOK_EVERY_S
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """Yield a session; for ``https`` addresses it trusts, and shows, what ``tls`` says. Plain ``http`` works as well."""
+    """Yield a session; for ``https`` addresses it trusts the CAs and presents the certificate of ``tls``. Plain ``http`` works as well."""
     async with (
         client_context(tls, look_every_s=look_every_s) as context,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session,

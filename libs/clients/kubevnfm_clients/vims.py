@@ -1,4 +1,4 @@
-"""VIMs, asked of vim-registry, and their users, asked of lcm-api."""
+"""Clients for VIMs (vim-registry) and for their users (lcm-api)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_clients.http import InternalApi
 
 _FRESH_S: Final = 5.0
-"""How long an answer is used again: long enough for a burst, short enough for rotated credentials."""
+"""How long an answer is cached: long enough for a burst, short enough for rotated credentials."""
 
 
 class HttpVimDirectory:

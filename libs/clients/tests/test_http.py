@@ -24,7 +24,7 @@ PACKAGE = PackageRef(package_id="p-1", vnfd_id="d-1", checksum="c0ffee")
 
 @dataclass
 class Service:
-    """Another service, told what to answer."""
+    """Another service with answers that the test sets."""
 
     status: int = 200
     body: object = field(default_factory=dict)
@@ -168,7 +168,7 @@ async def test_a_package_is_fetched_once_for_all_who_ask_at_the_same_time(
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["c0ffee"]
 
 
-async def test_a_package_that_was_cut_short_is_not_there_and_is_fetched_anew(
+async def test_a_package_that_was_cut_short_is_not_there_and_is_fetched_again(
     service: Service, session: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
     packages = HttpPackages(service.url, TOKEN, session, cache_dir=tmp_path)

@@ -1,4 +1,4 @@
-"""The clock that is handed in, so that tests own the time."""
+"""The clock as a parameter, so that tests can set the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """A source of the present time."""
 
     def now(self) -> datetime:
         """Return the present moment in UTC."""

@@ -1,7 +1,7 @@
-"""A listener's connections: bounds on what a caller may send and how slowly, and refusals in the form of all others.
+"""A listener's connections: limits on size and slowness of a request, and refusals as ProblemDetails.
 
-aiohttp answers what it cannot parse as text, and waits for ever for bytes that were promised. Here a refusal is
-ProblemDetails (RFC 7807), headers that do not come end the connection, and bodies that do not come end the request.
+aiohttp answers a request that it cannot parse with plain text, and waits without limit for bytes that were announced.
+Here every refusal is ProblemDetails (RFC 7807), late headers end the connection, and a late body ends the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 class RequestTooSlow(VnfmError):
-    """The body does not come, or comes too slowly."""
+    """The body does not arrive, or arrives too slowly."""
 
     code = "request-timeout"
     title = "Request timeout"
@@ -32,22 +32,22 @@ class RequestTooSlow(VnfmError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a caller may send, and how slowly."""
+    """The limits on what a caller sends, and how slowly."""
 
     connections: int = 800
-    """So many callers at a time; more are answered 503: below the 1024 files that systems commonly allow a process."""
+    """Callers at a time; more are answered 503. Below 1024, the number of open files that many systems allow a process."""
     uri_bytes: int = 16_384
     """The request's target; more is 414. Clients split their filters at 8192 (api.md 1.6)."""
     header_bytes: int = 12_288
     """One header, name and value; more is 431. Large tokens have some KiB."""
     headers: int = 100
-    """So many of them; more is 431."""
+    """Number of headers; more is 431."""
     headers_s: float = 15.0
     """From a request's first byte to its last header."""
     idle_s: float = 75.0
     """Between requests, and before the first one: longer than proxies keep a connection."""
     body_window_s: float = 30.0
-    """In each such stretch of time ``body_window_bytes`` must come, or the rest of the body."""
+    """Within each such period ``body_window_bytes`` must arrive, or the rest of the body."""
     body_window_bytes: int = 30 * 1024
 
 
@@ -58,7 +58,7 @@ class Connection(web.RequestHandler):
     """One caller's connection."""
 
     def __init__(self, server: web.Server, *, limits: Limits, open_ones: set[Connection]) -> None:
-        """``open_ones``: those of the same listener."""
+        """``open_ones``: the open connections of the same listener."""
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -73,7 +73,7 @@ class Connection(web.RequestHandler):
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the caller in, or, where too many are here, say so and close."""
+        """Accept the caller; if there are too many, answer 503 and close."""
         if len(self._open_ones) >= self._limits.connections:
             assert isinstance(transport, asyncio.Transport)
             log.warning("connection_refused", connections=self._limits.connections)
@@ -84,7 +84,7 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; from the first one of a request's head on, time runs until the head is whole."""
+        """Read bytes. From the first byte of a request's head on, the head must be complete within ``headers_s``."""
         if self not in self._open_ones:
             return
         super().data_received(data)
@@ -95,7 +95,7 @@ class Connection(web.RequestHandler):
             self._late = asyncio.get_running_loop().call_later(self._limits.headers_s, self._head_is_late)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the caller."""
+        """Remove the caller from the open connections."""
         if self in self._open_ones:
             self._open_ones.remove(self)
             self._head_is_whole()
@@ -123,7 +123,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what could not be read, or what escaped the application; the connection ends with it."""
+        """Answer a request that could not be parsed, or an error that the application did not handle; then close."""
         if request.writer.output_size > 0:
             raise ConnectionError("an answer is under way already")
         status, detail = self._refusal(status, exc)
@@ -136,9 +136,9 @@ class Connection(web.RequestHandler):
         return response
 
     def _refusal(self, status: int, exc: BaseException | None) -> tuple[int, str]:
-        """Return status and detail; what the caller sent is not repeated, for it may be a secret in a wrong place."""
+        """Return status and detail. They never repeat the request: it may hold a secret in a wrong place."""
         if isinstance(exc, LineTooLong):
-            # aiohttp tells the limit that was passed, which is how a target and a header are told apart
+            # aiohttp gives the limit that was exceeded; only by it a long target differs from a long header
             if str(exc.args[1]) == str(self._limits.uri_bytes):
                 return 414, f"the URI is longer than {self._limits.uri_bytes} characters"
             return 431, f"a header is longer than {self._limits.header_bytes} characters"
@@ -160,7 +160,7 @@ _TITLES: Final = {
 
 
 def problem_answer(status: int, detail: str) -> web.Response:
-    """Return ProblemDetails for what no application has seen."""
+    """Return ProblemDetails for a request that never reached an application."""
     return web.Response(status=status, text=_problem(status, detail), content_type="application/problem+json")
 
 
@@ -186,7 +186,7 @@ _TOO_MANY: Final = _too_many()
 
 
 def bounded_bodies(limits: Limits) -> Any:
-    """Return the innermost middleware: a body that does not come raises RequestTooSlow where it is waited for."""
+    """Return the innermost middleware: reading a body that does not arrive raises RequestTooSlow."""
 
     @web.middleware
     async def bounded(
@@ -205,7 +205,9 @@ def bounded_bodies(limits: Limits) -> Any:
             if body.is_eof():
                 return
             transport = request.transport
-            we_are_slow = transport is None or not transport.is_reading()  # its buffer is full, and nobody empties it
+            we_are_slow = (
+                transport is None or not transport.is_reading()
+            )  # its buffer is full, and the application does not read it
             if not we_are_slow and body.total_bytes - seen < limits.body_window_bytes:
                 limit.reschedule(loop.time())
                 return
@@ -221,7 +223,7 @@ def bounded_bodies(limits: Limits) -> Any:
                 raise
             if isinstance(request.protocol, Connection):
                 request.protocol.wait_no_more()
-            raise RequestTooSlow("the body did not come in time") from error
+            raise RequestTooSlow("the body did not arrive in time") from error
         finally:
             if timer is not None:
                 timer.cancel()

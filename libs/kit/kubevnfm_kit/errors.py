@@ -17,11 +17,11 @@ class VnfmError(Exception):
     title: ClassVar[str] = "VNFM error"
     retryable: ClassVar[bool] = False
     status: ClassVar[int] = 500
-    """What an operation that ends in this error shows as ``error.status`` (HTTP semantics, api.md 4.6)."""
+    """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6)."""
 
 
 class NotFound(VnfmError):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
     code = "not-found"
     title = "Not found"

@@ -17,7 +17,7 @@ Ready = Callable[[], Awaitable[bool]]
 
 
 def add_health(app: web.Application, ready: Ready) -> None:
-    """Add ``GET /health/live`` (200 while the loop turns) and ``GET /health/ready`` (200, or 503 while not ready)."""
+    """Add ``GET /health/live`` (200 while the event loop runs) and ``GET /health/ready`` (200, or 503 while not ready)."""
 
     async def live(_: web.Request) -> web.Response:
         return web.json_response({"status": "live"})
@@ -34,7 +34,7 @@ _HANDSHAKE_S: Final = 10.0
 
 
 class _Site(web.BaseSite):
-    """The sockets of one address; its TLS can be exchanged while callers are connected."""
+    """The sockets of one address; its TLS context can be replaced while callers are connected."""
 
     def __init__(self, runner: web.AppRunner, *, host: str, port: int, limits: Limits) -> None:
         super().__init__(runner)
@@ -51,7 +51,10 @@ class _Site(web.BaseSite):
         await self.listen(None)
 
     async def listen(self, tls: ssl.SSLContext | None) -> None:
-        """Listen, for the first time or with another context; who is connected stays, who is about to loses nothing."""
+        """Listen, for the first time or with a new context.
+
+        Existing connections are kept; connections that are being accepted are not dropped.
+        """
         loop = asyncio.get_running_loop()
         how: Any = {"ssl": tls, "ssl_handshake_timeout": _HANDSHAKE_S if tls else None}
         if self._server is None:
@@ -60,13 +63,15 @@ class _Site(web.BaseSite):
             await super().start()
             return
         old = [self._server, *self._others]
-        # The copies share the queue of callers that wait to be accepted.
+        # The copies share the queue of connections that wait to be accepted.
         copies = [one.dup() for server in old for one in server.sockets]
         self._server, *self._others = [await loop.create_server(self._connection, sock=copy, **how) for copy in copies]
         for server in old:
             for one in server.sockets:
                 loop.remove_reader(one.fileno())
-        await asyncio.sleep(0)  # who was just accepted is taken in by now; a server that is closed would forget them
+        # A connection that was just accepted is attached to its server in the next turn of the loop; a closed server
+        # would drop it.
+        await asyncio.sleep(0)
         for server in old:
             server.close()
 
@@ -93,7 +98,7 @@ async def serving(
 ) -> AsyncIterator[int]:
     """Serve the application; yield the port (the one the system chose when ``port`` is 0); leaving closes it.
 
-    With ``tls`` it is HTTPS; its files are looked at every ``look_every_s``, and new ones used from then on.
+    With ``tls`` it is HTTPS; the files are checked every ``look_every_s``, and replaced ones are loaded.
     """
     app.middlewares.append(bounded_bodies(limits))
     runner = web.AppRunner(app, shutdown_timeout=5.0)

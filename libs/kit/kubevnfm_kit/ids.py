@@ -1,4 +1,4 @@
-"""Identifiers: random ones, and ones that the same facts give again."""
+"""Identifiers: random ones, and ones that are derived from facts."""
 
 from __future__ import annotations
 

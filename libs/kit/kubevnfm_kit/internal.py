@@ -1,15 +1,15 @@
-"""A service's internal HTTP API: the shared token at the door, errors as ProblemDetails (RFC 7807)."""
+"""A service's internal HTTP API: authenticated by the shared token, errors as ProblemDetails (RFC 7807)."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import structlog
 from aiohttp import web
 
 from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 
 log = structlog.get_logger()
 
@@ -17,9 +17,9 @@ PREFIX = "/internal/"
 
 
 def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.Application:
-    """Return an application with the routes; those under ``/internal/`` want ``Authorization: Bearer <token>``."""
+    """Return an application with the routes; those under ``/internal/`` require ``Authorization: Bearer <token>``."""
     if not token:
-        raise ValueError("internal token: a text expected")
+        raise ValueError("internal token: must not be empty")
 
     @web.middleware
     async def guard(
@@ -36,7 +36,7 @@ def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.A
             return _problem(error.status, error.code, error.title, str(error), places)
         except web.HTTPException as refusal:
             return _problem(refusal.status, "about:blank", refusal.reason, refusal.reason)
-        except Exception:  # the edge: log all of it, tell the caller nothing of it
+        except Exception:  # the edge: the log gets the whole error, the caller none of it
             log.exception("request_failed", method=request.method, path=request.path)
             return _problem(500, "internal-error", "Internal error", "unexpected error")
 
@@ -45,7 +45,7 @@ def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.A
     return app
 
 
-def _problem(status: int, code: str, title: str, detail: str, places: Any = ()) -> web.Response:
+def _problem(status: int, code: str, title: str, detail: str, places: Sequence[JsonMapping] = ()) -> web.Response:
     body = {"type": code, "title": title, "status": status, "detail": detail}
     if places:
         body["invalidParams"] = list(places)

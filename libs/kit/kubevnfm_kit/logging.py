@@ -1,23 +1,23 @@
-"""structlog, set up once a process: constant event names, facts as keywords, JSON or a console's lines on stderr."""
+"""The setup of structlog, once in a process: constant event names, facts as keywords, JSON or console lines."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import MutableMapping
-from typing import Any, Literal
+from typing import Literal
 
 import structlog
+from structlog.typing import EventDict, Processor
 
 
 def configure_logging(service: str, *, level: str = "INFO", form: Literal["json", "console"] = "json") -> None:
-    """Send every log line of this process to stderr, with ``service`` bound; library logs below WARNING stay away."""
+    """Send every log line of this process to stderr, with ``service`` bound; logs of libraries below WARNING are dropped."""
 
-    def add_service(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def add_service(_: object, __: str, event: EventDict) -> EventDict:
         event.setdefault("service", service)
         return event
 
-    render: Any = (
+    render: Processor = (
         structlog.processors.JSONRenderer(default=str)
         if form == "json"
         else structlog.dev.ConsoleRenderer(colors=False)

@@ -1,4 +1,4 @@
-"""What every service's settings share: frozen, from the environment (and a file, where one is named), checked at once."""
+"""The base of every service's settings: frozen, read from the environment, checked when they are read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ServiceSettings(BaseSettings):
     @classmethod
     def _is_a_level(cls, given: str) -> str:
         if given.upper() not in logging.getLevelNamesMapping():
-            raise ValueError("DEBUG, INFO, WARNING or ERROR expected")
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
         return given
 
     @classmethod
     def read_or_exit(cls) -> Self:
-        """Return the settings; ends the process with one line on stderr and code 1 when they cannot be used.
+        """Return the settings; ends the process with one line on stderr and code 1 if they are invalid.
 
-        The line names each variable and what is wrong with it, never its value: that may be a secret.
+        The line names each variable and its fault, never its value: that may be a secret.
         """
         try:
             return cls()
@@ -40,43 +40,43 @@ class ServiceSettings(BaseSettings):
 
 
 class ListenerTls(BaseModel):
-    """What a service with a listener adds to its settings: TLS there, and in its calls of the other services."""
+    """TLS settings of a service: those of its listener, and those of its calls of other services."""
 
     tls_certificate: Path | None = None
-    """PEM file of the server's certificate and its chain; with ``tls_key``: HTTPS, TLS 1.2 or later. Re-read when replaced."""
+    """PEM file of the server's certificate and its chain; with ``tls_key``: HTTPS, TLS 1.2 or later. Reloaded when replaced."""
     tls_key: Path | None = None
     """PEM file of its key."""
     tls_client_ca: Path | None = None
-    """PEM file of the CAs that callers' certificates must come from (mTLS); the other services call too."""
+    """PEM file of the CAs that must have issued callers' certificates (mTLS); the other services are callers too."""
     tls_client_required: bool = True
-    """With ``tls_client_ca``: whether a caller without a certificate is turned away at once."""
+    """With ``tls_client_ca``: whether a caller without a certificate is rejected in the handshake."""
     internal_tls_ca: Path | None = None
-    """PEM file of the CAs that the other services' certificates come from; None: the machine's own CAs."""
+    """PEM file of the CAs that issued the other services' certificates; None: the CAs of the machine."""
     internal_tls_certificate: Path | None = None
-    """PEM file of the certificate that the other services are shown; with ``internal_tls_key``."""
+    """PEM file of the certificate to present to the other services; with ``internal_tls_key``."""
     internal_tls_key: Path | None = None
     """PEM file of its key."""
 
     @model_validator(mode="after")
     def _pairs_are_whole(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key: both or none expected")
+            raise ValueError("tls_certificate and tls_key: set both or none")
         if (self.internal_tls_certificate is None) != (self.internal_tls_key is None):
-            raise ValueError("internal_tls_certificate and internal_tls_key: both or none expected")
+            raise ValueError("internal_tls_certificate and internal_tls_key: set both or none")
         if self.tls_client_ca is not None and self.tls_certificate is None:
-            raise ValueError("tls_client_ca: needs tls_certificate and tls_key")
+            raise ValueError("tls_client_ca: requires tls_certificate and tls_key")
         return self
 
     @property
     def server_tls(self) -> ServerTls | None:
-        """What the listener uses; None: plain HTTP."""
+        """The listener's TLS; None: plain HTTP."""
         if self.tls_certificate is None or self.tls_key is None:
             return None
         return ServerTls(self.tls_certificate, self.tls_key, self.tls_client_ca, self.tls_client_required)
 
     @property
     def internal_tls(self) -> ClientTls:
-        """What calls of the other services use."""
+        """The TLS of calls of the other services."""
         return ClientTls(self.internal_tls_ca, self.internal_tls_certificate, self.internal_tls_key)
 
 

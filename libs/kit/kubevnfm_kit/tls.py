@@ -1,4 +1,4 @@
-"""TLS of our listeners and of our calls to one another: TLS 1.2 or later, certificates re-read when they are replaced."""
+"""TLS of listeners and of calls between services: TLS 1.2 or later, certificates reloaded when they are replaced."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import structlog
 log = structlog.get_logger()
 
 LOOK_EVERY_S: Final = 5.0
-"""How often the files are looked at: three calls of stat. Whoever renews certificates does so days ahead."""
+"""Interval at which the files are checked, by three calls of stat. Certificates are renewed days ahead of their end."""
 
 _Signature = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
 class ServerTls:
-    """What a listener shows, and whom it lets in."""
+    """A listener's certificate, and the callers that it accepts."""
 
     certificate: Path
     """PEM: the server's certificate and its chain."""
@@ -31,10 +31,10 @@ class ServerTls:
     client_ca: Path | None = None
     """PEM of the CAs that callers' certificates must come from; None: callers show none."""
     is_client_required: bool = True
-    """With ``client_ca``: whether who shows no certificate is turned away at once."""
+    """With ``client_ca``: whether a caller without a certificate is rejected in the handshake."""
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files that it is made of."""
+        """Return the files that a context is loaded from."""
         return tuple(path for path in (self.certificate, self.key, self.client_ca) if path is not None)
 
     def context(self) -> ssl.SSLContext:
@@ -50,21 +50,21 @@ class ServerTls:
 
 @dataclass(frozen=True)
 class ClientTls:
-    """Whom our calls trust, and what they show."""
+    """The certificates that calls trust, and the one that they present."""
 
     ca: Path | None = None
     """PEM of the CAs that servers' certificates must come from; None: the machine's own."""
     certificate: Path | None = None
     key: Path | None = None
     is_pinned: bool = False
-    """Whether ``ca`` holds the servers' own certificates, which are then taken whatever names they have."""
+    """Whether ``ca`` holds the servers' own certificates, which are then trusted whatever host names they contain."""
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files that it is made of."""
+        """Return the files that a context is loaded from."""
         return tuple(path for path in (self.ca, self.certificate, self.key) if path is not None)
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Read the files into a context; handshakes to come use them. Raises OSError and ssl.SSLError."""
+        """Load the files into a context; later handshakes use them. Raises OSError and ssl.SSLError."""
         if self.ca is not None:
             context.load_verify_locations(self.ca)
         if self.certificate is not None and self.key is not None:
@@ -83,9 +83,9 @@ class ClientTls:
 
 @asynccontextmanager
 async def client_context(tls: ClientTls, *, look_every_s: float = LOOK_EVERY_S) -> AsyncIterator[ssl.SSLContext]:
-    """Yield a context for calls that shows and trusts what the files hold now.
+    """Yield a context for calls that presents and trusts the present certificates of the files.
 
-    A CA that is taken out of its file is trusted until the process ends: a context can only learn new ones.
+    A CA that is removed from its file is trusted until the process ends: a context can only add CAs.
     """
     context = await asyncio.to_thread(tls.context)
     async with watching(tls.files(), lambda: asyncio.to_thread(tls.load, context), look_every_s=look_every_s):
@@ -96,10 +96,10 @@ async def client_context(tls: ClientTls, *, look_every_s: float = LOOK_EVERY_S) 
 async def watching(
     files: tuple[Path, ...], replaced: Callable[[], Awaitable[None]], *, look_every_s: float = LOOK_EVERY_S
 ) -> AsyncIterator[None]:
-    """While inside, await ``replaced()`` whenever one of the files is another than before.
+    """Within the block, await ``replaced()`` whenever one of the files has changed.
 
-    A pair that does not fit together (one file is written, the other not yet) is tried again at the next look; what
-    was in use stays in use.
+    A pair that does not fit (one file is written, the other not yet) is tried again at the next check; until then
+    the earlier certificates stay in use.
     """
     seen = await asyncio.to_thread(_signature, files)
 
@@ -128,7 +128,7 @@ async def watching(
 
 
 def _signature(files: tuple[Path, ...]) -> _Signature:
-    """Files that are links are followed: Kubernetes replaces mounted secrets by moving one."""
+    """Links are followed, because Kubernetes replaces a mounted secret by renaming a link."""
     return tuple(_one(path) for path in files)
 
 

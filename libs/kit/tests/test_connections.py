@@ -1,4 +1,4 @@
-"""What a caller may send, and how slowly; refusals have one form."""
+"""A listener refuses too many connections, too long heads and too slow bodies, with ProblemDetails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUICK = Limits(headers_s=0.2, idle_s=30.0, body_window_s=0.2, body_window_bytes=
 
 
 @web.middleware
-async def told(request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Any:
+async def errors_as_json(request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Any:
     try:
         return await handler(request)
     except VnfmError as error:
@@ -38,7 +38,7 @@ async def broken(_: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def listening(limits: Limits = QUICK) -> AsyncIterator[int]:
-    app = web.Application(middlewares=[told], client_max_size=2**20)
+    app = web.Application(middlewares=[errors_as_json], client_max_size=2**20)
     app.add_routes([web.route("*", "/size", size), web.get("/broken", broken)])
     async with serving(app, host="127.0.0.1", port=0, limits=limits) as port:
         yield port
@@ -106,7 +106,7 @@ async def test_what_no_application_sees_is_refused_as_a_problem(request_bytes: b
     assert "secret of the house" not in str(problem)
 
 
-async def test_more_callers_than_there_is_room_for_are_told_so() -> None:
+async def test_callers_beyond_the_limit_are_answered_503() -> None:
     request = b"GET /size HTTP/1.1\r\nHost: a\r\n\r\n"
     async with listening(Limits(connections=2)) as port, calling(port) as second:
         async with calling(port) as first:

@@ -1,4 +1,4 @@
-"""Settings that cannot be used end the process with one line, which tells no value."""
+"""Invalid settings end the process with one line that shows no value."""
 
 from __future__ import annotations
 

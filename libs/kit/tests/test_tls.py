@@ -1,4 +1,4 @@
-"""TLS of listeners and calls: who is let in, which versions, and certificates that are replaced while we run."""
+"""TLS of listeners and calls: accepted callers, versions, and certificates that are replaced at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every service stands on, as one value: a wiring takes it and adds its own classes."""
+"""The base of every service as one value: a wiring receives it and adds its own classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns what a handler raised into the event that tells it."""
+"""Turns an error of a handler into the event that reports it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kubevnfm_events.base import Facts
 from kubevnfm_kit.errors import VnfmError
 
 NO_DEADLINE_TRIES: Final = 10
-"""How often a command without a deadline is tried while its error may pass."""
+"""How often a command without a deadline is tried while its error is retryable."""
 
 
 def failed(command: str, error: VnfmError) -> CommandFailed:
-    """Return the event for an error that names its cause; ``node``, ``task`` and ``remains`` are taken from it if it
-    has them, ``remains`` as a part of a message.
+    """Return the event for an error that names its cause; ``node``, ``task`` and ``remains`` are copied from it if it
+    has them; ``remains`` as a part of a message.
     """
     remains: Facts | None = getattr(error, "remains", None)
     return CommandFailed(
@@ -30,14 +30,14 @@ def failed(command: str, error: VnfmError) -> CommandFailed:
 
 
 class StepCancelled(VnfmError):
-    """The command was cancelled while it was worked on (CancelMode FORCEFUL)."""
+    """The command was cancelled while its handler was running (CancelMode FORCEFUL)."""
 
     code = "cancelled"
     title = "Operation cancelled"
     status = 409
 
     def __init__(self, remains: Facts | None) -> None:
-        """``remains``: what there is of it, as far as that is known."""
+        """``remains``: the resources that exist now, as far as they are known."""
         super().__init__("cancelled before it was done")
         self.remains = remains
 
@@ -54,7 +54,7 @@ def timed_out(command: str, layer: str) -> CommandFailed:
 
 
 def broken(command: str, service: str) -> CommandFailed:
-    """Return the event for a bug: nothing of it is told, all of it is in the log."""
+    """Return the event for a bug: the event holds no detail, the log holds the traceback."""
     return CommandFailed(
         command=command,
         code="internal-error",
@@ -65,5 +65,5 @@ def broken(command: str, service: str) -> CommandFailed:
 
 
 def retry_pause_s(tries: int) -> float:
-    """Return how long a command rests after its ``tries``-th error in a row that may pass: 0.5, 1, 2 ... 30 s."""
+    """Return the pause after a command's ``tries``-th retryable error in a row: 0.5, 1, 2 ... 30 s."""
     return min(0.5 * 2.0 ** (tries - 1), 30.0)

@@ -1,8 +1,8 @@
-"""The record of each command that came: who works on it, until when, and how it ended.
+"""The record of each command: the worker that handles it, until when, and the outcome.
 
-The record is what makes a command's work happen once. Whoever works holds a lease on it, written by compare-and-set;
-a lease that is not renewed runs out, and the next delivery takes it over with a greater fencing number. The end of the
-work and the event that tells it are one write.
+Because of the record the work of a command happens once. A worker holds a lease on it, written by compare-and-set. A
+lease that is not renewed expires, and the next delivery takes the command over with a higher fencing number. The
+outcome and the event that reports it are one write.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_events import Envelope, Event, Message, from_document
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Index, Op, Stored, by
 
 from kubevnfm_worker.relay import OutboxRelay, outgoing
@@ -29,40 +29,40 @@ _DONE: Final = "done"
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to work on a command, until the lease runs out."""
+    """The right to work on a command, until the lease expires."""
 
     message_id: str
     owner: str
     fencing: int
     tries: int
-    """How often in a row the work ended in an error that may pass."""
+    """Number of retryable errors in a row."""
     is_cancelled: bool = False
-    """The work is to be ended, not done."""
+    """The command must be aborted, not handled."""
     unavailable_since: datetime | None = None
-    """When the first of the last tries in a row failed because an outside system did not answer."""
+    """The time of the first failure in the present row of tries that an outside system did not answer."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """Somebody else works on the command."""
+    """Another worker holds the command."""
 
     for_s: float
-    """What is left of the lease."""
+    """The rest of its lease."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The work was done before; the event told it."""
+    """The work was done earlier, and its event published."""
 
     outcome: Envelope[Message]
 
 
 class CommandCancelled(Exception):
-    """Somebody has marked the command: whoever works on it ends it."""
+    """The command was marked as cancelled: its worker aborts it."""
 
 
 class LeaseLost(Exception):
-    """Another worker has taken the command over; what we do no longer counts."""
+    """Another worker has taken the command over; this one must stop without writing."""
 
 
 class Inbox:
@@ -83,11 +83,11 @@ class Inbox:
         self._collection, self._owner, self._lease_s = collection, owner, lease_s
 
     async def prepare(self) -> None:
-        """Make the indexes."""
+        """Create the indexes."""
         await self._store.ensure_indexes(self._collection, [Index(["doneAt"])])
 
     async def claim(self, command: Envelope[Message]) -> Claim | Taken | Finished:
-        """Take the command, if it is new or its lease ran out: one write for a new one."""
+        """Claim the command if it is new or its lease has expired; a new one costs one write."""
         claim = Claim(command.id, self._owner, fencing=1, tries=0)
         try:
             await self._store.insert(
@@ -106,9 +106,10 @@ class Inbox:
             raise CommandCancelled(claim.message_id)
 
     async def mark_cancelled(self, command: Envelope[Message]) -> None:
-        """Mark the command, come or not: whoever works on it finds the mark at the next renewal, else the next to claim.
+        """Mark the command as cancelled, delivered or not yet.
 
-        Nothing happens to a command whose work is done.
+        Its worker finds the mark when it renews the lease, otherwise the next worker that claims it. A command whose
+        work is done is left as it is.
         """
         fresh = {
             "type": command.type,
@@ -127,7 +128,7 @@ class Inbox:
                 record = await self._store.get(self._collection, command.id)
             else:
                 return
-            if record is None:  # purged between our two looks
+            if record is None:  # purged between the two reads
                 continue
             if record.body["state"] == _DONE or record.body.get("cancelled"):
                 return
@@ -138,15 +139,15 @@ class Inbox:
             return
 
     async def rest(self, claim: Claim, *, tries: int, unavailable_since: datetime | None = None) -> None:
-        """Release the lease, so that the next delivery continues at once in any process. Raises LeaseLost."""
+        """Release the lease, so that any process can continue at the next delivery. Raises LeaseLost."""
         since = None if unavailable_since is None else rfc3339(unavailable_since)
         fields = {"state": _RESTING, "tries": tries, "unavailableSince": since, "leaseUntil": self._now()}
         await self._write(claim, fields)
 
     async def finish(self, claim: Claim, command: Envelope[Message], event: Event, *, source: str) -> None:
-        """Store the end together with its event, and have the event published. Raises LeaseLost."""
+        """Store the outcome together with its event, and publish the event. Raises LeaseLost."""
         answer = command.follow_up(event, source=source)
-        # The same command has the same outcome id, whoever works it and however often it is told.
+        # The id of the outcome depends on the command only, so consumers recognise an outcome that is published twice.
         outcome = Envelope(**{**vars(answer), "id": derived_id(command.id, "outcome")})
         stored = outgoing(outcome, self._ring)
         done = {"state": _DONE, "doneAt": self._now(), "leaseUntil": self._now(), "outcome": dict(stored.document)}
@@ -154,18 +155,18 @@ class Inbox:
             await self._write(claim, done, outbox=[stored])
             self._relay.kick(self._collection, claim.message_id, [outcome])
 
-    def tell_again(self, message_id: str, finished: Finished) -> None:
-        """Publish the stored outcome once more, as it was."""
+    def publish_again(self, message_id: str, finished: Finished) -> None:
+        """Publish the stored outcome once more, unchanged."""
         self._relay.kick(self._collection, message_id, [finished.outcome])
 
     async def purge(self, *, older_than: timedelta) -> int:
-        """Delete the records of work that was done long ago; return how many."""
+        """Delete the records of work that was done before that time; return how many."""
         before = rfc3339(self._clock.now() - older_than)
         return await self._store.delete_many(self._collection, AllOf([Compare("doneAt", Op.LT, [before])]))
 
     async def _claim_again(self, message_id: str) -> Claim | Taken | Finished:
         record = await self._store.get(self._collection, message_id)
-        if record is None:  # purged between our two looks: its work was done long ago, and this is a stray repeat
+        if record is None:  # purged between the two reads: its work was done long ago, and this is a late repeat
             return Taken(for_s=1.0)
         if record.body["state"] == _DONE:
             return Finished(from_document(record.body["outcome"]))
@@ -189,7 +190,7 @@ class Inbox:
             return Taken(for_s=self._lease_s)
         return claim
 
-    async def _write(self, claim: Claim, fields: JsonObject, *, outbox: Sequence[Any] = ()) -> Stored:
+    async def _write(self, claim: Claim, fields: JsonObject, *, outbox: Sequence[Outgoing] = ()) -> Stored:
         try:
             return await self._store.update(
                 self._collection,

@@ -1,4 +1,4 @@
-"""Writes documents together with the messages they cause, and has these published at once."""
+"""Writes documents together with the messages that they cause, and publishes these at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kubevnfm_worker.relay import OutboxRelay, outgoing
 
 
 class Outbox:
-    """The writing half of a DocumentStore, with ``events`` (events or commands) in the same atomic write.
+    """The writing methods of a DocumentStore, with ``events`` (events or commands) in the same atomic write.
 
-    Returns and raises what the store's methods do; when a write fails nothing is published. The collections must be
-    among the relay's, or what a crash interrupts would stay unpublished.
+    Returns and raises as the store's methods do; if a write fails nothing is published. The collections must be among
+    the relay's: only those are swept for messages that a crash left unpublished.
     """
 
     def __init__(self, store: DocumentStore, relay: OutboxRelay, key_ring: KeyRing) -> None:
@@ -84,7 +84,7 @@ class Outbox:
         if_revision: int | None = None,
         events: Sequence[Envelope[Message]] = (),
     ) -> bool:
-        """Remove the document; its events are kept until published (there are none if it was not there). Raises RevisionConflict."""
+        """Remove the document; its events are stored until they are published (a document that is missing has none). Raises RevisionConflict."""
         with self._relay.writing(events):
             was_there = await self._store.delete(
                 collection, id, if_revision=if_revision, outbox=[outgoing(event, self._ring) for event in events]

@@ -1,4 +1,4 @@
-"""What a command handler is given, and what it answers."""
+"""The parameters of a command handler and its possible answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kubevnfm_events import Command, Event, Facts
 
 @dataclass(frozen=True)
 class Done:
-    """The work is done; the event says so. It is stored with the inbox record, published, then the command is acked."""
+    """The work is done. Its event is stored with the inbox record and published, then the command is acknowledged."""
 
     event: Event
 
 
 @dataclass(frozen=True)
 class NotYet:
-    """Nothing failed, but it takes longer: hold no worker, call the handler again in ``again_in_s`` seconds."""
+    """Nothing failed, but the work takes longer: call the handler again in ``again_in_s`` seconds, hold no worker."""
 
     again_in_s: float
 
@@ -38,25 +38,25 @@ class StepContext:
     subject: str
     deadline: datetime | None
     fencing: int
-    """Grows with every claim of this command: what is written under a smaller number is of a worker that lost it."""
+    """Grows with every claim of this command: writes with a smaller number come from a worker that lost its lease."""
     publish: Callable[[Event], Awaitable[None]] = field(repr=False)
-    """Publish news (progress) about the command; best effort, never waited for by the work."""
+    """Publish an event about the command's progress; best effort, the work never waits for it."""
 
 
 C = TypeVar("C", bound=Command)
 CommandHandler = Callable[[C, StepContext], Awaitable[Outcome]]
-"""Looks first, then makes what is missing: it runs twice some day, and in the middle of itself.
+"""Checks first, then creates what is missing: it must be idempotent, even if an earlier run stopped half way.
 
-It is cancelled when the lease is lost or the service ends. What it raises decides what happens next:
+It is cancelled when the lease is lost or the service ends. The error that it raises decides how the command continues:
 
 - A ``retryable`` VnfmError: the handler is called again with growing pauses until the command's deadline. If the error
-  is OutsideUnavailable and so were all others for the worker's ``unavailable_limit_s``, the command fails with it before.
+  is OutsideUnavailable and so were all others for the worker's ``unavailable_limit_s``, the command fails with it earlier.
 - Any other VnfmError: the command has failed; CommandFailed is published.
 - Anything else is a bug: CommandFailed(code="internal-error") is published, the traceback is logged, and the message is
   dead-lettered."""
 
 AbortHandler = Callable[[C, StepContext], Awaitable[Facts | None]]
-"""Has the outside stop what it does for a command that is cancelled; returns what there is then, if that can be told.
+"""Stops the outside system's work for a cancelled command; returns the resources that exist then, if it knows them.
 
-It is called once the handler has ended, runs twice some day as that does, and raises as that does.
+It is called after the handler has ended. It must be idempotent and raises as a handler does.
 """

@@ -1,4 +1,4 @@
-"""Publishes what documents hold in their outbox and then removes it from there; also what a crash left behind."""
+"""Publishes the messages in documents' outboxes and then removes them; also those that a crash left behind."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from kubevnfm_store.port import DocumentStore, Outgoing, StoreUnavailable
 log = structlog.get_logger()
 
 _CLEAR_AFTER_S = 0.01
-"""Messages of one document that are confirmed within this time are forgotten in one write."""
+"""Messages of one document that are confirmed within this time are removed in one write."""
 
 
 def outgoing(envelope: Envelope[Message], ring: KeyRing) -> Outgoing:
-    """Return the envelope as a document's outbox keeps it; secrets are sealed."""
+    """Return the envelope in the form of a document's outbox; secrets are sealed."""
     return Outgoing(id=envelope.id, document=envelope.document(ring))
 
 
 class OutboxRelay:
-    """Brings stored messages to the bus: at once after a write (``kick``), and by sweeping after a crash.
+    """Publishes stored messages: at once after a write (``kick``), and by sweeps after a crash.
 
     Each message is published by a task of its own, started in the order of the document: in process a publish lasts
-    as long as its handler, and must not hold up the next one. What was not published when the relay is closed stays
-    in its document for the next sweep, here or in another replica. An async context manager.
+    as long as its handler, and must not delay the next one. Messages that are unpublished when the relay closes stay
+    in their documents for the next sweep, here or in another replica. An async context manager.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class OutboxRelay:
         self._publishing: dict[str, asyncio.Task[None]] = {}
         self._published: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._writing: set[str] = set()
-        """Being stored: about to be kicked by who stores them."""
+        """Being stored: their writer kicks them next."""
         self._uncleared: set[str] = set()
         """Published, and still in their documents."""
         self._looking = asyncio.Lock()
-        """Held while outboxes are read and while they are cleared: what was cleared meanwhile must not look new."""
+        """Held while outboxes are read and while they are cleared: a message cleared meanwhile must not look new."""
         self._clearing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._unreadable: set[str] = set()
@@ -76,11 +76,11 @@ class OutboxRelay:
         await self.close()
 
     def start(self) -> None:
-        """Begin to sweep."""
+        """Start sweeping."""
         self._sweeping = asyncio.create_task(self._sweep_forever(), name="outbox-sweep")
 
     async def close(self) -> None:
-        """Stop sweeping, wait a little for what is on its way, and forget what was published."""
+        """Stop sweeping, wait up to ``drain_s`` for publishes under way, and remove published messages."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
@@ -103,7 +103,7 @@ class OutboxRelay:
             self._writing.difference_update(ids)
 
     def kick(self, collection: str, id: str, envelopes: Sequence[Envelope[Message]]) -> None:
-        """Publish in the background what was just stored in the outbox of ``collection``'s document ``id``."""
+        """Publish in the background the messages just stored in the outbox of ``collection``'s document ``id``."""
         for envelope in envelopes:
             if envelope.id in self._publishing:
                 continue
@@ -112,22 +112,22 @@ class OutboxRelay:
             task.add_done_callback(partial(self._forget_task, envelope.id))
 
     def _is_known(self, message_id: str) -> bool:
-        """Tell whether somebody here sees to the message: it is being stored, published or taken from its document."""
+        """Return whether the message is being stored, published or removed from its document in this process."""
         return message_id in self._writing or message_id in self._publishing or message_id in self._uncleared
 
     def _forget_task(self, message_id: str, _: asyncio.Task[None]) -> None:
         self._publishing.pop(message_id, None)
 
     async def idle(self) -> None:
-        """Return when everything that was kicked is published and forgotten by its documents: for tests and tools."""
+        """Return when everything that was kicked is published and removed from its documents: for tests and tools."""
         while waiting := [*self._publishing.values(), *([self._clearing] if self._clearing else [])]:
             await asyncio.wait(waiting)
 
     async def sweep(self) -> bool:
-        """Publish what lies in the outboxes for longer than ``settle_s`` and is not being published here.
+        """Publish messages that are older than ``settle_s`` and are not being published here.
 
-        Returns whether it is to look again soon: something lies there for longer, and is being stored here once more.
-        That fails, as it is there already; so nobody else publishes what a process left that is gone.
+        Returns whether the next sweep should be soon: an old message is being stored here once more. That write fails,
+        as the message exists already, so its writer will not publish it; only a sweep can.
         """
         is_stored_again = False
         for collection in self._collections:
@@ -151,7 +151,7 @@ class OutboxRelay:
             try:
                 left.append(from_document(message.document))
             except InvalidMessage as error:
-                # Written by a newer or broken version: it stays where it is for a person to see.
+                # Written by a newer or broken version: it stays there for a person to find.
                 self._unreadable.add(message.id)
                 log.error("outbox_message_unreadable", message_id=message.id, reason=str(error))
         return left
@@ -189,7 +189,7 @@ class OutboxRelay:
             *(self._store.clear_outbox(*document, ids) for document, ids in published.items()),
             return_exceptions=True,
         )
-        # Where it failed they stay in their documents, so a sweep tells them once more: at least once, not never.
+        # If it failed they stay in their documents, and a sweep publishes them once more: at least once, never zero times.
         self._uncleared.difference_update(*published.values())
         for result in results:
             if isinstance(result, StoreUnavailable):
@@ -198,7 +198,7 @@ class OutboxRelay:
                 raise result
 
     async def _sweep_forever(self) -> None:
-        # What a killed process left is often too young at the first look: it is not to wait for a whole round.
+        # Messages of a killed process are often too young for the first sweep: they must not wait for a whole interval.
         is_first = True
         while True:
             looks_soon = is_first

@@ -1,8 +1,8 @@
-"""Runs the handlers of a service's commands: each command's work once, whatever the broker and the processes do.
+"""Runs the handlers of a service's commands: each command's work once, through redeliveries and crashes.
 
 A delivery claims the command's record in the inbox, runs the handler while the lease is renewed, stores the outcome
-with its event, and acknowledges. What is kept in memory (the runs of this process) only saves time: another process
-reads everything it needs from the record.
+with its event, and acknowledges. The state in memory (the runs of this process) only saves time: another process
+reads everything that it needs from the record.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ log = structlog.get_logger()
 _RETENTION: Final = timedelta(days=7)
 _PURGE_EVERY_S: Final = 3600.0
 _MOST_NEWS: Final = 1000
-"""Progress events that may wait for the broker; beyond it, news is dropped, for the work must not wait."""
+"""Progress events that may wait for the broker; more are dropped, because the work must not wait."""
 _REATTACH_S: Final = 1.0
-"""How soon a delivery that was given back while its handler goes on is asked for again."""
+"""Delay of a delivery that was returned to the broker while its handler is still running."""
 _STORE_PAUSE_S: Final = 2.0
 _STORE_TRY_EVERY_S: Final = 0.5
 _LONGEST_SILENT_TRY_S: Final = 120.0
 """A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack 60 s, Kubernetes
-three times 30 s). So its error does not belong to the silence that came before it."""
+three times 30 s). So its error does not belong to the silence before it."""
 
 
 @dataclass(frozen=True)
 class _Broke:
-    """The handler raised something that nobody planned for."""
+    """The handler raised an error that is not a VnfmError: a bug."""
 
     error: BaseException
 
@@ -58,7 +58,7 @@ class _DeadlinePassed:
 
 @dataclass(frozen=True)
 class _Retry:
-    """The next try of a command whose error may pass."""
+    """The next try of a command after a retryable error."""
 
     pause_s: float
     unavailable_since: datetime | None
@@ -70,7 +70,7 @@ _Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
 class CommandWorker:
     """Consumes the commands of one service: ``handle`` each, then ``start``.
 
-    An async context manager, whose end closes the worker; entering does not start it, for handlers come in between.
+    An async context manager that closes the worker at its end. Entering does not start it: handlers are added first.
     """
 
     def __init__(
@@ -90,18 +90,18 @@ class CommandWorker:
     ) -> None:
         """Nothing is consumed before ``start``.
 
-        ``lease_s``: how long a command stays a dead worker's; ``hold_s``: how long a delivery waits for its handler
-        before the broker gets it back (the handler goes on); ``drain_s``: how long closing waits for handlers;
+        ``lease_s``: how long a command stays assigned to a dead worker; ``hold_s``: how long a delivery waits for its
+        handler before it is returned to the broker (the handler continues); ``drain_s``: how long closing waits for handlers;
         ``unavailable_limit_s``: a command fails when its tries have ended in OutsideUnavailable for so long, although
         its own deadline may be much later;
-        ``layer``: what the failure event of a passed deadline calls this part of the system, the service unless given.
+        ``layer``: the name of this part of the system in the failure event of a passed deadline; the service unless given.
         """
         self._service, self._bus, self._concurrency = service, bus, concurrency
         self._lease_s, self._hold_s, self._drain_s = lease_s, hold_s, drain_s
         self._unavailable_limit_s = unavailable_limit_s
         self._layer = layer or service
         self._clock = clock or SystemClock()
-        # Services that share a database must not sweep one another's outboxes.
+        # Services that share a database must not sweep each other's outboxes, so the collection has the service's name.
         collection = f"inbox_{service.replace('-', '_')}"
         self._relay = OutboxRelay(store, bus, collections=[collection], clock=self._clock)
         self._inbox = Inbox(
@@ -118,39 +118,39 @@ class CommandWorker:
         self._aborts: dict[type[Command], AbortHandler[Any]] = {}
         self._ring = key_ring
         self._nudges: dict[str, asyncio.Event] = {}
-        """Of the commands that are worked on here: set when there is reason to look at the record at once."""
+        """For each command that is handled here: set if its record must be read at once."""
         self._runs: dict[str, asyncio.Task[Verdict]] = {}
         self._news: set[asyncio.Task[None]] = set()
         self._purging: asyncio.Task[None] | None = None
         self._is_closing = False
 
     def handle(self, command: type[C], handler: CommandHandler[C], *, abort: AbortHandler[C] | None = None) -> None:
-        """Have ``handler`` do the work of this command; before ``start``.
+        """Register the handler of this command; before ``start``.
 
         ``abort`` is called when a command was cancelled (`CancelStep`) and its handler has been ended.
         """
         if self._handlers.setdefault(command, handler) is not handler:
-            raise ValueError(f"{command.type}: has a handler already")
+            raise ValueError(f"{command.type}: already has a handler")
         if abort is not None:
             self._aborts[command] = abort
 
     def handle_direct(self, command: type[Command], handler: Handler) -> None:
-        """Give this command's deliveries to ``handler`` as they come, without an inbox; before ``start``.
+        """Register a handler that gets every delivery of this command, without an inbox; before ``start``.
 
-        For commands whose handler is safe against repeats and races by itself and that nobody waits to be answered.
+        For commands without a reply whose handler is idempotent and safe in races by itself.
         """
         if self._direct.setdefault(command, handler) is not handler:
-            raise ValueError(f"{command.type}: has a handler already")
+            raise ValueError(f"{command.type}: already has a handler")
 
     async def start(self) -> None:
-        """Begin to consume; returns when the bus has accepted the consumer."""
+        """Start consuming; returns when the bus has accepted the consumer."""
         await self._inbox.prepare()
         self._relay.start()
         self._purging = asyncio.create_task(self._purge_forever(), name="inbox-purge")
         await self._bus.consume_commands(self._service, self._take, concurrency=self._concurrency)
 
     async def close(self) -> None:
-        """Take no more commands; let handlers end, or cancel them and let their leases go; tell what was stored."""
+        """Accept no more commands, wait for handlers or cancel them and release their leases, publish stored outcomes."""
         self._is_closing = True
         if self._runs:
             _, unfinished = await asyncio.wait(self._runs.values(), timeout=self._drain_s)
@@ -189,7 +189,7 @@ class CommandWorker:
         return run.result()
 
     def _run_of(self, command: Envelope[Message]) -> asyncio.Task[Verdict]:
-        """Return the run of the command here; it begins unless there is one."""
+        """Return the run of the command in this process; starts one if there is none."""
         run = self._runs.get(command.id)
         if run is None:
             run = asyncio.create_task(self._run(command), name=f"run-{command.type}")
@@ -198,9 +198,9 @@ class CommandWorker:
         return run
 
     async def _cancel(self, cancel: CancelStep) -> Verdict:
-        """Mark the command, and have whoever works on it see the mark: here at once, elsewhere when it renews its lease.
+        """Mark the command as cancelled. Its worker sees the mark at once in this process, else when it renews the lease.
 
-        Nobody works on one that rests or has not come: it is taken here, and ended.
+        A command that is waiting or was not delivered yet has no worker: it is claimed here and aborted.
         """
         command = from_document(sealed(cancel.command, self._ring))
         try:
@@ -219,14 +219,14 @@ class CommandWorker:
         try:
             match await self._inbox.claim(command):
                 case Finished() as finished:
-                    self._inbox.tell_again(command.id, finished)
+                    self._inbox.publish_again(command.id, finished)
                     return Ack()
                 case Taken(for_s=for_s):
                     return Again(for_s)
                 case Claim() as claim:
                     return await self._work(claim, command)
         except StoreUnavailable as error:
-            # No fault of the message, so it must not count against it however long the database is away.
+            # Not a fault of the message, so it must not count as a failed delivery however long the database is away.
             log.warning("store_unavailable", message_id=command.id, reason=str(error))
             return Again(_STORE_PAUSE_S)
         except LeaseLost:
@@ -238,7 +238,7 @@ class CommandWorker:
         try:
             answer = await self._answer(claim, command)
         except asyncio.CancelledError:
-            # The service ends: the next worker need not wait for the lease to run out.
+            # The service ends: release the lease, so that the next worker need not wait for its expiry.
             await self._let_go(claim)
             raise
         match answer:
@@ -313,7 +313,7 @@ class CommandWorker:
         return await self._aborted(claim, command)
 
     async def _aborted(self, claim: Claim, command: Envelope[Message]) -> _Answer:
-        """End a cancelled command: have the outside stop, under the lease as the work itself. Raises LeaseLost."""
+        """Abort a cancelled command: stop the outside system's work, under the lease as the work itself. Raises LeaseLost."""
         log.info("command_cancelled", type=command.type, message_id=command.id)
         abort = self._aborts.get(_class_of(command))
         if abort is None:
@@ -383,7 +383,7 @@ class CommandWorker:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def _finish(self, claim: Claim, command: Envelope[Message], event: Event, verdict: Verdict) -> Verdict:
-        """Store the outcome; while the database is away, try for as long as the lease lasts."""
+        """Store the outcome; while the database is away, retry as long as the lease lasts."""
         deadline = asyncio.get_running_loop().time() + self._lease_s
         while True:
             try:

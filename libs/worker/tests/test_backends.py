@@ -1,4 +1,4 @@
-"""What every service gets from its backends: readiness, indexes, a listener with health endpoints, a worker."""
+"""The backends of a service: readiness, indexes, a listener with health endpoints, a worker."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_the_worker_handles_the_commands_of_its_service(store: MoodyStore)
     async def work(command: Work, context: StepContext) -> Outcome:
         return Done(Worked(number=command.number))
 
-    async def take(delivery: Delivery) -> Verdict:
+    async def receive(delivery: Delivery) -> Verdict:
         answers.put_nowait(delivery.envelope.data)
         return Ack()
 
@@ -74,7 +74,7 @@ async def test_the_worker_handles_the_commands_of_its_service(store: MoodyStore)
     ):
         worker.handle(Work, work)
         await worker.start()
-        await bus.consume_events("tests", [Worked.routing_key()], take)
+        await bus.consume_events("tests", [Worked.routing_key()], receive)
         await bus.publish(Envelope(Work(number=7), source="/test"))
         async with asyncio.timeout(5):
             assert await answers.get() == Worked(number=7)

@@ -67,7 +67,7 @@ def cancelled(heard: Heard) -> CommandFailed:
     return answer.data
 
 
-async def test_work_that_runs_is_ended_before_that_is_told(
+async def test_running_work_is_ended_before_its_failure_is_published(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     """API-052."""

@@ -1,4 +1,4 @@
-"""What a document caused is published: at once, after a crash, and in no case before it is stored."""
+"""Messages of a document are published at once, or after a crash, and never before the document is stored."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_clearing_leaves_the_revision_alone(store: MoodyStore, outbox: Out
     await store.replace(THINGS, "a", {}, if_revision=stored.revision)
 
 
-async def test_a_write_that_fails_tells_nothing(outbox: Outbox, relay: OutboxRelay, heard: Heard) -> None:
+async def test_a_write_that_fails_publishes_nothing(outbox: Outbox, relay: OutboxRelay, heard: Heard) -> None:
     await outbox.insert(THINGS, "a", {})
     with pytest.raises(AlreadyExists):
         await outbox.insert(THINGS, "a", {}, events=[an_event(1)])
@@ -186,7 +186,7 @@ async def test_what_was_being_stored_again_during_a_sweep_is_looked_at_again_soo
         await heard.has(1)
 
 
-async def test_a_message_that_nobody_can_read_stays_and_stops_no_other(
+async def test_an_unreadable_message_stays_and_blocks_no_other(
     store: MoodyStore, outbox: Outbox, relay: OutboxRelay, heard: Heard
 ) -> None:
     unknown = Outgoing(

@@ -36,7 +36,7 @@ from worker_world import (
 
 @dataclass
 class Handler:
-    """Gives its answers one a call, then Done; can be told to take its time."""
+    """Returns the given answers one by one, then Done; a test can make it slow."""
 
     answers: Sequence[Outcome | BaseException] = ()
     gate: asyncio.Event | None = None
@@ -107,7 +107,7 @@ async def state_of(store: MoodyStore, command: Envelope[Message]) -> str | None:
 # --- the plain case ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_outcome_is_told_as_an_answer_to_the_command(
+async def test_the_outcome_is_published_as_an_answer_to_the_command(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     handler = Handler()
@@ -140,7 +140,7 @@ async def test_a_quick_command_costs_two_writes(
         assert store.writes == 2
 
 
-async def test_the_outbox_is_empty_after_the_outcome_was_told(
+async def test_the_outbox_is_empty_after_the_outcome_was_published(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     async with a_worker(store, bus, Handler()):
@@ -171,7 +171,7 @@ async def test_log_lines_of_a_handler_carry_the_operation(
     assert bound == {"operation_id": "op-1", "step_id": "step-1", "attempt": 2}
 
 
-async def test_progress_is_told_while_the_work_goes_on(
+async def test_progress_is_published_while_the_work_continues(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     news = Heard()
@@ -444,7 +444,7 @@ async def test_without_a_deadline_the_tenth_try_is_the_last(
     assert (failure.code, failure.status, failure.detail) == ("outside-unavailable", 503, "the VIM does not answer")
 
 
-async def test_with_a_deadline_the_last_error_is_told_when_no_try_fits_any_more(
+async def test_with_a_deadline_the_last_error_is_published_when_no_try_fits_any_more(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     handler = Handler(answers=[OutsideUnavailable("down"), OutsideUnavailable("still down")])
@@ -481,7 +481,7 @@ async def test_with_a_deadline_the_last_error_is_told_when_no_try_fits_any_more(
     ],
     ids=["with node", "without"],
 )
-async def test_a_permanent_error_is_told_at_once(
+async def test_a_permanent_error_is_published_at_once(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher, error: VnfmError, expected: CommandFailed
 ) -> None:
     handler = Handler(answers=[error])
@@ -495,7 +495,7 @@ async def test_a_permanent_error_is_told_at_once(
     assert await bus.dead_letters(SERVICE) == []
 
 
-async def test_a_bug_is_told_without_its_words_and_the_command_is_kept(
+async def test_a_bug_is_published_without_its_text_and_the_command_is_stored(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     handler = Handler(answers=[KeyError("password=swordfish")])
