@@ -38,7 +38,7 @@ def cases_of(moments: Sequence[Moment], operation_id: str, instance_id: str) -> 
 def plans_and_steps(cases: Sequence[Case]) -> tuple[list[str], list[str]]:
     """Return the plans of the cases' operations, and the kinds of steps that were asked, done, failed or taken back."""
     bodies = [d.body for case in cases for d in case.documents if d.collection == OPERATIONS]
-    steps = {step["name"] for body in bodies for step in body["internal"]["steps"] if step["state"] != "waiting"}
+    steps = {step["kind"] for body in bodies for step in body["internal"]["steps"] if step["state"] != "waiting"}
     return sorted({body["internal"]["plan"] for body in bodies}), sorted(steps)
 
 
@@ -112,7 +112,7 @@ def _is_out(message: Json, moment: Moment) -> bool:
         return not clean_ups or any(one["operationState"] not in TERMINAL for one in clean_ups)
     if body is None:
         return True
-    steps = [step for step in body["internal"]["steps"] if step["name"] == message["stepid"]]
+    steps = [step for step in body["internal"]["steps"] if step["id"] == message["stepid"]]
     return any(step["state"] in _RUNNING and step["attempt"] == message["attempt"] for step in steps)
 
 
@@ -125,7 +125,9 @@ def _label(moment: Moment, operation_id: str, instance_id: str) -> str:
     internal = body["internal"]
     words = [body["operationState"].lower()]
     words += [
-        f"{s['name']}.{s['state']}.{s['attempt']}" for s in internal["steps"] if s["state"] in {*_RUNNING, "failed"}
+        f"{s['id'].replace('/', '.')}.{s['state']}.{s['attempt']}"
+        for s in internal["steps"]
+        if s["state"] in {*_RUNNING, "failed"}
     ]
     if body.get("isCancelPending"):
         words.append(f"cancel.{body['cancelMode'].lower()}")
