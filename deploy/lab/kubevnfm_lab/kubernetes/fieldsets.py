@@ -52,6 +52,7 @@ def _walk(value: Any, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
     if isinstance(value, list) and value and not shape.list_type.is_atomic:
         kind, item_shape = shape.list_type, shape.item()
         elements = [kind.element(item) for item in value]
+        # A list with an item without its keys is owned as a whole.
         if all(element is not None for element in elements):
             for element, item in zip(elements, value, strict=True):
                 inner = (*path, str(element))
@@ -64,6 +65,7 @@ def _walk(value: Any, shape: Shape, path: Path, found: dict[Path, Any]) -> None:
 
 def changed_paths(old: Mapping[Path, Any], new: Mapping[Path, Any]) -> FieldSet:
     """Return the paths that are new or have another value."""
+    # A field that was null differs from one that was absent.
     missing = object()
     return frozenset(path for path, value in new.items() if old.get(path, missing) != value)
 
@@ -76,6 +78,7 @@ def to_fields_v1(paths: Iterable[Path]) -> Obj:
         node = tree
         for depth, element in enumerate(path, start=1):
             child = node.setdefault(element, {})
+            # "." marks a node that is itself a member, not only the parent of one.
             if depth < len(path) and path[:depth] in members:
                 child.setdefault(".", {})
             node = child

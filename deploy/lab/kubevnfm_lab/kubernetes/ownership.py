@@ -98,6 +98,7 @@ def record_update(old: Obj | None, new: Obj, resource: Resource, *, manager: str
         return
     me = Owner(manager, UPDATE, resource.api_version, frozenset(), now(), subresource)
     mine = next((owner for owner in owners if owner.identity == me.identity), me)
+    # An update takes a changed field from every other manager.
     rest = [replace(owner, fields=owner.fields - changed - gone) for owner in owners if owner.identity != me.identity]
     mine = replace(mine, fields=(mine.fields | changed) - gone, time=me.time, api_version=me.api_version)
     _write_owners(new, [*rest, mine])
@@ -120,12 +121,14 @@ def apply(
     others = [owner for owner in owners if owner.identity != me.identity]
 
     owned_by_others = frozenset().union(*(owner.fields for owner in others))
+    # Fields that this manager applied before and no longer wants, and that no other manager owns.
     abandoned = last - wanted - owned_by_others
     _remove_paths(result, shape, abandoned, protected=owned_by_others | wanted)
 
     before = leaves(live, shape) if live is not None else {}
     after = leaves(result, shape)
     changed, gone = changed_paths(before, after), frozenset(before.keys() - after.keys())
+    # Only a changed value is a conflict; applying the same value makes the field shared.
     clashes = [(owner, path) for owner in others for path in sorted(owner.fields & changed & wanted)]
     if clashes and not force:
         raise apply_conflict([(owner.printed, printed_path(path)) for owner, path in clashes])
@@ -133,6 +136,7 @@ def apply(
     if mine is not None and last == wanted and not changed and not gone:
         # An apply without effect keeps even its time, so that nothing is written and no watcher is notified.
         me = mine
+    # A forced apply takes the fields from their owners.
     lost = changed & wanted
     remaining = [me if owner is mine else replace(owner, fields=owner.fields - lost - gone) for owner in owners]
     _write_owners(result, remaining if mine is not None else [*remaining, me])

@@ -40,6 +40,7 @@ def strategic_merge(target: Any, patch: Any, shape: Shape) -> Any:
 
 
 def _merge_map(target: Any, patch: Obj, shape: Shape) -> Any:
+    # kubectl edit and replace use these directives of strategic merge.
     if patch.get(_DIRECTIVE) == "replace":
         return {name: copy_of(value) for name, value in patch.items() if name != _DIRECTIVE}
     if patch.get(_DIRECTIVE) == "delete":
@@ -48,6 +49,7 @@ def _merge_map(target: Any, patch: Obj, shape: Shape) -> Any:
     for name, value in patch.items():
         if name.startswith(_DELETE_PRIMITIVES):
             field = name.removeprefix(_DELETE_PRIMITIVES)
+            # Lists of primitive values have no keys, so deletions name the values.
             result[field] = [item for item in result.get(field) or [] if item not in value]
         elif name.startswith(_DIRECTIVES) or name == _DIRECTIVE:
             continue
@@ -85,6 +87,7 @@ def json_patch(target: Any, operations: Any) -> Any:
     """Return ``target`` after a JSON Patch; raise ApiError 400 or 422 that names the failed operation."""
     if not isinstance(operations, list):
         raise bad_request("a JSON patch is a list of operations")
+    # All operations apply or none does, so they run on a copy.
     result = copy_of(target)
     for operation in operations:
         try:
@@ -117,6 +120,7 @@ def _operate(document: Any, operation: Obj) -> Any:
 def _pointer(text: str) -> list[str]:
     if text and not text.startswith("/"):
         raise ValueError("a pointer starts with a slash")
+    # The order matters: "~01" means "~1" (RFC 6901).
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
@@ -131,6 +135,7 @@ def _write(document: Any, path: Sequence[str], value: Any, *, op: str) -> Any:
         return value
     parent, last = _read(document, path[:-1]), path[-1]
     if isinstance(parent, list):
+        # "-" is the position after the last item (RFC 6902).
         index = len(parent) if last == "-" else int(last)
         if op == "add":
             if index > len(parent):

@@ -84,7 +84,7 @@ class ApiServer:
         return len(self._watches)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        # The raw path, since a decoded one could not tell %2F in a name from a separator.
+        # The raw path, since decoding would turn %2F in a name into a separator.
         info = request_info(request.method, request.raw_path.partition("?")[0], request.query)
         try:
             self._ledger.count("kubernetes", info.spoken)

@@ -83,6 +83,7 @@ _LISTS: Final[Mapping[str, ListType]] = {
     "hostAliases": ListType(("ip",)),
     "podIPs": ListType(("ip",)),
     "topologySpreadConstraints": ListType(("topologyKey", "whenUnsatisfiable")),
+    # Controllers own one condition each, so conditions merge by type.
     "conditions": ListType(("type",)),
     "ownerReferences": ListType(("uid",)),
     "finalizers": SET,
@@ -217,6 +218,7 @@ def merged(live: Any, config: Any, shape: Shape) -> Any:
         return result
     if isinstance(config, list) and isinstance(live, list) and not shape.list_type.is_atomic:
         kind, item_shape = shape.list_type, shape.item()
+        # Items without their keys cannot match any other, but must not be lost.
         fresh = {kind.element(item) or f"?{index}": item for index, item in enumerate(config)}
         items = []
         for old in live:

@@ -90,6 +90,7 @@ class ControlPlane:
 
     def create_token(self, ttl_s: float) -> str:
         """Create a bootstrap token; 0 s means that it never expires."""
+        # Ten years stand for "never expires", which the token's Secret cannot express.
         token = self.cluster.create_bootstrap_token(ttl_s=ttl_s or 10 * 365 * 86400)
         self.tokens[token] = time.time() + ttl_s if ttl_s else 0.0
         return token
@@ -132,9 +133,11 @@ class ControlPlanes:
         san: Sequence[str],
     ) -> ControlPlane:
         """Start the API server for a first master; raise OSError if its port is taken."""
+        # The certificate must contain every name by which clients may reach the API.
         host = endpoint.rpartition(":")[0]
         names = list(dict.fromkeys([*machine.addresses, host, "127.0.0.1", "localhost", node_name, *san]))
         wanted = host if host in machine.addresses else address if not host or host == node_name else ""
+        # This host cannot bind some addresses; the API server then gets one of the lab's own.
         serving = wanted if wanted in machine.listening_addresses else ""
         cluster, serving = await self._start(serving, settings, names)
         plane = ControlPlane(cluster, serving, endpoint or f"{address}:{API_PORT}", settings)
@@ -161,6 +164,7 @@ class ControlPlanes:
             try:
                 return await start_at(own), own
             except OSError:
+                # Hundreds of taken addresses mean another problem, such as a lack of file descriptors.
                 if number > 1000:
                     raise
                 # Another lab on this host uses the address; the next one is as good.
@@ -173,6 +177,7 @@ class ControlPlanes:
     async def _serve(self, plane: ControlPlane, machine: Machine) -> None:
         relays = plane.relays.setdefault(machine.spec.machine_id, [])
         for address in machine.listening_addresses:
+            # The API server itself listens at its own address.
             if address != plane.address:
                 relay = Relay(address, API_PORT, lambda: self.targets(plane))
                 try:
@@ -190,12 +195,14 @@ class ControlPlanes:
             return
         self._stop_serving(plane, machine)
         del plane.members[machine.spec.machine_id]
+        # A cluster ends with the machine that its API server is on.
         if not plane.members or plane.address in machine.addresses:
             await self._end(plane)
 
     def remove_member(self, plane: ControlPlane, member_id: str) -> bool:
         """Remove an etcd member by its hexadecimal id; return False if there is none."""
         for machine_id, member in plane.members.items():
+            # etcdctl prints member ids without leading zeros.
             if member.member_id.lstrip("0") == member_id.lower().lstrip("0"):
                 del plane.members[machine_id]
                 return True
@@ -217,6 +224,7 @@ class ControlPlanes:
         plane = self.served_by(machine)
         if plane is None:
             return
+        # Without a way to suspend the cluster its end is the closest approximation.
         if plane.address in machine.addresses and not isinstance(self._clusters, SuspendingClusters):
             await self.machine_gone(machine)
             return

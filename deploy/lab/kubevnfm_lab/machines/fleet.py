@@ -128,7 +128,7 @@ class SshMachines:
     async def boot(self, spec: MachineSpec) -> None:
         """See ports.Machines; raise ValueError for a second machine of the same id, OSError if an address is taken."""
         if spec.machine_id in self._machines:
-            raise ValueError(f"machine_id: {spec.machine_id} a machine with this id is already running")
+            raise ValueError(f"machine_id: {spec.machine_id}: a machine with this id is already running")
         assert self._stand_ins is not None
         settings = self.settings
         config = cloud_config(
@@ -147,6 +147,7 @@ class SshMachines:
             host_key=asyncssh.generate_private_key("ssh-ed25519"),
             settings=settings,
         )
+        # Registered before the boot, whose services already cause changes.
         machine.units.on_change.append(partial(self._unit_changed, machine))
         self._machines[spec.machine_id] = machine
         try:
@@ -164,7 +165,9 @@ class SshMachines:
         machine.power_off()
         self.nodes.remove(machine)
         await self.nodes.settled()
+        # The Node must be reported as lost before its API server may end.
         await self.control_planes.machine_gone(machine)
+        # Removing thousands of files takes a while, so it happens in the background.
         if machine.rootfs.laid_out:
             task = asyncio.create_task(asyncio.to_thread(machine.rootfs.remove))
             self._removals.add(task)
@@ -211,9 +214,7 @@ class SshMachines:
         return [(fixed, port)] if fixed else []
 
     def console_log(self, machine_id: str) -> str:
-        """Return what the machine's serial console shows, with its host key; raise KeyError if there is no such
-        machine.
-        """
+        """Return the output of the machine's serial console; raise KeyError if there is no such machine."""
         return self._machines[machine_id].console()
 
     def inventory(self) -> Sequence[Mapping[str, Any]]:
@@ -269,14 +270,17 @@ class SshMachines:
             self.nodes.settle(machine)
 
     def _find(self, program_path: str, root: str) -> Machine | None:
+        # sudo and links hide the program's own path; the root folder identifies the machine then.
         for place in (program_path, root):
             if place.startswith(f"{self._state_dir}/"):
+                # The first folder below the state folder is the machine's id.
                 machine = self._machines.get(place.removeprefix(f"{self._state_dir}/").split("/", 1)[0])
                 if machine:
                     return machine
         return None
 
     async def _open(self) -> None:
+        # Other local users must not read the secret in the stand-ins.
         self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self._ssh_port:
             self._ssh_port = _free_port()
@@ -286,6 +290,7 @@ class SshMachines:
         for name in HOST_PROGRAMS:
             found = _host_program(name)
             link = self._host_bin / name
+            # Links instead of the host's folders, so that shells see only the listed programs.
             if found and not link.is_symlink():
                 link.symlink_to(found)
 
@@ -318,6 +323,7 @@ class SshMachines:
         return StandIns(ask, base)
 
     async def _close(self) -> None:
+        # Machines first: ending them still uses balancer, control planes and gate.
         await asyncio.gather(*(self.destroy(machine_id) for machine_id in list(self._machines)))
         for floating in list(self._floating):
             await self.remove_floating(floating)

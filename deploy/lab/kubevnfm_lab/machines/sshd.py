@@ -47,6 +47,7 @@ class Sshd:
                 listener = socket.create_server((address, self._port), backlog=128)
                 self._sockets.append(listener)
                 listener.setblocking(False)
+                # A reader callback instead of a server per machine: a lab has hundreds of idle machines.
                 loop.add_reader(listener, self._accept, listener)
         except OSError:
             self.close()
@@ -96,6 +97,7 @@ class Sshd:
             raise
 
     def _options_for(self, *, refuse_all: bool) -> asyncssh.SSHServerConnectionOptions:
+        # Building the options costs milliseconds, so they are kept per machine.
         if self._options is None or refuse_all:
             options = asyncssh.SSHServerConnectionOptions(
                 server_factory=partial(_Login, self._machine, refuse_all=refuse_all),
@@ -130,12 +132,14 @@ class Sshd:
         except ConnectionDropped:
             process.channel.get_connection().abort()
             return
+        # Most machines never see a login, so their files are created at the first one.
         machine.lay_out()
         account = machine.config.accounts[process.get_extra_info("username")]
         await self._run_shell(process, account)
 
     async def _run_shell(self, process: asyncssh.SSHServerProcess[bytes], account: Account) -> None:
         home = self._machine.root / account.home.lstrip("/")
+        # bash must not read the host's profile, which would set a host's environment.
         arguments = ["-c", process.command] if process.command is not None else ["--noprofile", "--norc"]
         shell = await asyncio.create_subprocess_exec(
             self._shell,
@@ -145,6 +149,7 @@ class Sshd:
             stderr=asyncio.subprocess.PIPE,
             cwd=home if home.is_dir() else self._machine.root,
             env=self._environment(process, account),
+            # A process group of its own, so that the whole command can be signalled.
             start_new_session=True,
         )
         groups = self._machine.processes
@@ -152,6 +157,7 @@ class Sshd:
         try:
             await self._until_either_ends(process, shell)
         finally:
+            # The client has disconnected; a real sshd sends SIGHUP to the session.
             if shell.returncode is None:
                 await _end_group(self._machine, shell)
             groups.shell_ended(shell.pid)
@@ -207,6 +213,7 @@ class Sshd:
                 self._machine.processes.signal(shell.pid, signal.SIGINT)
                 continue
             except asyncssh.SignalReceived as received:
+                # RFC 4254 sends signals by name, without "SIG".
                 number = getattr(signal, f"SIG{received.signal}", None)
                 if isinstance(number, signal.Signals):
                     self._machine.processes.signal(shell.pid, number)

@@ -27,6 +27,7 @@ resources:
   value: {type: OS::Heat::Value, properties: {value: {list: [1, 2]}}}
 outputs:
   replaced: {value: {str_replace: {template: "x $y$ z", params: {"$y$": {get_param: [tree, x, y]}}}}}
+  written: {value: {str_replace: {template: "$f $m", params: {$f: {get_param: flag}, $m: {b: 1, a: [true]}}}}}
   joined: {value: {list_join: ["-", {get_param: letters}, [c, 1]]}}
   split: {value: {str_split: [",", "p,q", 1]}}
   repeated: {value: {repeat: {template: "%i%-%k%", for_each: {"%i%": {get_param: letters}, "%k%": ["1", "2"]}}}}
@@ -49,6 +50,7 @@ async def test_functions_give_what_heat_gives(stand: Stand) -> None:
     values = {output["output_key"]: output["output_value"] for output in stack["outputs"]}
     assert values == {
         "replaced": "x 5 z",
+        "written": 'True {"a": [true], "b": 1}',
         "joined": "a-b-c-1",
         "split": "q",
         "repeated": ["a-1", "a-2", "b-1", "b-2"],

@@ -21,8 +21,10 @@ class GarbageCollector:
     def _take(self, change: Change) -> None:
         finalizers = change.obj["metadata"].get("finalizers") or ()
         waits = is_terminating(change.obj) and (FOREGROUND in finalizers or ORPHAN in finalizers)
+        # Most changes concern neither owners nor dependents.
         if change.kind != "DELETED" and not waits and not owner_references(change.obj):
             return
+        # Later, since a subscriber must not write while a change is being published.
         self._plane.later(0, lambda: self._look(change))
 
     def _look(self, change: Change) -> None:

@@ -56,6 +56,7 @@ class Claims:
 
     def _release(self, claim: Obj) -> None:
         """Remove the finalizer of a terminating claim that no pod uses any more."""
+        # pvc-protection: a claim in use outlives its deletion.
         if self._users(claim):
             return
 
@@ -124,6 +125,7 @@ class Claims:
                 continue
             if taker is not None:
                 same = (taker.get("namespace"), taker.get("name")) == tuple(key_of(claim))
+                # A volume reserved for a claim by name takes it, but not a later claim of the same name.
                 if same and taker.get("uid") in {None, claim["metadata"]["uid"]}:
                     return volume
                 continue
@@ -146,6 +148,7 @@ class Claims:
         ):
             self._wait(claim, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
             return None
+        # Local volumes are made by hand and only bound.
         if storage_class["provisioner"] == "kubernetes.io/no-provisioner":
             self._wait(claim, "FailedBinding", "no persistent volumes available for this claim")
             return None

@@ -145,6 +145,7 @@ def options(args: Sequence[str], *, with_value: Sequence[str] = (), glued: str =
 def _letters(letters: str, rest: list[str], taken: Options, with_value: Sequence[str], glued: str) -> None:
     for index, letter in enumerate(letters):
         if f"-{letter}" in with_value:
+            # In "-xvalue" the rest of the letters is the value.
             following = letters[index + 1 :]
             value = following or (rest.pop(0) if rest else "")
             taken.values.setdefault(f"-{letter}", []).append(value)

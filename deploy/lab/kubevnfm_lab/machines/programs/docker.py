@@ -130,6 +130,7 @@ async def _run(call: Call, given: Options, names: list[str]) -> Exit:
     ports = {}
     for published in given.all("-p", "--publish"):
         *host, inside = published.split(":")
+        # "127.0.0.1:5000:5000", "5000:5000" and "5000" are all valid.
         ports[inside if "/" in inside else f"{inside}/tcp"] = host[-1] if host else inside
     container = Container(
         name=name,
@@ -158,6 +159,7 @@ async def _run(call: Call, given: Options, names: list[str]) -> Exit:
 
 
 async def _start_one(machine: Machine, container: Container) -> None:
+    # Only a registry really listens; other containers are records.
     is_registry = container.image.rsplit("/", 1)[-1].split(":")[0].split("@")[0] == REGISTRY_IMAGE
     for port in container.ports.values() if is_registry else ():
         opened = RegistryPort(list(machine.listening_addresses), int(port))
@@ -176,7 +178,9 @@ def _stop_one(machine: Machine, container: Container) -> None:
 def _named(call: Call, name: str) -> Container:
     containers = call.machine.images.containers
     found = containers.get(name) or next(
-        (c for c in containers.values() if len(name) > 3 and c.container_id.startswith(name)), None
+        # Docker accepts a prefix of the id; short ones would match names.
+        (c for c in containers.values() if len(name) > 3 and c.container_id.startswith(name)),
+        None,
     )
     if found is None:
         raise Failed(f"Error response from daemon: No such container: {name}")
@@ -296,6 +300,7 @@ async def _login(call: Call, given: Options, names: list[str]) -> Exit:
     home.mkdir(parents=True, exist_ok=True)
     secret = base64.b64encode(f"{user}:{password}".encode()).decode()
     config = home / "config.json"
+    # The file contains the password, so its mode is set before its content.
     config.touch(0o600)
     config.write_text(json.dumps({"auths": {server: {"auth": secret}}}))
     return Exit(0, "Login Succeeded\n")

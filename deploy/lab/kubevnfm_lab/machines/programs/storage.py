@@ -121,6 +121,7 @@ async def blkid(call: Call) -> Exit:
     wanted = [tag.upper() for tag in given.all("-s", "--match-tag")]
     output = ""
     for name, volume in devices:
+        # blkid knows only what mkfs has written.
         if volume.filesystem is None:
             continue
         tags = {"LABEL": volume.label, "UUID": volume.uuid, "BLOCK_SIZE": "4096", "TYPE": volume.filesystem}
@@ -138,6 +139,7 @@ async def blkid(call: Call) -> Exit:
 async def mkfs(call: Call) -> Exit:
     """Mkfs, mkfs.ext4: without a terminal it formats any device, with a file system or not, as the real one does."""
     given = options(call.args, with_value=("-t", "-L", "-m", "-E", "-b", "-i", "-O", "-N", "-U", "--type"))
+    # mkfs.ext4 names its type, mkfs takes it with -t.
     kind = call.program.partition(".")[2] or given.get("-t", "--type", default="ext2")
     if not call.is_root:
         raise Failed(f"mkfs.{kind}: Permission denied while trying to determine filesystem size")

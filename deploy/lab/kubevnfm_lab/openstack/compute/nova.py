@@ -65,6 +65,7 @@ class Nova:
             if not self._cinder.can_attach(self._cinder.get(one.volume_id)):
                 message = f"Block Device Mapping is Invalid: failed to get volume {one.volume_id}."
                 raise bad_request("nova", message)
+        # Used up from here on, also if the build fails: a server in ERROR still counts.
         self._quotas.use(project_id, **wanted)
         server = Server(
             name=request.name,
@@ -119,6 +120,7 @@ class Nova:
             self._failed(server, error.message, error.status)
         except FaultInjected as fault:
             self._failed(server, fault.message, fault.status)
+        # The machine could not boot, for instance because its address is taken.
         except (ConnectionDropped, OSError) as error:
             self._failed(server, str(error), 500)
         else:
@@ -137,6 +139,7 @@ class Nova:
             if self._durations.server_delete_s:
                 await asyncio.sleep(self._durations.server_delete_s)
             await self._machines.destroy(server.server_id)
+        # A cancelled deletion must be possible again.
         except BaseException:
             server.deleting = False
             raise
@@ -272,6 +275,7 @@ class Nova:
             raw = base64.b64decode(fields[1], validate=True)
         except (IndexError, ValueError) as error:
             raise bad_request("nova", "Keypair data is invalid: failed to generate fingerprint") from error
+        # Nova still shows fingerprints in this format.
         digest = hashlib.md5(raw, usedforsecurity=False).hexdigest()
         fingerprint = ":".join(digest[i : i + 2] for i in range(0, 32, 2))
         made = self.key_pairs[user_id, name] = KeyPair(name, user_id, public_key, fingerprint)
@@ -324,6 +328,7 @@ class Nova:
 
     def _host_in_group(self, group: ServerGroup) -> str:
         taken = [member.host for member_id in group.members if (member := self.servers.get(member_id)) and member.host]
+        # Affinity: all members on the host of the first one.
         if not group.policy.endswith("anti-affinity"):
             return taken[0] if taken else next(self._next_host)
         free = [host for host in self.hosts if host not in taken]
@@ -331,6 +336,7 @@ class Nova:
             return free[0]
         if group.policy == "anti-affinity":
             raise ServiceError("nova", 500, "NoValidHost", "No valid host was found. ")
+        # soft-anti-affinity spreads as evenly as possible and never fails.
         return min(self.hosts, key=taken.count)
 
     def _spec(self, server: Server) -> MachineSpec:
@@ -352,6 +358,7 @@ class Nova:
     def _put_in(self, server: Server, one: AttachedVolume) -> AttachedVolume:
         taken = {other.device for other in server.volumes}
         wanted = one.device if one.device.startswith("/dev/") or not one.device else f"/dev/{one.device}"
+        # vda is the root disk, and the names continue from there.
         letters = (f"/dev/vd{letter}" for letter in "bcdefghijklmnopqrstuvwxyz")
         one.device = wanted or next(device for device in letters if device not in taken)
         self._cinder.attach(self._cinder.get(one.volume_id), server.server_id, one.device)
@@ -378,6 +385,7 @@ class Nova:
         group = self.groups.get(server.group_id or "")
         if group is not None and server.server_id in group.members:
             group.members.remove(server.server_id)
+        # The counterpart of begin, which did not count the memory of such a flavor.
         ram = server.flavor.ram_mib if server.flavor.fits else 0
         self._quotas.release(server.project_id, instances=1, cores=server.flavor.vcpus, ram=ram)
         self.servers.pop(server.server_id, None)

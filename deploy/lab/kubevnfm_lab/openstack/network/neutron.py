@@ -114,7 +114,9 @@ class Neutron:
                 )
         self._claim(project_id, "subnet")
         base = int(net.network_address)
+        # Networks of one or two addresses have no broadcast address (RFC 3021).
         last = base + net.num_addresses - 2 if net.num_addresses > 2 else base + net.num_addresses - 1
+        # Only the lab's own addresses can be bound by hand; other networks start at .1, as in Neutron.
         lab_range = net.is_loopback and net.num_addresses > 2 * _FIRST_ADDRESS
         ranges = [(int(ip_address(p["start"])), int(ip_address(p["end"]))) for p in pools] or [
             (base + (_FIRST_ADDRESS if lab_range else 1), last)
@@ -168,6 +170,7 @@ class Neutron:
         except ServiceError:
             self._quotas.release(project_id, port=1)
             raise
+        # An empty list means no group at all, as router interfaces have it.
         groups = list(security_groups) if security_groups is not None else [self.default_group(project_id).record_id]
         made = Port(
             project_id=project_id, network_id=network.record_id, fixed_ips=addresses, security_groups=groups, **facts
@@ -179,6 +182,7 @@ class Neutron:
     def readdress_port(self, port: Port, fixed_ips: Sequence[Mapping[str, Any]]) -> None:
         """Change a port's addresses; it keeps its own if the requested ones are taken."""
         before = port.fixed_ips
+        # Freed first: the request may keep some of the port's own addresses.
         self._free(before)
         try:
             port.fixed_ips = self._allocate(self.networks[port.network_id], fixed_ips)
@@ -206,6 +210,7 @@ class Neutron:
         del self.ports[port.record_id], self._ports_by_network[port.network_id][port.record_id]
         self._free(port.fixed_ips)
         self._quotas.release(port.project_id, port=1)
+        # Most ports have none, and the search is linear.
         if self.floating_ips:
             for floating in self.floating_ips.values():
                 if floating.port_id == port.record_id:
@@ -252,6 +257,7 @@ class Neutron:
             raise bad_request("neutron", f"Router already has a port on subnet {subnet.record_id}", "BadRequest")
         gateway = subnet.gateway
         if gateway:
+            # The gateway's address is reserved for this very port.
             subnet.used.discard(int(ip_address(gateway)))
         asked: Json = {"subnet_id": subnet.record_id, **({"ip_address": gateway} if gateway else {})}
         port = self.create_port(
@@ -287,6 +293,7 @@ class Neutron:
         if group is None:
             group = SecurityGroup(project_id=project_id, name="default", description="Default security group")
             self._default_groups[project_id] = self.security_groups[group.record_id] = group
+            # Neutron's default group permits everything outwards, and inwards among its members.
             self.add_rule(group, direction="egress")
             self.add_rule(group, direction="ingress")
         return group

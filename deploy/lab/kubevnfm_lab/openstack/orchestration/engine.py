@@ -313,7 +313,7 @@ class Engine:
             if definition.condition is None:
                 self.types.find(stack, definition.resource_type, name)
         lookup = partial(self._services.wrong, project_id=stack.project_id, user_id=stack.user_id)
-        # Only a root stack's parameters come from a user, who can mistype them.
+        # A root stack's parameters come from a user and may be mistyped; those of nested stacks come from a template.
         values = parameter_values(stack.template, stack.environment, strict=stack.parent is None, lookup=lookup)
         stack.use(stack.template, stack.environment, stack.files, values)
         validate(stack, self.types, self._services)

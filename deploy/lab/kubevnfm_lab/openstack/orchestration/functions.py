@@ -52,6 +52,7 @@ def resolve(scope: Scope, snippet: Any) -> Any:
         if len(snippet) == 1:
             ((key, argument),) = snippet.items()
             function = _FUNCTIONS.get(key) if isinstance(key, str) else None
+            # A map with one key is a function call only if the key is a function's name.
             if function is not None:
                 return function(scope, argument)
         return {key: resolve(scope, value) for key, value in snippet.items()}
@@ -94,6 +95,7 @@ def walk(value: Any, path: Sequence[Any]) -> Any:
             except ValueError:
                 return None
         if isinstance(value, dict):
+            # YAML reads a numeric key as a number, JSON always as text.
             value = value.get(step, value.get(str(step)))
         elif isinstance(value, list):
             try:
@@ -179,8 +181,9 @@ def _replace(text: str, keys: Sequence[str], params: dict[str, Any]) -> str:
 def _as_text(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool | dict | list):
-        return json.dumps(value)
+    # As in Heat: maps and lists are JSON, with sorted keys, while a boolean is Python's text, "True".
+    if isinstance(value, dict | list):
+        return json.dumps(value, sort_keys=True)
     return str(value)
 
 
@@ -221,6 +224,7 @@ def _repeat(scope: Scope, argument: Any) -> Any:
 
 def _fill(template: Any, values: dict[str, Any]) -> Any:
     if isinstance(template, str):
+        # A template that is only the variable takes the value with its type.
         if template in values:
             return values[template]
         for name, value in values.items():
@@ -238,6 +242,7 @@ def _if(scope: Scope, argument: Any) -> Any:
         raise validation_failed(
             'Arguments to "if" must be of the form: [condition_name, value_if_true, value_if_false]'
         )
+    # Only the chosen branch is resolved: the other may refer to resources that do not exist.
     chosen = argument[1] if resolve_condition(scope, argument[0]) else argument[2] if len(argument) == 3 else None
     return resolve(scope, chosen)
 
@@ -316,6 +321,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Scope, Any], Any]]] = {
     "get_attr": _get_attr,
     "get_file": _get_file,
     "str_replace": _str_replace,
+    # The strict forms only differ for parameters that the template does not contain.
     "str_replace_strict": _str_replace,
     "str_replace_vstrict": _str_replace,
     "list_join": _list_join,

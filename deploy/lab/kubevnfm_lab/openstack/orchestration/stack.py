@@ -80,6 +80,7 @@ class Resource:
         """Record a state and add an event."""
         self.action, self.status, self.reason = action, status, reason
         self.updated = now_z()
+        # A retried resource counts from its last creation, by which groups order members.
         if action == "CREATE" and status == "IN_PROGRESS":
             self.created = self.updated
         self.stack.add_event(
@@ -88,6 +89,7 @@ class Resource:
             f"{action}_{status}",
             reason,
             self.resource_type,
+            # Events show only the properties that the template sets.
             {key: value for key, value in self.props.items() if key in self.definition.properties},
         )
 
@@ -205,6 +207,7 @@ class Stack:
         shown: Json = {"output_key": name, "description": definition.description, "output_value": None}
         try:
             shown["output_value"] = resolve(self, definition.value)
+        # Heat reports a failed output as output_error instead of failing the request.
         except (ServiceError, KeyError, TypeError, ValueError) as error:
             shown["output_error"] = str(error)
         return shown
@@ -236,6 +239,7 @@ class Stack:
     def attribute(self, name: str, attribute: str, path: Sequence[Any]) -> Any:
         """Return what ``get_attr`` gives; None for a resource that does not exist (yet)."""
         resource = self.resources.get(name)
+        # Outputs are shown while the stack is still being created.
         if resource is None or not resource.made:
             return None
         if not attribute:

@@ -51,6 +51,7 @@ def validate(stack: Stack, types: Types, services: Services) -> None:
     _check_references(stack)
     draft = Draft(stack, types)
     wanted = stack.wanted()
+    # Circles are reported before any property, as in Heat.
     graph.check_order({name: definition.references for name, definition in wanted.items()})
     for name, definition in wanted.items():
         resource_type, kind = types.find(stack, definition.resource_type, name)
@@ -108,6 +109,7 @@ def _resolved(draft: Draft, definition: ResourceDefinition) -> Json:
 def _check_references(stack: Stack) -> None:
     known = stack.template.resources
     for name, definition in known.items():
+        # The frequent case, without a search for the place of the mistake.
         if definition.references <= known.keys():
             continue
         for key, snippet in definition.properties.items():
@@ -128,5 +130,6 @@ def _check_member(stack: Stack, group: str, props: Json, types: Types, services:
     if not isinstance(member, dict) or not isinstance(member.get("type"), str):
         return
     resource_type, kind = types.find(stack, member["type"], group)
+    # A stand-in definition: the group's members exist only after the creation.
     definition = ResourceDefinition(group, member["type"])
     checked_properties(stack, definition, member.get("properties") or {}, resource_type, kind, services)

@@ -112,6 +112,7 @@ class Cinder:
                 else f"{size!r} does not match '^[0-9]+$'"
             )
             raise bad_request("cinder", f"Invalid input for field/attribute size. Value: {size}. {why}")
+        # Before the quotas, as in Cinder: an unknown type must not use any.
         volume_type = self.types.for_volume(body.get("volume_type"))
         if self._quotas.exceeded(project_id, volumes=1):
             message = f"VolumeLimitExceeded: Maximum number of volumes allowed ({self._quotas.limits['volumes']}) exceeded for quota 'volumes'."

@@ -91,6 +91,7 @@ class VolumeTypes:
         """Change what is not None; raise Cinder's 400 if all is None, its 409 if the name is taken."""
         if name is None and description is None and is_public is None:
             raise bad_request("cinder", "Specify volume type name, description, is_public or a combination thereof.")
+        # A type may keep its name in an update.
         if name is not None and name != changed.name:
             self._check_name(name)
             changed.name = name
@@ -101,6 +102,7 @@ class VolumeTypes:
 
     def delete(self, unwanted: VolumeType) -> None:
         """Delete a type; raise Cinder's 400 for the default type and for one that volumes have."""
+        # Volumes without a type always need it.
         if unwanted is self.default:
             message = f"The volume type {unwanted.type_id} is a default volume type and cannot be deleted."
             raise bad_request("cinder", message)

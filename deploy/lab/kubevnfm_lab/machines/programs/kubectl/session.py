@@ -49,6 +49,7 @@ class Session:
                                  "'kubectl get resource resource/<resource_name>'")  # fmt: skip
                 pairs.append((await self.resource(kind), name))
             return pairs
+        # "kubectl get pods,services" names several types at once.
         kinds = [await self.resource(kind) for kind in words[0].split(",")]
         return [(kind, name) for kind in kinds for name in (words[1:] or [""])]
 
@@ -115,6 +116,7 @@ def open_session(call: Call, given: Options) -> Session:
     access = access_of(call, given)
     host, port = split_endpoint(access.server)
     address = resolved(call, host)
+    # The machine's own hosts file decides about names, not this host's resolver.
     if address != host and access.server.startswith("https"):
         access = Access(**{**access.__dict__, "server": f"https://{address}:{port}"})
     namespace = given.get("-n", "--namespace") or access.namespace
