@@ -1,8 +1,5 @@
 """The parameters of a Kubernetes cluster: one model, its rules, and how the nodes of a role are chosen."""
 
-from kubevnfm_cluster.features import Feature, RequestedCluster, StorageServer
-from kubevnfm_cluster.networks import check_networks, node_mask
-from kubevnfm_cluster.nodes import NodeChoice, SharedAddress, refuse_shared_addresses
 from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
@@ -10,12 +7,15 @@ from kubevnfm_cluster.parameters import (
     Drain,
     MasterGroup,
     Mirror,
+    NodeChoice,
     NodeGroup,
     Proxy,
+    Role,
     Timeouts,
     Vrrp,
 )
-from kubevnfm_cluster.request import check_rules, read_cluster_parameters, read_request
+from kubevnfm_cluster.request import Feature, RequestedCluster, StorageServer, read_cluster_parameters, read_request
+from kubevnfm_cluster.rules import SharedAddress, check_networks, check_rules, node_mask, refuse_shared_addresses
 
 __all__ = [
     "CLUSTER",
@@ -29,6 +29,7 @@ __all__ = [
     "NodeGroup",
     "Proxy",
     "RequestedCluster",
+    "Role",
     "SharedAddress",
     "StorageServer",
     "Timeouts",

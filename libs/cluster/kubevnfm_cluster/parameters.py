@@ -1,15 +1,19 @@
 """``k8s_cluster_installation_param``: how a cluster is installed on the VNF's machines (sequences.md chapter 2).
 
 The attributes have the names that requests use, so the model reads a request, a stored document and a message alike.
-What the values must have in common with each other is in `request` and `networks`: a message whose values break a rule
-can still be read, and the operation then fails with an error that names the field.
+Rules between values are in `rules`: a message whose values break a rule can still be read, and the
+operation then fails with an error that names the field.
+
+A request never carries addresses. It names a scaling aspect or a VDU, and the same choice of machines is made twice:
+from VNFD and templates when the request is checked, and from the stack's servers once they exist.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from ipaddress import IPv4Network, ip_network
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Protocol, Self
 
 from kubevnfm_secrets import Secret
 
@@ -27,7 +31,6 @@ from kubevnfm_cluster.forms import (
     text,
     whole,
 )
-from kubevnfm_cluster.nodes import NodeChoice, Role
 
 CLUSTER: Final = "k8s_cluster_installation_param"
 ROOT: Final = f"additionalParams/{CLUSTER}"
@@ -76,6 +79,52 @@ ProxyUrl = Annotated[Secret, Form(f"{_PROXY.expected} with a port from 1 to 6553
 MirrorUrl = Annotated[Secret, secret("a URL http(s)://...", _MIRROR_URL)]
 Seconds = Annotated[int, whole(1, 86_400)]
 Flag = Annotated[bool, FLAG]
+
+
+Role = Literal["master", "worker"]
+
+
+class Server(Protocol):
+    """A server of the stack, as far as a choice depends on it."""
+
+    @property
+    def group(self) -> str | None:
+        """The group of nested stacks that it is a member of."""
+        ...
+
+    @property
+    def vdu_id(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """Its resource name in the template."""
+        ...
+
+
+@dataclass(frozen=True)
+class NodeChoice:
+    """Which servers belong to a role. The first rule that applies: scaling aspect, VDU, name (sequences.md 3.1)."""
+
+    by: Literal["aspect_id", "vdu_id", "name"]
+    value: str
+    """The aspect, the VDU, or the beginning of the name."""
+
+    @classmethod
+    def from_attributes(cls, role: Role, *, aspect_id: str | None, vdu_id: str | None) -> Self:
+        """Return the choice that a group's attributes make; without attributes, names begin with their role (TOSCA)."""
+        if aspect_id is not None:
+            return cls("aspect_id", aspect_id)
+        if vdu_id is not None:
+            return cls("vdu_id", vdu_id)
+        return cls("name", role)
+
+    def includes(self, server: Server) -> bool:
+        """Return whether the server is chosen."""
+        if self.by == "aspect_id":
+            return server.group == self.value
+        if self.by == "vdu_id":
+            return server.vdu_id == self.value
+        return server.name.startswith(self.value)
 
 
 class NodeGroup(Part):

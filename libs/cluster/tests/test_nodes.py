@@ -1,4 +1,4 @@
-"""Which machines belong to a role, and addresses that two of them share."""
+"""The choice of the machines of a role, and addresses that two of them share."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_the_aspect_goes_before_the_vdu_and_the_vdu_before_the_name(
 
 def test_two_nodes_of_one_address_are_refused_in_every_spelling() -> None:
     """Difference: lcm-api compared the texts, mgmt-executor the addresses."""
-    refuse_shared_addresses({"master a": "10.0.0.1", "worker b": "10.0.0.2", "worker c": "fd00::1"})
+    refuse_shared_addresses([("master a", "10.0.0.1"), ("worker b", "10.0.0.2"), ("worker c", "fd00::1")])
     with pytest.raises(SharedAddress, match=r"10\.0\.0\.1 is the address of master a and worker b"):
-        refuse_shared_addresses({"master a": "10.0.0.1", "worker b": "10.0.0.1"})
-    with pytest.raises(SharedAddress, match="fd00::1 is the address of worker a and worker b"):
-        refuse_shared_addresses({"worker a": "fd00::1", "worker b": "FD00:0::1"})
+        refuse_shared_addresses([("master a", "10.0.0.1"), ("worker b", "10.0.0.1")])
+    with pytest.raises(SharedAddress, match="fd00::1 is the address of worker and worker"):
+        refuse_shared_addresses([("worker", "fd00::1"), ("worker", "FD00:0::1")])
 
 
 def test_a_text_that_is_no_address_is_refused() -> None:
     with pytest.raises(Unprocessable, match="worker b: an IP address expected"):
-        refuse_shared_addresses({"worker b": "host.example"})
+        refuse_shared_addresses([("worker b", "host.example")])

@@ -10,7 +10,7 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_secrets import KeyRing, Secret, map_secrets
 from kubevnfm_worker import Done, Outcome, StepContext
 
-from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseRequest, Tools, phase_work
+from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, Tools, phase_work
 from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.ports import Claim, HostKeys, Journal, Machines, OutputLog
 from kubevnfm_mgmt_executor.domain.recorder import Recorder
@@ -40,6 +40,7 @@ class MgmtHandlers:
         work = phase_work(self._drivers, command.driver, command.phase)
         claim = Claim(context.operation_id, context.message_id, context.fencing)
         tools = Tools(
+            package=self._package_files(command.package),
             machines=self._machines,
             journal=self._journal,
             host_keys=self._host_keys,
@@ -50,18 +51,7 @@ class MgmtHandlers:
             reveal=self._reveal,
             operation_id=context.operation_id,
         )
-        request = PhaseRequest(
-            vnf_instance_id=command.vnf_instance_id,
-            phase=command.phase,
-            nodes=command.nodes,
-            package=self._package_files(command.package),
-            parameters=command.parameters,
-            cluster=command.cluster,
-            cluster_address=command.cluster_address,
-            cluster_public_address=command.cluster_public_address,
-            max_nodes=command.max_nodes,
-        )
-        result = await work(request, tools)
+        result = await work(command, tools)
         return Done(
             PhaseDone(
                 driver=command.driver,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubevnfm_cluster import CLUSTER, ClusterParameters
-from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_events.common import PackageRef
+from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_mgmt_executor.domain.driver import PhaseRequest
 from kubevnfm_mgmt_executor.domain.kubernetes import values
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, no_proxy, read_cluster
 from kubevnfm_mgmt_executor.domain.node_session import assignments
@@ -26,11 +25,6 @@ SECRETS: Any = {"master_node": {"password"}, "worker_node": {"password"}}
 
 def reveal(secret: Secret) -> str:
     return secret.reveal(RING)
-
-
-class NoPackage:
-    async def read(self, path: str) -> bytes | None:
-        return None
 
 
 def parameters(**changes: Any) -> Mapping[str, Any]:
@@ -48,14 +42,13 @@ def nodes(*, workers: int = 1, hosts: Sequence[str | None] = ()) -> Sequence[Man
     return made
 
 
-def a_request(
-    *, given: Sequence[ManagedNode] | None = None, max_nodes: int | None = None, **changes: Any
-) -> PhaseRequest:
-    return PhaseRequest(
+def a_request(*, given: Sequence[ManagedNode] | None = None, max_nodes: int | None = None, **changes: Any) -> RunPhase:
+    return RunPhase(
         vnf_instance_id="instance",
         phase="instantiate_end",
-        nodes=nodes() if given is None else given,
-        package=NoPackage(),
+        nodes=tuple(nodes() if given is None else given),
+        driver="kubernetes",
+        package=PackageRef(package_id="p", vnfd_id="d"),
         cluster=ClusterParameters.model_validate(parameters(**changes)[CLUSTER]),
         cluster_address="10.10.0.5",
         cluster_public_address="203.0.113.7",
@@ -69,8 +62,8 @@ def a_cluster(*, given: Sequence[ManagedNode] | None = None, **changes: Any) -> 
 
 def test_a_command_of_version_0_1_0_has_its_cluster_in_the_parameters_alone() -> None:
     sent = a_request(x_timeouts={"command": 5})
-    older = replace(sent, cluster=None, parameters=sealed(hide(parameters(x_timeouts={"command": 5})), RING))
-    cluster = read_cluster(replace(older, parameters=opened(older.parameters)), reveal)
+    stored = sealed(hide(parameters(x_timeouts={"command": 5})), RING)
+    cluster = read_cluster(sent.model_copy(update={"cluster": None, "parameters": opened(stored)}), reveal)
     assert cluster.parameters.model_dump(exclude=SECRETS) == read_cluster(sent, reveal).parameters.model_dump(
         exclude=SECRETS
     )

@@ -65,7 +65,7 @@ async def test_a_cluster_of_one_master_and_workers_comes_up(lab: MgmtLab) -> Non
     assert labels == {"master10": None, "worker20": "compute-0", "worker21": "compute-0", "worker22": "compute-1"}
 
 
-async def test_nodes_are_left_as_a_node_must_be_after_a_reboot(lab: MgmtLab) -> None:
+async def test_the_settings_of_a_node_outlast_a_reboot(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     await lab.run(lab.command(nodes, changes={"proxy": {"http_proxy": "http://proxy.example:3128"}}))
     root = lab.machine(nodes[1]).root
@@ -85,7 +85,7 @@ async def test_nodes_are_left_as_a_node_must_be_after_a_reboot(lab: MgmtLab) -> 
 
 
 @pytest.mark.parametrize("version", ["1.29.12", "v1.30.8", "1.32.1"])
-async def test_the_kubernetes_version_is_the_one_asked_for(lab: MgmtLab, version: str) -> None:
+async def test_the_kubernetes_version_is_the_requested_one(lab: MgmtLab, version: str) -> None:
     nodes = await lab.boot_cluster(workers=1)
     done = await lab.run(lab.command(nodes, changes={"x_kubernetes_version": version}))
     assert done.cluster is not None
@@ -124,7 +124,7 @@ async def test_join_tokens_are_revoked_after_the_joins(lab: MgmtLab) -> None:
 
 
 @pytest.mark.parametrize(("task", "node"), STEPS, ids=[f"{task}-{node}" for task, node in STEPS])
-async def test_a_phase_that_is_killed_in_a_task_goes_on_and_does_nothing_twice(
+async def test_a_phase_that_is_killed_in_a_task_continues_and_does_nothing_twice(
     lab: MgmtLab, task: str, node: str
 ) -> None:
     nodes = await lab.boot_cluster(workers=2)
@@ -141,7 +141,7 @@ async def test_a_phase_that_is_killed_in_a_task_goes_on_and_does_nothing_twice(
     ("program", "node"),
     [("apt-get install", "worker20"), ("kubeadm init", "master10"), ("kubeadm join", "worker20")],
 )
-async def test_a_phase_that_is_killed_while_a_program_runs_takes_what_is_left_away_and_goes_on(
+async def test_a_phase_that_is_killed_while_a_program_runs_cleans_up_and_continues(
     lab: MgmtLab, program: str, node: str
 ) -> None:
     nodes = await lab.boot_cluster(workers=2)
@@ -159,7 +159,7 @@ async def test_a_phase_that_is_killed_while_a_program_runs_takes_what_is_left_aw
     await lab.assert_ready(done.cluster, ["master10", "worker20", "worker21"])
 
 
-async def test_a_retry_leaves_machines_alone_that_are_ready(lab: MgmtLab) -> None:
+async def test_a_retry_does_not_touch_machines_that_are_ready(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=2)
     command = lab.command(nodes)
     lab.faults.add(
@@ -210,7 +210,7 @@ async def test_a_failing_kubeadm_names_node_task_command_exit_code_and_last_line
     assert "exit code 3" in record["error"]
 
 
-async def test_tasks_of_other_nodes_that_a_failure_ends_are_told_as_cancelled(lab: MgmtLab) -> None:
+async def test_tasks_of_other_nodes_are_reported_as_cancelled_after_a_failure(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     lab.faults.add(part="program", verb="apt-get install", node=lab.machine(nodes[1]).name, effect="hang")
     held = lab.faults.add(part="program", verb="kubeadm init", effect="hang")
@@ -251,14 +251,14 @@ async def test_a_wrong_password_ends_the_phase_at_once_and_names_the_node(lab: M
     assert "wrong-password" not in str(caught.value)
 
 
-async def test_a_machine_that_never_answers_is_named_when_the_time_is_over(lab: MgmtLab) -> None:
+async def test_a_machine_that_never_answers_is_named_after_the_time_limit(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     await lab.machines.stop(nodes[1].server_id)
     with pytest.raises(NodeUnreachable, match="node worker20: no SSH session with"):
         await lab.run(lab.command(nodes, changes={"x_timeouts": {"ssh_ready": 1}}))
 
 
-async def test_a_machine_that_boots_slowly_is_waited_for(lab: MgmtLab) -> None:
+async def test_the_phase_waits_for_a_machine_that_boots_slowly(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     await lab.machines.stop(nodes[1].server_id)
     work = asyncio.create_task(lab.run(lab.command(nodes)))
@@ -295,7 +295,7 @@ async def test_a_rebuilt_machine_may_have_another_host_key(lab: MgmtLab) -> None
     await lab.run(lab.command([nodes[0], rebuilt]), operation="op-2", message="m-2")
 
 
-async def test_a_connection_that_breaks_is_opened_again_and_the_task_goes_on(lab: MgmtLab) -> None:
+async def test_a_connection_that_breaks_is_opened_again_and_the_task_continues(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     lab.faults.add(part="ssh", verb="exec", node=lab.machine(nodes[1]).name, effect="drop", times=1, after=2)
     assert (await lab.run(lab.command(nodes))).cluster is not None
@@ -344,7 +344,7 @@ NASTY = "a'b\"c;$(touch /tmp/kubevnfm-injected)`touch /tmp/kubevnfm-injected`&&|
 @pytest.mark.parametrize(
     "machine_settings", [MachineSettings(password_by_user={"ubuntu": NASTY}, sudo_needs_password=True)]
 )
-async def test_a_password_full_of_shell_is_passed_on_as_it_is(lab: MgmtLab) -> None:
+async def test_a_password_full_of_shell_characters_is_passed_unchanged(lab: MgmtLab) -> None:
     marker = Path("/tmp/kubevnfm-injected")
     nodes = await lab.boot_cluster(workers=0)
     await lab.run(lab.command(nodes, changes={"master_node": {"password": NASTY}}))
@@ -365,7 +365,7 @@ async def test_a_password_full_of_shell_is_passed_on_as_it_is(lab: MgmtLab) -> N
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_parameters_that_could_do_harm_are_refused_by_name(
+async def test_harmful_parameters_are_refused_with_their_field(
     lab: MgmtLab, changes: Mapping[str, Any], field: str
 ) -> None:
     """They are read here only in a command of version 0.1.0; of others, see libs/cluster."""
@@ -378,14 +378,14 @@ async def test_parameters_that_could_do_harm_are_refused_by_name(
     assert all(lab.machine(node).calls["ssh connect"] == 0 for node in nodes)
 
 
-async def test_two_machines_of_one_address_are_refused(lab: MgmtLab) -> None:
+async def test_two_machines_with_one_address_are_refused(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     twin = nodes[1].model_copy(update={"vnfc_id": "twin"})
     with pytest.raises(SharedAddress, match=r"is the address of worker vnfc-.* and worker twin"):
         await lab.run(lab.command([*nodes, twin]))
 
 
-async def test_a_pod_network_over_the_nodes_own_is_refused(lab: MgmtLab) -> None:
+async def test_a_pod_network_that_overlaps_that_of_the_nodes_is_refused(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=1)
     over = {"127.0.0.0/8": f"the network of the machine at {nodes[0].nic_address}", "10.0.0.0/8": "cluster_cidr"}
     for cidr, what in over.items():
@@ -393,13 +393,13 @@ async def test_a_pod_network_over_the_nodes_own_is_refused(lab: MgmtLab) -> None
             await lab.run(lab.command(nodes, changes={"master_node": {"pod_cidr": cidr}}))
 
 
-async def test_several_masters_are_refused_for_now(lab: MgmtLab) -> None:
+async def test_several_masters_are_not_supported_yet(lab: MgmtLab) -> None:
     nodes = [await lab.boot("master", 10), await lab.boot("master", 11)]
     with pytest.raises(PhaseUnsupported, match="2 masters"):
         await lab.run(lab.command(nodes))
 
 
-async def test_a_package_without_the_script_or_with_a_foreign_one_is_refused(lab: MgmtLab, tmp_path: Path) -> None:
+async def test_a_package_without_a_script_of_the_drivers_interface_is_refused(lab: MgmtLab, tmp_path: Path) -> None:
     nodes = await lab.boot_cluster(workers=0)
     with pytest.raises(Unprocessable, match=r"the package has no file Scripts/other\.sh"):
         await lab.run(lab.command(nodes, changes={"script_path": "Scripts/other.sh"}))
@@ -437,7 +437,7 @@ async def test_ten_workers_join_side_by_side(lab: MgmtLab) -> None:
     await work
 
 
-async def test_only_so_many_workers_are_installed_at_a_time_as_the_request_allows(lab: MgmtLab) -> None:
+async def test_no_more_workers_are_installed_at_a_time_than_the_request_allows(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=4)
     for node in nodes:
         lab.faults.add(part="program", verb="apt-get update", node=lab.machine(node).name, effect="hang")

@@ -1,4 +1,4 @@
-"""What is kept of output holds no secrets, however the bytes come in."""
+"""Collected output has no secrets, in whatever pieces the bytes arrive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_a_secret_is_masked_wherever_it_stands() -> None:
     assert Mask(["s3cret"])("a s3cret, (s3crets3cret)") == "a ***, (******)"
 
 
-def test_of_two_secrets_the_longer_is_masked_whole() -> None:
+def test_the_longer_of_two_secrets_is_masked_whole() -> None:
     assert Mask(["pass", "password-2"])("password-2 pass") == "*** ***"
 
 
@@ -24,11 +24,11 @@ def test_each_line_of_a_key_is_masked() -> None:
     assert Mask(["-----KEY-----\nAAAABBBB\n"])("x AAAABBBB") == "x ***"
 
 
-def test_join_tokens_are_masked_whoever_made_them() -> None:
+def test_join_tokens_of_any_origin_are_masked() -> None:
     assert Mask()("kubeadm join --token abcdef.0123456789abcdef") == "kubeadm join --token ***"
 
 
-def test_a_secret_that_is_told_later_is_masked_from_then_on() -> None:
+def test_a_secret_that_is_added_later_is_masked_from_then_on() -> None:
     mask = Mask()
     mask.add("later-secret")
     assert mask("later-secret") == "***"
@@ -52,7 +52,7 @@ def test_a_secret_where_an_endless_line_is_cut_is_masked(before: int) -> None:
     assert "s3cret" not in output.text().replace("\n", "")
 
 
-def test_of_much_output_beginning_and_end_are_kept() -> None:
+def test_long_output_keeps_its_beginning_and_its_end() -> None:
     output = CollectedOutput(Mask())
     for number in range(100_000):
         output.add(f"line {number}\n".encode())
@@ -63,14 +63,14 @@ def test_of_much_output_beginning_and_end_are_kept() -> None:
     assert "characters left out]" in text
 
 
-def test_the_last_lines_are_those_that_say_something() -> None:
+def test_the_last_lines_skip_empty_ones() -> None:
     output = CollectedOutput(Mask())
     output.add(b"\n".join(b"line %d" % number for number in range(30)) + b"\n\n  \nlast")
     assert output.last_lines().splitlines()[-1] == "last"
     assert len(output.last_lines().splitlines()) == 12
 
 
-def test_bytes_that_are_no_text_do_no_harm() -> None:
+def test_bytes_that_are_not_text_are_replaced() -> None:
     output = CollectedOutput(Mask())
     output.add(b"\xff\xfe\x00ok")
     assert output.text().endswith("ok")

@@ -25,13 +25,13 @@ TOKEN = "internal-token-of-the-tests"
 
 
 class Service:
-    """The running service, and whoever asks it."""
+    """The running service, and a sender of commands."""
 
     def __init__(self, lab: MgmtLab, bus: InProcessBus, running: MgmtExecutor) -> None:
         self.lab, self.bus, self.running = lab, bus, running
         self.answers: asyncio.Queue[Event] = asyncio.Queue()
 
-    async def take(self, delivery: Delivery) -> Verdict:
+    async def collect(self, delivery: Delivery) -> Verdict:
         assert isinstance(delivery.envelope.data, Event)
         await self.answers.put(delivery.envelope.data)
         return Ack()
@@ -63,7 +63,7 @@ async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     ):
         service = Service(lab, bus, running)
         await bus.consume_events(
-            "tests", ["mgmt.phase.done", "mgmt.instance.forgotten", "service.command.failed"], service.take
+            "tests", ["mgmt.phase.done", "mgmt.instance.forgotten", "service.command.failed"], service.collect
         )
         yield service
 
@@ -131,13 +131,13 @@ async def test_a_service_that_ends_in_the_middle_is_followed_by_one_that_finishe
         command = Envelope(
             data=lab.command(nodes), source="/test", subject=lab.instance_id, operationid="op-1", id="the-command"
         )
-        # in process, a message is safe when its handler has taken it to its end: nobody waits for that here
+        # The in-process bus returns once the handler is done, which this test does not wait for.
         publishing = asyncio.create_task(first.bus.publish(command))
         async with asyncio.timeout(20):
             await lab.running(nodes[0], "kubeadm init")
         publishing.cancel()
     async with a_service(lab) as second:
-        await second.bus.publish(command)  # as the broker does with what was not acknowledged
+        await second.bus.publish(command)  # as the broker does with a command that was not acknowledged
         async with asyncio.timeout(30):
             done = await second.answers.get()
     assert isinstance(done, PhaseDone)

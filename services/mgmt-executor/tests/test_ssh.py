@@ -64,7 +64,7 @@ class Server(Protocol):
 
 
 class MachinesSuite:
-    """What every machine behind the port does."""
+    """The behaviour of every machine behind the port."""
 
     @pytest.fixture
     async def server(self) -> Server:
@@ -182,7 +182,7 @@ class MachinesSuite:
         await machine.remove(folder)
         assert not (server.home() / folder).exists()
 
-    async def test_a_place_that_cannot_be_written_is_told_as_such(self, machine: Machine, folder: str) -> None:
+    async def test_a_folder_that_cannot_be_written_is_reported_as_such(self, machine: Machine, folder: str) -> None:
         await machine.upload(folder, {"file": b"x"})
         with pytest.raises(TransferRefused):
             await machine.upload(f"{folder}/file", {"below-a-file": b"x"})
@@ -199,20 +199,20 @@ class MachinesSuite:
             with pytest.raises(HostKeyChanged):
                 await self.reach(server, known, within_s=60)
 
-    async def test_a_refused_login_is_told_at_once(self, server: Server, known: KnownKeys) -> None:
+    async def test_a_refused_login_is_reported_at_once(self, server: Server, known: KnownKeys) -> None:
         async with asyncio.timeout(8):
             with pytest.raises(LoginRefused) as caught:
                 await self.reach(server, known, login=server.wrong_login, within_s=60)
         assert caught.value.node == "node1"
 
-    async def test_a_machine_that_does_not_answer_is_told_after_the_time(
+    async def test_a_machine_that_does_not_answer_is_reported_after_the_time_limit(
         self, server: Server, known: KnownKeys
     ) -> None:
         await server.stop()
         with pytest.raises(NodeUnreachable):
             await self.reach(server, known, within_s=0.5)
 
-    async def test_a_session_that_breaks_is_told_as_lost_and_leaves_no_orphan(
+    async def test_a_session_that_breaks_is_reported_as_lost_and_leaves_no_orphan(
         self, machine: Machine, server: Server, folder: str
     ) -> None:
         await machine.upload(folder, {"x": b"x"})
@@ -262,7 +262,7 @@ class OpenSshServer:
 
 
 def lives(process: Path) -> bool:
-    """Tell whether a process of ``/proc`` runs; it may go while it is looked at."""
+    """Return whether a process of ``/proc`` runs; it may end while its file is read."""
     try:
         return " Z " not in (process / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -277,7 +277,7 @@ class TestOpenSsh(MachinesSuite):
     async def server(self, tmp_path: Path) -> AsyncIterator[Server]:
         async with openssh(tmp_path / "sshd") as sshd:
             if sshd.username != "root":
-                pytest.skip("these tests log in as the present user, who must be root or be able to become it")
+                pytest.skip("these tests log in as the present user, which must be root or able to become root")
             yield OpenSshServer(sshd)
 
 
@@ -311,14 +311,14 @@ class LabServer:
 
 
 class TestLab(MachinesSuite):
-    """The lab's machines, as the user whom cloud images have."""
+    """The lab's machines, with the user of cloud images."""
 
     @pytest.fixture
     async def server(self, lab: MgmtLab) -> Server:
         node = await lab.boot("worker", 20)
         return LabServer(lab, node.server_id, node.ssh_address)
 
-    async def test_a_user_who_may_not_become_root_is_told_as_such(self, lab: MgmtLab, known: KnownKeys) -> None:
+    async def test_a_user_that_may_not_become_root_is_reported_as_such(self, lab: MgmtLab, known: KnownKeys) -> None:
         node = await lab.boot("worker", 21)
         server = LabServer(lab, node.server_id, node.ssh_address)
         machine = await self.reach(server, known)

@@ -1,4 +1,4 @@
-"""additionalParams of a cluster: one case for every row of the tables in sequences.md chapter 2."""
+"""additionalParams of a cluster against its package: one case for every row of the tables in sequences.md chapter 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
 from kubevnfm_csar.pack import pack
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
 from kubevnfm_secrets import Secret, hide
 from package_builder import MASTER_HOT, TOP_HOT, package, v1_files
 
@@ -56,13 +57,14 @@ class Checker:
         version: Literal["v1", "v2"] = "v1",
         level: str | None = None,
         hot: bool = True,
-    ) -> ClusterParameters:
+    ) -> CheckedCluster:
         return check_cluster_parameters(
             params,
             flavour=self.vnfd.flavour(flavour),
             base_hot=self.hots[flavour] if hot else None,
             file_names=self.names,
             api_version=version,
+            has_user_data=named_user_data(params, self.names) is not None,
             instantiation_level_id=level,
         )
 
@@ -151,12 +153,14 @@ VOLUMES = [
 def test_the_sample_is_accepted_as_it_comes_and_as_the_gateway_hides_its_secrets(check: Checker) -> None:
     plain, hidden = check(body()), check(hide(body()))
     assert plain == hidden
-    assert plain.script_path == "Scripts/install_k8s_cluster.sh"
-    assert (plain.master_node.count, plain.worker_node.count, plain.max_nodes) == (1, 2, 7)
-    assert (plain.master_node.pod_cidr, plain.master_node.cluster_cidr) == ("192.168.3.0/24", "10.199.187.0/24")
-    assert plain.proxy.no_proxy == ("192.168.246.0/24", "10.0.0.1", "registry.example.com")
-    assert "ubuntu" not in repr(plain.master_node.password)
-    assert "password1" not in plain.model_dump_json()
+    assert (plain.masters, plain.workers, plain.max_nodes) == (1, 2, 7)
+    parameters = plain.parameters
+    assert parameters.script_path == "Scripts/install_k8s_cluster.sh"
+    assert str(parameters.master_node.pod_cidr) == "192.168.3.0/24"
+    assert str(parameters.master_node.cluster_cidr) == "10.199.187.0/24"
+    assert parameters.proxy.exceptions == ("192.168.246.0/24", "10.0.0.1", "registry.example.com")
+    assert "ubuntu" not in repr(parameters.master_node.password)
+    assert "password1" not in parameters.model_dump_json()
 
 
 def test_defaults_fill_what_is_left_out(check: Checker) -> None:
@@ -169,12 +173,14 @@ def test_defaults_fill_what_is_left_out(check: Checker) -> None:
             master_node__nic_cp_name=None,
         )
     )
-    assert found.vim_name is None
-    assert (found.master_node.pod_cidr, found.master_node.cluster_cidr) == ("192.168.0.0/16", "10.96.0.0/12")
-    assert found.master_node.nic_cp_name == "masterNode_CP1"
-    assert (found.node_mask, found.max_parallel_nodes, found.timeouts.node_install) == (24, 10, 2700)
-    assert found.drain.delete_emptydir_data
-    assert found.proxy.http_proxy is None
+    parameters = found.parameters
+    assert parameters.vim_name is None
+    assert str(parameters.master_node.pod_cidr) == "192.168.0.0/16"
+    assert str(parameters.master_node.cluster_cidr) == "10.96.0.0/12"
+    assert parameters.master_node.cluster_port == "masterNode_CP1"
+    assert (parameters.x_max_parallel_nodes, parameters.x_timeouts.node_install) == (10, 2700)
+    assert parameters.x_drain.delete_emptydir_data
+    assert parameters.proxy.http_proxy is None
 
 
 def test_unknown_attributes_are_accepted_unless_asked_to_be_strict(check: Checker) -> None:
@@ -249,7 +255,7 @@ def test_unknown_attributes_are_accepted_unless_asked_to_be_strict(check: Checke
         ("master_node__pod_cidr", "10.10.0.0/20", 422, "overlaps virtual link internalVL"),
         ("master_node__pod_cidr", "10.20.0.0/20", 422, "overlaps subnet node_subnet"),
         ("master_node__pod_cidr", "192.168.0.0/16", 422, "overlaps the nodes' network k8s_node_cidr"),
-        ("master_node__pod_cidr", "192.168.3.0/27", 422, "too small for the 7 nodes"),
+        ("master_node__pod_cidr", "192.168.3.0/27", 422, "too small for 7 nodes"),
         ("master_node__cluster_cidr", "10.0.0.0/8", 400, "/12 to /24"),
         ("master_node__cluster_cidr", "10.199.187.0/25", 400, "/12 to /24"),
         ("master_node__cluster_cidr", "services", 400, "an IPv4 network"),
@@ -298,7 +304,7 @@ def test_a_wrong_value_is_refused_with_its_field_and_what_was_expected(
         ({"k8s_cluster_installation_param": "x"}, 400, "k8s_cluster_installation_param", "an object"),
         ({"lcm-operation-user-data": ABSENT}, 400, "lcm-operation-user-data", "both of"),
         ({"lcm-operation-user-data-class": ABSENT}, 400, "lcm-operation-user-data-class", "both of"),
-        ({"lcm-operation-user-data": "../a.py"}, 400, "lcm-operation-user-data", "a relative path"),
+        ({"lcm-operation-user-data": "../a.py"}, 400, "lcm-operation-user-data", "a path inside the package"),
         ({"lcm-operation-user-data": "UserData/a.sh"}, 400, "lcm-operation-user-data", "ending in .py"),
         ({"lcm-operation-user-data": "UserData/a.py"}, 422, "lcm-operation-user-data", "no file UserData/a.py"),
         ({"lcm-operation-user-data-class": "a b"}, 400, "lcm-operation-user-data-class", "a Python class"),
@@ -329,15 +335,15 @@ def test_no_error_quotes_a_secret(check: Checker) -> None:
 
 def test_host_bits_are_masked_as_the_sample_of_seed_002_needs(check: Checker) -> None:
     found = check(body(master_node__pod_cidr="192.168.3.0/16", proxy__k8s_node_cidr="10.10.0.0/24"))
-    assert found.master_node.pod_cidr == "192.168.0.0/16"
-    assert found.proxy.k8s_node_cidr == "10.10.0.0/24"
+    assert str(found.parameters.master_node.pod_cidr) == "192.168.0.0/16"
+    assert str(found.parameters.proxy.k8s_node_cidr) == "10.10.0.0/24"
 
 
-@pytest.mark.parametrize(
-    ("pods", "mask"), [("172.16.0.0/12", 24), ("172.16.0.0/21", 24), ("172.16.0.0/22", 25), ("172.16.0.0/24", 27)]
-)
-def test_every_node_gets_its_part_of_the_pod_network(check: Checker, pods: str, mask: int) -> None:
-    assert check(body(master_node__pod_cidr=pods)).node_mask == mask  # 7 nodes at most
+def test_the_pod_network_must_have_a_part_for_every_node_that_scaling_allows(check: Checker) -> None:
+    """There are 3 nodes at first, and 7 at most: a /25 has parts of /28 for 7, a /26 only for 3."""
+    assert check(body(master_node__pod_cidr="172.16.0.0/25")).max_nodes == 7
+    with pytest.raises(Unprocessable, match="too small for 7 nodes"):
+        check(body(master_node__pod_cidr="172.16.0.0/26"))
 
 
 def test_each_proxy_works_alone_and_suffixes_are_exceptions(check: Checker) -> None:
@@ -348,9 +354,10 @@ def test_each_proxy_works_alone_and_suffixes_are_exceptions(check: Checker) -> N
             proxy__no_proxy=".example.com, *.example.org,fd00::/64,host:8080",
         )
     )
-    assert found.proxy.http_proxy is None
-    assert found.proxy.https_proxy == Secret("http://proxy.example:3128/")
-    assert found.proxy.no_proxy == (".example.com", "*.example.org", "fd00::/64", "host:8080")
+    proxy = found.parameters.proxy
+    assert proxy.http_proxy is None
+    assert proxy.https_proxy == Secret("http://proxy.example:3128/")
+    assert proxy.exceptions == (".example.com", "*.example.org", "fd00::/64", "host:8080")
 
 
 def test_vdu_ids_find_the_machines_in_both_versions(check: Checker) -> None:
@@ -362,7 +369,7 @@ def test_vdu_ids_find_the_machines_in_both_versions(check: Checker) -> None:
     )
     for version in ("v1", "v2"):
         found = check(by_vdu, version=version)
-        assert (found.master_node.count, found.worker_node.most) == (1, 4)
+        assert (found.masters, found.workers, found.max_nodes) == (1, 2, 7)
     with pytest.raises(Unprocessable, match=r"worker_node/vdu_id: the VNFD has no VDU nodes; it has masterNode"):
         check(changed(by_vdu, {"k8s_cluster_installation_param__worker_node__vdu_id": "nodes"}), version="v2")
     check(body(), version="v2")
@@ -379,20 +386,21 @@ def test_by_tosca_alone_roles_come_from_names_and_ports_from_the_vnfd(check: Che
         {"lcm-operation-user-data": ABSENT, "lcm-operation-user-data-class": ABSENT},
     )
     found = check(by_tosca, hot=False)
-    assert (found.master_node.ssh_cp_name, found.worker_node.count) == ("masterNode_CP1", 2)
+    assert (found.masters, found.workers) == (1, 2)
     with pytest.raises(Unprocessable, match="neither user data is named nor has the package a Base HOT"):
         check(by_tosca, hot=False, version="v2")
 
 
 def test_ssh_over_a_floating_ip_needs_the_nic_named(check: Checker) -> None:
-    assert check(body(master_node__ssh_cp_name="masterNode_fip")).master_node.nic_cp_name == "masterNode_CP1"
+    found = check(body(master_node__ssh_cp_name="masterNode_fip"))
+    assert found.parameters.master_node.cluster_port == "masterNode_CP1"
     with pytest.raises(InvalidInput, match="nic_cp_name: missing"):
         check(body(master_node__ssh_cp_name="masterNode_fip", master_node__nic_cp_name=ABSENT))
 
 
 def test_several_masters_have_their_endpoint_in_the_top_template(check: Checker) -> None:
     found = check(body(master_node__cluster_cp_name="vip_CP"), flavour="complex")
-    assert (found.master_node.count, found.master_node.cluster_cp_name) == (3, "vip_CP")
+    assert (found.masters, found.parameters.master_node.cluster_cp_name) == (3, "vip_CP")
     with pytest.raises(Unprocessable, match="cluster_cp_name: the top template has no resource masterNode_CP1"):
         check(body(), flavour="complex")
     with pytest.raises(InvalidInput, match="cluster_fip_name: missing"):
@@ -401,7 +409,7 @@ def test_several_masters_have_their_endpoint_in_the_top_template(check: Checker)
 
 def test_an_instantiation_level_sets_the_number_of_machines(check: Checker) -> None:
     found = check(body(master_node__cluster_cp_name="vip_CP"), level="instantiation_level_2")
-    assert (found.master_node.count, found.worker_node.count, found.max_nodes) == (3, 4, 7)
+    assert (found.masters, found.workers, found.max_nodes) == (3, 4, 7)
 
 
 def test_extensions_are_read(check: Checker) -> None:
@@ -416,9 +424,10 @@ def test_extensions_are_read(check: Checker) -> None:
             x_vrrp={"router_id": 7},
         )
     )
-    assert (found.kubernetes_version, found.cni) == ("1.31.4", "Files/kubernetes/nfs-pv2.yaml")
-    assert (found.max_parallel_nodes, found.timeouts.node_install, found.timeouts.command) == (50, 60, 60)
-    assert (found.drain.force, found.drain.on_failure, found.vrrp) == (True, "fail", {"router_id": 7})
+    parameters, timeouts = found.parameters, found.parameters.x_timeouts
+    assert (parameters.x_kubernetes_version, parameters.network_manifest) == ("1.31.4", "Files/kubernetes/nfs-pv2.yaml")
+    assert (parameters.x_max_parallel_nodes, timeouts.node_install, timeouts.command) == (50, 60, 60)
+    assert (parameters.x_drain.force, parameters.x_drain.on_failure, parameters.x_vrrp.router_id) == (True, "fail", 7)
 
 
 def storage(**changes: Any) -> dict[str, Any]:
@@ -532,6 +541,7 @@ def test_the_shipped_samples_request_fits_the_shipped_sample(tmp_path: Path) -> 
             base_hot=read_base_hot(csar, request["flavourId"]),
             file_names=csar.names(),
             api_version=version,
+            has_user_data=named_user_data(request["additionalParams"], csar.names()) is not None,
             instantiation_level_id=request["instantiationLevelId"],
         )
-        assert (found.master_node.count, found.worker_node.count, found.max_nodes, found.node_mask) == (1, 2, 11, 24)
+        assert (found.masters, found.workers, found.max_nodes) == (1, 2, 11)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from kubevnfm_cluster import ClusterParameters, SharedAddress
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
-from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, SharedAddress, find_nodes
+from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, find_nodes
 
 FLOATING_IP = "OS::Neutron::FloatingIP"
 
@@ -44,24 +45,22 @@ def a_stack(*servers: ServerFacts, ports: tuple[PortFacts, ...] = ()) -> StackRe
     return StackResources(stack_id="s", stack_name="vnf-1", servers=servers, ports=ports)
 
 
-def cluster(*, by: str = "aspect_id", master: dict[str, Any] | None = None, **worker: Any) -> dict[str, Any]:
+def cluster(*, by: str = "aspect_id", master: dict[str, Any] | None = None, **worker: Any) -> ClusterParameters:
     ids = {
         "aspect_id": ({"aspect_id": "master_instance"}, {"aspect_id": "worker_instance"}),
         "vdu_id": ({"vdu_id": "masterNode"}, {"vdu_id": "workerNode"}),
         "": ({}, {}),
     }[by]
-    return {
-        "k8s_cluster_installation_param": {
-            "master_node": {
-                **ids[0],
-                "ssh_cp_name": "masterNode_CP1",
-                "nic_cp_name": "masterNode_CP1",
-                "cluster_cp_name": "masterNode_CP1",
-                **(master or {}),
-            },
-            "worker_node": {**ids[1], "ssh_cp_name": "workerNode_CP1", "nic_cp_name": "workerNode_CP1", **worker},
+    login = {"username": "ubuntu", "password": "ubuntu"}
+    master_ports = dict.fromkeys(("ssh_cp_name", "nic_cp_name", "cluster_cp_name"), "masterNode_CP1")
+    worker_ports = dict.fromkeys(("ssh_cp_name", "nic_cp_name"), "workerNode_CP1")
+    return ClusterParameters.model_validate(
+        {
+            "script_path": "Scripts/install.sh",
+            "master_node": {**login, **ids[0], **master_ports, **(master or {})},
+            "worker_node": {**login, **ids[1], **worker_ports, **worker},
         }
-    }
+    )
 
 
 @pytest.mark.parametrize("by", ["aspect_id", "vdu_id"])
@@ -117,8 +116,7 @@ def test_several_masters_are_reached_by_the_vip_of_the_top_stack() -> None:
 
 
 def test_a_nic_that_is_not_named_is_the_ssh_port() -> None:
-    parameters = cluster()
-    del parameters["k8s_cluster_installation_param"]["worker_node"]["nic_cp_name"]
+    parameters = cluster(nic_cp_name=None)
     assert find_nodes(a_stack(a_server("master", 1), a_server("worker", 1)), parameters).nodes[1].nic_address
 
 
@@ -133,23 +131,25 @@ def test_a_nic_that_is_not_named_is_the_ssh_port() -> None:
         (cluster(master={"cluster_fip_name": "fip"}), r"master_node.cluster_fip_name: .* fip in the top stack"),
     ],
 )
-def test_a_name_that_points_nowhere_is_told_with_what_there_is(parameters: dict[str, Any], message: str) -> None:
+def test_a_name_that_the_stack_lacks_is_refused_with_the_names_that_it_has(
+    parameters: ClusterParameters, message: str
+) -> None:
     with pytest.raises(NodeNotFound, match=message):
         find_nodes(a_stack(a_server("master", 1), a_server("worker", 1)), parameters)
 
 
-def test_names_that_begin_with_neither_role_are_told() -> None:
+def test_names_that_begin_with_neither_role_are_refused() -> None:
     with pytest.raises(NodeNotFound, match="begins with worker; servers: masterNode"):
         find_nodes(a_stack(a_server("master", 1, group=None)), cluster(by=""))
 
 
-def test_a_connection_point_without_address_is_told() -> None:
+def test_a_connection_point_without_address_is_refused() -> None:
     bare = PortFacts(name="workerNode_CP1", resource_id="p")
     with pytest.raises(NodeNotFound, match="port workerNode_CP1 of worker1 has no address"):
         find_nodes(a_stack(a_server("master", 1), a_server("worker", 1, bare)), cluster())
 
 
-def test_a_floating_ip_is_no_nic_and_one_without_address_no_way_in() -> None:
+def test_a_floating_ip_is_refused_as_a_nic_and_without_address_for_ssh() -> None:
     fip = a_floating_ip("fip", None)
     stack = a_stack(a_server("master", 1), a_server("worker", 1, a_port("workerNode_CP1", "10.10.0.2"), fip))
     with pytest.raises(NodeNotFound, match="fip is a floating IP"):
@@ -158,13 +158,13 @@ def test_a_floating_ip_is_no_nic_and_one_without_address_no_way_in() -> None:
         find_nodes(stack, cluster(ssh_cp_name="fip"))
 
 
-def test_two_nodes_with_one_address_are_told() -> None:
+def test_two_nodes_with_one_address_are_refused() -> None:
     twin = a_server("worker", 1, a_port("workerNode_CP1", "10.10.0.11"))
     with pytest.raises(SharedAddress, match=r"10\.10\.0\.11 is the address of master master1 and worker worker1"):
         find_nodes(a_stack(a_server("master", 1), twin), cluster())
 
 
-def test_one_vdu_in_both_roles_is_told() -> None:
+def test_one_vdu_in_both_roles_is_refused() -> None:
     with pytest.raises(SharedAddress):
         find_nodes(
             a_stack(a_server("master", 1)),
@@ -173,6 +173,6 @@ def test_one_vdu_in_both_roles_is_told() -> None:
 
 
 def test_a_vnf_that_is_no_cluster_has_its_servers_as_others() -> None:
-    found = find_nodes(a_stack(a_server("master", 1)), {})
+    found = find_nodes(a_stack(a_server("master", 1)), None)
     assert [(node.role, node.ssh_address) for node in found.nodes] == [("other", "10.10.0.11")]
     assert found.cluster_address is None

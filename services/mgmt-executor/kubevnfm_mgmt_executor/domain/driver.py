@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events.common import ClusterAccess
-from kubevnfm_events.mgmt import ManagedNode, Phase
+from kubevnfm_events.mgmt import Phase, RunPhase
 from kubevnfm_kit.clock import Clock
 from kubevnfm_secrets import Secret
 
@@ -27,23 +26,6 @@ class PackageFiles(Protocol):
 
 
 @dataclass(frozen=True)
-class PhaseRequest:
-    """One phase to run. For scale and heal, ``is_target`` of a node says whether the phase works on it."""
-
-    vnf_instance_id: str
-    phase: Phase
-    nodes: Sequence[ManagedNode]
-    package: PackageFiles
-    parameters: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """additionalParams; secrets are sealed."""
-    cluster: ClusterParameters | None = None
-    """None in commands of version 0.1.0, whose ``parameters`` alone have the cluster."""
-    cluster_address: str | None = None
-    cluster_public_address: str | None = None
-    max_nodes: int | None = None
-
-
-@dataclass(frozen=True)
 class PhaseResult:
     """The facts that a phase reports to the life cycle."""
 
@@ -56,6 +38,7 @@ class PhaseResult:
 class Tools:
     """The ports that a driver works with, and the facts of its command; a new object for each command."""
 
+    package: PackageFiles
     machines: Machines
     journal: Journal
     host_keys: HostKeys
@@ -68,7 +51,7 @@ class Tools:
     operation_id: str
 
 
-PhaseWork = Callable[[PhaseRequest, Tools], Awaitable[PhaseResult]]
+PhaseWork = Callable[[RunPhase, Tools], Awaitable[PhaseResult]]
 """Runs a phase. It can be repeated, also after it was killed at any point.
 
 Raises VnfmError; ConnectionLost when a repeat may succeed.

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
+from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 
@@ -39,6 +41,8 @@ def _instantiate(draft: InstantiateDraft, grant: Grant, request: Mapping[str, An
     }
     if isinstance(draft, InstantiateVmDraft):
         changes |= {"grant": _document(grant), "grant_request": dict(request)}
+        if draft.cluster_parameters is not None and CLUSTER in (grant.additional_params or {}):
+            changes["cluster_parameters"] = _cluster(grant)
     return draft.model_copy(update=changes)
 
 
@@ -77,6 +81,14 @@ def _access(draft: TerminateDraft | OperateVmDraft, grant: Grant, request: Mappi
     if draft.vim_key not in given:
         return draft
     return draft.model_copy(update={"vim": _vim(given[draft.vim_key], draft.vim, draft.vim_key)})
+
+
+def _cluster(grant: Grant) -> ClusterParameters:
+    """Return the cluster parameters that replace those of the request."""
+    try:
+        return read_cluster_parameters(grant.additional_params or {})
+    except InvalidInput as error:
+        raise GrantUnusable(error.field, error.reason) from error
 
 
 def _document(grant: Grant) -> Json:

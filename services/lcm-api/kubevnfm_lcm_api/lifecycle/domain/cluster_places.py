@@ -1,4 +1,4 @@
-"""What a request's names may point to: groups, VDUs and connection points of VNFD and Base HOT."""
+"""The groups, VDUs and connection points of VNFD and Base HOT, to which the names in a request refer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Final
 
+from kubevnfm_cluster import ROOT, NodeGroup, Role
 from kubevnfm_csar import BaseHot, Flavour
-
-from kubevnfm_lcm_api.lifecycle.domain.request_section import Section
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 PORT: Final = "OS::Neutron::Port"
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
@@ -28,11 +28,11 @@ class Group:
     where: str
     """That template, for errors."""
     is_top: bool
-    """Whether the machine lies in the top template, not in a nested one."""
+    """Whether the machine is in the top template, not in a nested one."""
     count: int
     """Machines at the instantiation level."""
     most: int
-    """The most that levels and scaling can bring it to."""
+    """The most machines that levels and scaling allow."""
 
 
 @dataclass(frozen=True)
@@ -50,41 +50,38 @@ class Places:
             return self.hot.top.resource_types
         return dict.fromkeys(self.flavour.cps, PORT)
 
-    def group(self, section: Section, role: str, *, needed: str | None) -> Group:
-        """Return the group that ``aspect_id`` or ``vdu_id`` names; by ``role`` when neither is given nor ``needed``.
+    def group(self, nodes: NodeGroup, role: Role, *, needed: str | None) -> Group:
+        """Return the group of a role's machines. Names are enough only if no attribute is ``needed``.
 
         Raises: InvalidInput, Unprocessable.
         """
-        aspect_id = section.text("aspect_id", expected="a scaling aspect of the VNFD")
-        vdu_id = section.text("vdu_id", expected="a VDU of the VNFD")
-        if aspect_id is not None:
-            return self._by_aspect(section, aspect_id)
-        if vdu_id is not None:
-            return self._by_vdu(section, vdu_id)
+        choice, field = nodes.choice(role), f"{ROOT}/{role}_node"
+        if choice.by == "aspect_id":
+            return self._by_aspect(f"{field}/aspect_id", choice.value)
+        if choice.by == "vdu_id":
+            return self._by_vdu(f"{field}/vdu_id", choice.value)
         if needed is not None:
-            raise section.missing(needed, "the scaling aspect or the VDU of these machines")
-        return self._by_name(section, role)
+            raise InvalidInput(f"{field}/{needed}", "missing: the scaling aspect or the VDU of these machines expected")
+        return self._by_name(f"{field}/aspect_id", choice.value)
 
-    def _by_aspect(self, section: Section, aspect_id: str) -> Group:
+    def _by_aspect(self, field: str, aspect_id: str) -> Group:
         flavour, hot = self.flavour, self.hot
         if aspect_id not in flavour.aspects and (flavour.aspects or flavour.vdus):
-            raise section.contradiction(
-                "aspect_id", f"the VNFD has no scaling aspect {aspect_id}; it has {_list(flavour.aspects)}"
-            )
+            raise Unprocessable(field, f"the VNFD has no scaling aspect {aspect_id}; it has {_list(flavour.aspects)}")
         member = hot.member(aspect_id) if hot is not None and hot.is_group(aspect_id) else None
         if hot is None or member is None:
             groups = [name for name in hot.top.resource_types if hot.is_group(name)] if hot is not None else []
-            raise section.contradiction(
-                "aspect_id", f"the Base HOT has no group {aspect_id} of nested templates; it has {_list(groups)}"
+            raise Unprocessable(
+                field, f"the Base HOT has no group {aspect_id} of nested templates; it has {_list(groups)}"
             )
         servers = {name for name, kind in member.resource_types.items() if kind == SERVER}
         vdus = [vdu_id for vdu_id in flavour.vdus if vdu_id in servers] or list(flavour.scaled_vdus(aspect_id))
         count, most = self._counts(vdus) if vdus else _sizes(hot, aspect_id)
         return Group(member.resource_types, member.path, is_top=False, count=count, most=most)
 
-    def _by_vdu(self, section: Section, vdu_id: str) -> Group:
+    def _by_vdu(self, field: str, vdu_id: str) -> Group:
         if vdu_id not in self.flavour.vdus:
-            raise section.contradiction("vdu_id", f"the VNFD has no VDU {vdu_id}; it has {_list(self.flavour.vdus)}")
+            raise Unprocessable(field, f"the VNFD has no VDU {vdu_id}; it has {_list(self.flavour.vdus)}")
         count, most = self._counts([vdu_id])
         if self.hot is None:
             types = {name: PORT for name, cp in self.flavour.cps.items() if cp.vdu_id == vdu_id}
@@ -96,13 +93,15 @@ class Places:
             member = self.hot.member(name)
             if member is not None and (name == vdu_id or member.resource_types.get(vdu_id) == SERVER):
                 return Group(member.resource_types, member.path, is_top=False, count=count, most=most)
-        raise section.contradiction("vdu_id", f"no template of the Base HOT has a server {vdu_id}")
+        raise Unprocessable(field, f"no template of the Base HOT has a server {vdu_id}")
 
-    def _by_name(self, section: Section, role: str) -> Group:
+    def _by_name(self, field: str, beginning: str) -> Group:
         """TOSCA: the names of VDUs begin with their role, and there is one machine of each (sequences.md 1.9)."""
-        vdus = [vdu_id for vdu_id in self.flavour.vdus if vdu_id.startswith(role)]
+        vdus = [vdu_id for vdu_id in self.flavour.vdus if vdu_id.startswith(beginning)]
         if not vdus:
-            raise section.missing("aspect_id", f"a scaling aspect, or a VDU whose name begins with {role},")
+            raise InvalidInput(
+                field, f"missing: a scaling aspect, or a VDU whose name begins with {beginning}, expected"
+            )
         count, most = self._counts(vdus)
         where = self.hot.top.path if self.hot is not None else "the VNFD"
         return Group(self.top, where, is_top=True, count=count, most=most)
@@ -112,7 +111,7 @@ class Places:
         return sum(initial.get(vdu_id, 0) for vdu_id in vdus), sum(self.flavour.max_count(vdu_id) for vdu_id in vdus)
 
     def subnets(self) -> list[tuple[str, IPv4Network]]:
-        """Return the networks that VNFD and templates make, as far as their ranges are written there."""
+        """Return the networks that VNFD and templates create, if their ranges are written there."""
         written = [(f"virtual link {name}", link.cidr) for name, link in self.flavour.virtual_links.items()]
         if self.hot is not None:
             for name, kind in self.hot.top.resource_types.items():
@@ -123,30 +122,22 @@ class Places:
             try:
                 found.append((what, IPv4Network(cidr, strict=False)))
             except ValueError:
-                continue  # not written as a range, or IPv6: it cannot overlap, or Heat alone knows it
+                continue  # IPv6, which cannot overlap, or a range that only Heat knows
         return found
 
 
-def connection_point(
-    section: Section, name: str, types: Mapping[str, str], *, where: str, kinds: tuple[str, ...]
-) -> str | None:
-    """Return the resource that an attribute names; None when not given. Raises Unprocessable when it is of no such kind."""
-    given = section.text(name, expected="the name of a connection point")
-    if given is None:
-        return None
-    kind = types.get(given)
+def connection_point(field: str, name: str, types: Mapping[str, str], *, where: str, kinds: tuple[str, ...]) -> None:
+    """Refuse a name that is not a resource of one of the ``kinds``. Raises Unprocessable with the names that fit."""
+    kind = types.get(name)
     if kind is None:
         fitting = [resource for resource, one in types.items() if one in kinds]
-        raise section.contradiction(
-            name, f"{posixpath.basename(where)} has no resource {given}; fitting: {_list(fitting)}"
-        )
+        raise Unprocessable(field, f"{posixpath.basename(where)} has no resource {name}; fitting: {_list(fitting)}")
     if kind not in kinds:
-        raise section.contradiction(name, f"{given} is of type {kind}; {' or '.join(kinds)} expected")
-    return given
+        raise Unprocessable(field, f"{name} is of type {kind}; {' or '.join(kinds)} expected")
 
 
 def _sizes(hot: BaseHot, group: str) -> tuple[int, int]:
-    """Return the sizes that a group's template says; one machine where it does not (a VNFD without VDUs, Kuryr)."""
+    """Return the sizes in a group's template; one machine if it has none (a VNFD without VDUs, Kuryr)."""
     properties = hot.top.resource(group).get("properties") or {}
     desired, most = properties.get("desired_capacity"), properties.get("max_size")
     count = desired if isinstance(desired, int) else 1

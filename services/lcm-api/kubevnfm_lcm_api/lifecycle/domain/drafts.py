@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
+from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData, VduTarget
 from kubevnfm_events.mgmt import PhaseDone
@@ -135,8 +136,11 @@ class InstantiateVmDraft(InstantiateDraft):
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
     cluster_vim_name: str | None = None
-    """The name to register the cluster under; None: this VNF is no cluster."""
+    """The name to register the cluster under; None: this VNF is not a cluster."""
+    cluster_parameters: ClusterParameters | None = None
+    """None: this VNF is not a cluster, or version 0.1.0 accepted the request."""
     max_nodes: int | None = None
+    """The most nodes that the cluster can have."""
     grant: SecretParams = Field(default_factory=dict)
     """Grant of an external NFVO, in SOL003 v3 form."""
     grant_request: SecretParams = Field(default_factory=dict)
@@ -317,6 +321,10 @@ class TerminateVmDraft(TerminateDraft):
     parameters: SecretParams = Field(default_factory=dict)
     cluster_vim_key: str | None = None
     max_nodes: int | None = None
+
+    @property
+    def cluster_parameters(self) -> None:
+        """A termination has only what the instance stores: additionalParams."""
 
     @property
     def granted_zones(self) -> Mapping[str, tuple[str, ...]]:

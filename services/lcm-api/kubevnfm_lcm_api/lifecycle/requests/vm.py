@@ -1,4 +1,4 @@
-"""What an InstantiateVnfRequest means for a VM-based VNF, a Kubernetes cluster among them."""
+"""The draft of an InstantiateVnfRequest for a VM-based VNF, such as a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_clients.ports import Vims
+from kubevnfm_cluster import ROOT
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
-from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import ClusterParameters, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 
 CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
-"""Implementation names that the built-in cluster driver answers to."""
+"""Implementation names of the built-in cluster driver."""
 
 
 class VmDrafts:
@@ -37,7 +38,7 @@ class VmDrafts:
     ) -> InstantiateVmDraft:
         """Return the draft; ``fields``: those that it shares with that of a CNF.
 
-        A flavour without Base HOT is made of its VNFD's topology by infra-openstack; a cluster needs its Base HOT.
+        For a flavour without Base HOT, infra-openstack translates the VNFD's topology; a cluster needs a Base HOT.
         Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
         """
         package = fields["package"]
@@ -45,6 +46,8 @@ class VmDrafts:
         names = await self._packages.file_names(package.package_id)
         phases = {phase: driver.name for phase, driver in flavour.phases.items()}
         _check_drivers(phases)
+        user_data = named_user_data(parameters, names)
+        cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
         if "instantiate_end" in phases:
             base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
@@ -56,35 +59,35 @@ class VmDrafts:
                 base_hot=base_hot,
                 file_names=names,
                 api_version=fields["api_version"],
+                has_user_data=user_data is not None,
                 instantiation_level_id=request.instantiation_level_id,
             )
             _check_masters(cluster)
-            cluster_vim_name = cluster.vim_name or f"kubernetes_vim_{record.vnf.id}"
+            cluster_vim_name = cluster.parameters.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
         return InstantiateVmDraft(
             **fields,
             stack_name=stack_name(record.vnf.id),
             request=hide(original),
             instance=record.vnf.model_dump(by_alias=True, exclude_none=True),
-            user_data=named_user_data(parameters, names),
+            user_data=user_data,
             phases=phases,
             cluster_vim_name=cluster_vim_name,
-            max_nodes=sum(flavour.max_count(vdu_id) for vdu_id in flavour.vdus) or None,
+            cluster_parameters=cluster.parameters if cluster is not None else None,
+            max_nodes=cluster.max_nodes if cluster is not None else None,
         )
 
     async def _check_vim_name(self, name: str, instance_id: str) -> None:
         for vim in await self._vims.list({"name": [name]}):
             if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
-                raise Conflict(
-                    f"additionalParams/k8s_cluster_installation_param/vim_name: a VIM named {name} is registered already"
-                )
+                raise Conflict(f"{ROOT}/vim_name: a VIM named {name} is registered already")
 
 
-def _check_masters(cluster: ClusterParameters) -> None:
-    if cluster.master_node.count > 1:
+def _check_masters(cluster: CheckedCluster) -> None:
+    if cluster.masters > 1:
         raise Unprocessable(
-            "additionalParams/k8s_cluster_installation_param/master_node",
-            f"{cluster.master_node.count} masters at this instantiation level: one expected, "
+            f"{ROOT}/master_node",
+            f"{cluster.masters} masters at this instantiation level: one expected, "
             "clusters with several (high availability) cannot be built yet",
         )
 

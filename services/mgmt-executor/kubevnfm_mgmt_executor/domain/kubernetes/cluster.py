@@ -14,11 +14,10 @@ from kubevnfm_cluster import (
     read_cluster_parameters,
     refuse_shared_addresses,
 )
-from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret
 
-from kubevnfm_mgmt_executor.domain.driver import PhaseRequest
 from kubevnfm_mgmt_executor.domain.errors import PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.names import node_names
 from kubevnfm_mgmt_executor.domain.ports import Login
@@ -71,45 +70,45 @@ def bracketed(address: str) -> str:
     return f"[{address}]" if ip_address(address).version == 6 else address
 
 
-def read_cluster(request: PhaseRequest, reveal: Callable[[Secret], str]) -> Cluster:
-    """Return the cluster of a request. Raises InvalidInput, Unprocessable, SharedAddress, PhaseUnsupported."""
-    parameters = _parameters(request)
-    masters = [node for node in request.nodes if node.role == "master"]
-    workers = [node for node in request.nodes if node.role == "worker"]
+def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
+    """Return the cluster of a command. Raises InvalidInput, Unprocessable, SharedAddress, PhaseUnsupported."""
+    parameters = _parameters(command)
+    masters = [node for node in command.nodes if node.role == "master"]
+    workers = [node for node in command.nodes if node.role == "worker"]
     if not masters:
         raise Unprocessable("nodes", "no master among the VNF's machines")
     if len(masters) > 1:
         raise PhaseUnsupported(f"{len(masters)} masters: clusters with several (high availability) cannot be built yet")
     nodes = [*masters, *workers]
-    refuse_shared_addresses({f"{node.role} {node.vnfc_id}": node.ssh_address for node in nodes})
-    refuse_shared_addresses({f"{node.role} {node.vnfc_id}": node.nic_address for node in nodes})
+    refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.ssh_address) for node in nodes)
+    refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.nic_address) for node in nodes)
     check_networks(parameters, _networks(nodes))
     for name, address in (
-        ("cluster_address", request.cluster_address),
-        ("cluster_public_address", request.cluster_public_address),
+        ("cluster_address", command.cluster_address),
+        ("cluster_public_address", command.cluster_public_address),
     ):
         if address is not None:
             _check_address(name, address)
     return Cluster(
-        vnf_instance_id=request.vnf_instance_id,
+        vnf_instance_id=command.vnf_instance_id,
         parameters=parameters,
         reveal=reveal,
         master=masters[0],
         workers=workers,
         name_by_vnfc=node_names(nodes),
-        address=request.cluster_address or masters[0].nic_address,
-        public_address=request.cluster_public_address,
-        node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(request.max_nodes or 0, len(nodes))),
+        address=command.cluster_address or masters[0].nic_address,
+        public_address=command.cluster_public_address,
+        node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(command.max_nodes or 0, len(nodes))),
     )
 
 
-def _parameters(request: PhaseRequest) -> ClusterParameters:
-    if request.cluster is None:
+def _parameters(command: RunPhase) -> ClusterParameters:
+    if command.cluster is None:
         # The command was sent by version 0.1.0, before an upgrade.
-        return read_cluster_parameters(request.parameters)
+        return read_cluster_parameters(command.parameters)
     # The sender has checked the same rules, but values reach machines from here, and its version may be another.
-    check_rules(request.cluster)
-    return request.cluster
+    check_rules(command.cluster)
+    return command.cluster
 
 
 def _networks(nodes: Sequence[ManagedNode]) -> Iterator[tuple[str, IPv4Network]]:

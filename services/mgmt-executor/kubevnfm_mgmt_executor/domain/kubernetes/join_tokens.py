@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Final
 
-from kubevnfm_mgmt_executor.domain.driver import Tools
-from kubevnfm_mgmt_executor.domain.kubernetes import values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import TokenAnswer
-from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
+from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
-from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult
+from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
 
 TOKEN_TTL_S: Final = 900
 
@@ -20,9 +19,13 @@ TOKEN_TTL_S: Final = 900
 class JoinTokens:
     """Makes a token when the first join needs one, replaces it before it expires, and revokes all that it made."""
 
-    def __init__(self, master: NodeSession, cluster: Cluster, tools: Tools) -> None:
-        self._master, self._cluster, self._tools = master, cluster, tools
-        self._node = NodeId(cluster.master.vnfc_id, cluster.name(cluster.master))
+    def __init__(
+        self, master: NodeSession, recorder: Recorder, mask: Mask, *, timeout_s: float, values: Mapping[str, str]
+    ) -> None:
+        """``values``: the parameters that every task of the script has."""
+        self._master, self._recorder, self._mask = master, recorder, mask
+        self._node = NodeId(master.address.vnfc_id, master.address.node)
+        self._timeout_s, self._values = timeout_s, values
         self._making = asyncio.Lock()
         self._made: list[str] = []
         self._made_at = 0.0
@@ -31,17 +34,17 @@ class JoinTokens:
         """Return a token with at least half of its life left."""
         async with self._making:
             if not self._made or time.monotonic() - self._made_at > TOKEN_TTL_S / 2:
-                await self._tools.recorder.perform(self._node, "token", self._make, counted=False)
+                await self._recorder.perform(self._node, "token", self._make, counted=False)
             return self._made[-1]
 
     async def _make(self, _: Earlier | None) -> TaskResult:
         answer = await self._master.run_script(
             "token",
-            {**values.common(self._cluster), "TOKEN_TTL_S": str(TOKEN_TTL_S)},
-            timeout_s=self._cluster.parameters.x_timeouts.command,
+            {**self._values, "TOKEN_TTL_S": str(TOKEN_TTL_S)},
+            timeout_s=self._timeout_s,
             answer=TokenAnswer,
         )
-        self._tools.mask.add(answer.token)
+        self._mask.add(answer.token)
         self._made.append(answer.token)
         self._made_at = time.monotonic()
         return TaskResult()
@@ -49,14 +52,14 @@ class JoinTokens:
     async def revoke(self) -> None:
         """Delete the tokens that were made."""
         if self._made:
-            await self._tools.recorder.perform(self._node, "revoke", self._revoke, counted=False)
+            await self._recorder.perform(self._node, "revoke", self._revoke, counted=False)
 
     async def _revoke(self, _: Earlier | None) -> TaskResult:
         while self._made:
             await self._master.run_script(
                 "revoke",
-                {**values.common(self._cluster), "TOKEN_ID": self._made[-1].partition(".")[0]},
-                timeout_s=self._cluster.parameters.x_timeouts.command,
+                {**self._values, "TOKEN_ID": self._made[-1].partition(".")[0]},
+                timeout_s=self._timeout_s,
                 answer=ScriptAnswer,
             )
             self._made.pop()

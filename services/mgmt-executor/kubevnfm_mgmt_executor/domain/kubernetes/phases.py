@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseRequest, PhaseResult, PhaseWork, Tools
+from kubevnfm_events.mgmt import RunPhase
+
+from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, PhaseWork, Tools
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import read_cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.package import read_package
 from kubevnfm_mgmt_executor.domain.kubernetes.plans import PlanFunction, install_cluster
@@ -15,9 +17,9 @@ from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 def on_machines(plan: PlanFunction, result: ResultFunction) -> PhaseWork:
     """Return the work of a phase that runs a plan of node tasks on the cluster's machines."""
 
-    async def work(request: PhaseRequest, tools: Tools) -> PhaseResult:
-        cluster = read_cluster(request, tools.reveal)
-        files = await read_package(request.package, cluster.parameters)
+    async def work(command: RunPhase, tools: Tools) -> PhaseResult:
+        cluster = read_cluster(command, tools.reveal)
+        files = await read_package(tools.package, cluster.parameters)
         run = ClusterRun(cluster, files, tools)
         await run_plan(plan(cluster), run)
         return result(run)
@@ -25,15 +27,15 @@ def on_machines(plan: PlanFunction, result: ResultFunction) -> PhaseWork:
     return work
 
 
-async def nothing(_: PhaseRequest, __: Tools) -> PhaseResult:
+async def nothing(_: RunPhase, __: Tools) -> PhaseResult:
     """Do nothing: the phase has no meaning for a cluster, but VNFDs of other managers map it to the driver."""
     return PhaseResult()
 
 
-async def forget_machines(request: PhaseRequest, tools: Tools) -> PhaseResult:
+async def forget_machines(command: RunPhase, tools: Tools) -> PhaseResult:
     """Delete journal and host keys: the machines no longer exist, and others may get their addresses."""
-    await tools.host_keys.forget(request.vnf_instance_id)
-    await tools.journal.forget(request.vnf_instance_id)
+    await tools.host_keys.forget(command.vnf_instance_id)
+    await tools.journal.forget(command.vnf_instance_id)
     return PhaseResult()
 
 

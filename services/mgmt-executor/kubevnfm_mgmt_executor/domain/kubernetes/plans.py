@@ -1,6 +1,6 @@
 """The plans of the driver's phases: node tasks and their order, as pure functions of the cluster.
 
-A task is identified by its name and its node, so one plan may have a task of the same name on every node. The journal
+A task is identified by name and node, so one plan may have a task of the same name on every node. The journal
 stores both: a phase that was interrupted before an upgrade continues with the plan of the new version, and each task
 asks its machine how far it came. Names of tasks therefore never change; see `tasks`.
 """

@@ -37,7 +37,9 @@ class ClusterRun:
         self.learned = Learned()
         self._sessions = {node.vnfc_id: self._new_session(node) for node in cluster.nodes}
         self.master = self.session(cluster.master)
-        self.tokens = JoinTokens(self.master, cluster, tools)
+        self.tokens = JoinTokens(
+            self.master, tools.recorder, tools.mask, timeout_s=self.timeouts.command, values=values.common(cluster)
+        )
 
     def session(self, node: ManagedNode) -> NodeSession:
         """Return the session of a node; it is opened when a task first uses it."""

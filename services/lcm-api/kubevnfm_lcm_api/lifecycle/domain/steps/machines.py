@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
+from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
 from kubevnfm_events import Event, PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
@@ -41,6 +42,11 @@ class NeedsDriver(NeedsInstance, Protocol):
     @property
     def parameters(self) -> SecretParams:
         """AdditionalParams."""
+        ...
+
+    @property
+    def cluster_parameters(self) -> ClusterParameters | None:
+        """The parameters of the cluster, as they were read when the request was accepted."""
         ...
 
     @property
@@ -80,10 +86,11 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
 
         Raises: NodeNotFound, SharedAddress of `nodes`.
         """
+        cluster = _cluster(draft)
         found = FoundNodes(nodes=())
         if self.phase not in _BEFORE_MACHINES:
             assert draft.resources is not None
-            found = find_nodes(draft.resources, draft.parameters, draft.granted_zones)
+            found = find_nodes(draft.resources, cluster, draft.granted_zones)
         return RunPhase(
             vnf_instance_id=draft.vnf_instance_id,
             driver=draft.phases[self.phase],
@@ -91,6 +98,7 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
             package=draft.package,
             nodes=found.nodes,
             parameters=draft.parameters,
+            cluster=cluster,
             cluster_address=found.cluster_address,
             cluster_public_address=found.cluster_public_address,
             max_nodes=draft.max_nodes,
@@ -103,6 +111,15 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
     def undo(self, draft: NeedsDriver) -> ForgetInstance | None:
         """Purge what is known of machines that go with the stack; other phases leave nothing behind."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
+
+
+def _cluster(draft: NeedsDriver) -> ClusterParameters | None:
+    """Return the parameters of the cluster; None: the VNF is not a cluster."""
+    if draft.cluster_parameters is not None:
+        return draft.cluster_parameters
+    # Operations of version 0.1.0, and instances of every version, store additionalParams alone.
+    is_cluster = INSTANTIATE_END in draft.phases and draft.parameters.get(CLUSTER) is not None
+    return read_cluster_parameters(draft.parameters) if is_cluster else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,78 @@
+"""The phases of a management driver: the command carries the cluster as the request was read."""
+
+from __future__ import annotations
+
+import pytest
+from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, TERMINATE_START, RunDriverPhase
+from kubevnfm_secrets import hide
+from kubevnfm_sol.granting import Grant
+from lcm_builders import CLUSTER_PARAMETERS, RESOURCES, RING, a_terminate_draft, an_instantiate_draft
+
+CLUSTER = "k8s_cluster_installation_param"
+READ = read_cluster_parameters(CLUSTER_PARAMETERS)
+
+
+def command(draft: InstantiateVmDraft) -> RunPhase:
+    return RunDriverPhase(INSTANTIATE_END).ask(draft)
+
+
+def test_the_command_carries_what_was_read_at_the_request() -> None:
+    draft = an_instantiate_draft(resources=RESOURCES, cluster_parameters=READ, parameters={})
+    stored = InstantiateVmDraft.from_document(draft.document(RING))
+    sent = command(stored)
+    assert sent.cluster is not None
+    assert sent.cluster.worker_node.password.reveal(RING) == "ubuntu"
+    assert sent.cluster.model_dump(mode="json") == READ.model_dump(mode="json")
+    assert {node.role for node in sent.nodes} == {"master", "worker"}
+
+
+def test_an_operation_that_version_0_1_0_stored_is_read_from_its_parameters() -> None:
+    document = an_instantiate_draft(resources=RESOURCES).document(RING)
+    assert "cluster_parameters" not in document
+    sent = command(InstantiateVmDraft.from_document(document))
+    assert sent.cluster is not None
+    assert sent.cluster.worker_node.password.reveal(RING) == "ubuntu"
+    assert sent.parameters[CLUSTER]["script_path"] == "Scripts/install.sh"
+
+
+def test_a_termination_reads_what_the_instance_stores() -> None:
+    drivers = {"instantiate_end": "kubernetes", "terminate_start": "kubernetes"}
+    draft = a_terminate_draft(parameters=hide(CLUSTER_PARAMETERS), phases=drivers)
+    sent = RunDriverPhase(TERMINATE_START).ask(draft)
+    assert sent.cluster is not None
+    assert {node.role for node in sent.nodes} == {"master", "worker"}
+
+
+def test_a_vnf_that_is_not_a_cluster_has_other_nodes_whatever_its_parameters_are() -> None:
+    draft = a_terminate_draft(parameters={CLUSTER: {"script_path": 7}}, phases={"terminate_start": "kubernetes"})
+    sent = RunDriverPhase(TERMINATE_START).ask(draft)
+    assert sent.cluster is None
+    assert {node.role for node in sent.nodes} == {"other"}
+
+
+def test_a_grant_replaces_the_cluster_of_the_request() -> None:
+    """SOL003: entries of a grant's additionalParams replace those of the request."""
+    draft = an_instantiate_draft(resources=RESOURCES, cluster_parameters=READ)
+    section = {**CLUSTER_PARAMETERS[CLUSTER], "x_max_parallel_nodes": 3}
+    grant = Grant(id="g", vnf_instance_id="i", vnf_lcm_op_occ_id="o", additional_params={CLUSTER: section})
+    changed = granted(draft, grant, {})
+    assert isinstance(changed, InstantiateVmDraft)
+    sent = command(changed)
+    assert sent.cluster is not None
+    assert sent.cluster.x_max_parallel_nodes == 3
+
+    unusable = grant.model_copy(update={"additional_params": {CLUSTER: {**section, "x_max_parallel_nodes": 0}}})
+    with pytest.raises(GrantUnusable, match="x_max_parallel_nodes: a whole number from 1 to 100 expected"):
+        granted(draft, unusable, {})
+
+
+def test_parameters_that_no_longer_fit_the_rules_fail_the_step_with_their_field() -> None:
+    broken = hide({CLUSTER: {**CLUSTER_PARAMETERS[CLUSTER], "x_kubernetes_version": "1.99.0"}})
+    with pytest.raises(InvalidInput, match=f"additionalParams/{CLUSTER}/x_kubernetes_version"):
+        command(an_instantiate_draft(resources=RESOURCES, parameters=broken))
