@@ -10,14 +10,12 @@ from typing import Self
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
-from kubevnfm_lcm_api.granting.settings import GrantSettings
-from kubevnfm_lcm_api.notifications.settings import CallbackSettings
-from kubevnfm_lcm_api.outbound_settings import OutsideSettings
+from kubevnfm_lcm_api.settings import SubjectSettings
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings):
     """The environment goes before the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``), which may hold these names only."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")

@@ -28,10 +28,8 @@ from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
 from kubevnfm_kit.settings import ListenerTls
-from kubevnfm_lcm_api.granting.settings import GrantSettings
-from kubevnfm_lcm_api.notifications.settings import CallbackSettings
-from kubevnfm_lcm_api.outbound_settings import OutsideSettings
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
+from kubevnfm_lcm_api.settings import SubjectSettings
 from kubevnfm_lcm_api.wiring import lcm_api
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
@@ -64,7 +62,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     gateway_port = settings.port or free_port()
     scheme = "http" if settings.server_tls is None else "https"
     gateway_url = f"{scheme}://{_reached_at(settings.host)}:{gateway_port}"
-    parts = (ListenerTls, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings)
+    parts = (ListenerTls, AccessSettings, SubjectSettings)
     doors = {name: getattr(settings, name) for part in parts for name in part.model_fields}
     vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
     vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"

@@ -5,33 +5,50 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubevnfm_access.settings import AccessSettings
+from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_lcm_api.granting.settings import GrantSettings
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
-from kubevnfm_lcm_api.outbound_settings import OutsideSettings
+from kubevnfm_lcm_api.packages.settings import PackageSettings
 
 
-class Settings(ProcessSettings, AccessSettings, OutsideSettings, CallbackSettings, GrantSettings):
+class SubjectSettings(OutboundSettings, PackageSettings, CallbackSettings, GrantSettings):
+    """The settings of the subjects; the single process has them too."""
+
+
+class Settings(ProcessSettings, AccessSettings, SubjectSettings):
     """Environment variables ``KUBEVNFM_LCM_API_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
 
     host: str = "127.0.0.1"
-    """Where the gateway listens. Beyond loopback with authentication only, unless ``auth_open_to_network``."""
+    """The address that the gateway listens on. Beyond loopback only with authentication, unless
+    ``auth_open_to_network``."""
     port: int = Field(default=9890, ge=0, le=65_535)
-    """As Tacker's API, which existing clients and scripts point at."""
+    """The default is that of Tacker's API, which existing clients and scripts use."""
     public_url: str | None = None
-    """What links begin with; None: as each caller reached us (notifications then use host and port)."""
+    """The root of all links; None: the root that the caller has used (in notifications, host and port)."""
     vim_registry_url: str = "http://127.0.0.1:9891"
     mgmt_executor_url: str = "http://127.0.0.1:9892"
     data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")
-    """Where uploaded packages lie."""
+    """The folder of the uploaded packages."""
     package_limit_gib: float = Field(default=16.0, gt=0)
-    """The largest package that is taken: VM images are of some GiB."""
+    """The largest package that is accepted: VM images have some GiB."""
     page_size: int = Field(default=100, ge=1)
-    """Documents a list answers at once (SOL013 5.4)."""
+    """The number of documents on one page of a list (SOL013 5.4)."""
     lease_s: float = Field(default=15.0, gt=0)
-    """How long a command is another worker's after that died; short for tests, long for slow databases."""
+    """How long a command stays reserved for a worker that has died; short for tests, long for slow databases."""
+
+    @property
+    def link_root(self) -> str:
+        """The root of links that no request has led to: those in notifications and grant requests."""
+        scheme = "https" if self.server_tls else "http"
+        return self.public_url or f"{scheme}://{self.host}:{self.port}"
+
+    @property
+    def package_limit_bytes(self) -> int:
+        """The largest package that is accepted."""
+        return int(self.package_limit_gib * 2**30)

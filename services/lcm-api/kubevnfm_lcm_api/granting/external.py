@@ -41,8 +41,8 @@ from kubevnfm_lcm_api.lifecycle.domain.granting import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.ports import Change
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
-from kubevnfm_lcm_api.lifecycle.engine import Change
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""Who grants operations: an NFVO, where one is set."""
+"""The authority that grants operations: an NFVO if one is configured."""
 
 from __future__ import annotations
 
@@ -6,40 +6,42 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
-from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.tls import client_context
-from kubevnfm_secrets import KeyRing
+from kubevnfm_worker.backends import Backends
 
 from kubevnfm_lcm_api.granting.adapters.nfvo import HttpNfvo, NfvoCredentials
 from kubevnfm_lcm_api.granting.external import Announcements, Descriptors, ExternalGrants
-from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.granting.settings import GrantSettings
 
 
 @asynccontextmanager
 async def external_grants(
-    settings: Settings, *, descriptors: Descriptors, announcements: Announcements, key_ring: KeyRing, clock: Clock
+    settings: GrantSettings, backends: Backends, *, descriptors: Descriptors, announcements: Announcements, root: str
 ) -> AsyncIterator[ExternalGrants | None]:
-    """Yield who asks the NFVO; None: the local policy grants everything."""
+    """Yield the grants of an NFVO; None: the local policy grants everything. ``root``: of links to this VNFM."""
     if settings.nfvo_url is None:
         yield None
         return
-    shown = NfvoCredentials()
+    credentials = NfvoCredentials()
     if settings.nfvo_auth != "none":
         token_url = settings.nfvo_token_url if settings.nfvo_auth == "oauth2" else None
-        shown = NfvoCredentials(settings.nfvo_user, settings.nfvo_password.get_secret_value(), token_url)
-    scheme = "https" if settings.server_tls else "http"
+        credentials = NfvoCredentials(settings.nfvo_user, settings.nfvo_password.get_secret_value(), token_url)
     async with (
         client_context(settings.nfvo_tls) as context,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), trust_env=False) as session,
     ):
-        nfvo = HttpNfvo(session, url=settings.nfvo_url, shown=shown, call_timeout_s=settings.nfvo_call_timeout_s)
         yield ExternalGrants(
-            nfvo=nfvo,
+            nfvo=HttpNfvo(
+                session,
+                url=settings.nfvo_url,
+                credentials=credentials,
+                call_timeout_s=settings.nfvo_call_timeout_s,
+            ),
             descriptors=descriptors,
             announcements=announcements,
-            ring=key_ring,
-            clock=clock,
-            root=settings.public_url or f"{scheme}://{settings.host}:{settings.port}",
+            ring=backends.key_ring,
+            clock=backends.clock,
+            root=root,
             poll_s=settings.nfvo_poll_s,
             timeout_s=settings.nfvo_timeout_s,
             call_timeout_s=settings.nfvo_call_timeout_s,

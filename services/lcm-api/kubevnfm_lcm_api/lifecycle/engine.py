@@ -10,9 +10,9 @@ decision; each finds by ids whether it was done already.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
@@ -35,6 +35,7 @@ from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.ports import Grants
 from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
@@ -60,21 +61,6 @@ class OperationRunning(Conflict):
             f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}"
         )
         self.occurrence_id = occurrence_id
-
-
-Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
-"""The engine's compare-and-set: reads the occurrence of an id, moves it and stores it."""
-
-
-class Grants(Protocol):
-    """An authority outside of the VNFM that grants operations."""
-
-    async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
-        """Do what can be done now for an operation that is STARTING.
-
-        Returns: the seconds after which to call again; None if it is no longer STARTING.
-        """
-        ...
 
 
 class Engine:

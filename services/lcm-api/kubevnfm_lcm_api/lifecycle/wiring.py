@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_bus.port import MessageBus
-from kubevnfm_clients.ports import Vims
+from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events.contract import replies
 from kubevnfm_events.lcm import AdvanceOperation, RemoveRemains
+from kubevnfm_kit.run import background
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 
-from kubevnfm_lcm_api.granting.external import ExternalGrants
 from kubevnfm_lcm_api.lifecycle import progress
 from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.progress import Progress
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
@@ -25,6 +28,8 @@ from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
 from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
 
+OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION)
+"""Collections whose documents carry messages to send."""
 INDEXES = {
     instance.COLLECTION: [
         Index(["createdAt"]),
@@ -43,44 +48,53 @@ INDEXES = {
 }
 REPLIES: Final = [event.routing_key() for event in replies()]
 """Routing keys of the events that can answer a step. The engine ignores those that belong to no operation."""
+_DEADLINES_EVERY_S: Final = 30.0
 
 
 @dataclass(frozen=True)
 class LifecycleParts:
-    """The parts of lcm-api that deal with VNF instances and their operations."""
+    """The part of lcm-api that manages VNF instances and their operations."""
 
-    engine: Engine
-    instances: Instances
-    instantiate: Instantiate
-    terminate: Terminate
-    tasks: Tasks
-    progress: Progress
+    services: LifecycleServices
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the engine's commands; before the worker starts."""
-        worker.handle_direct(AdvanceOperation, self.engine.advance_operation)
-        worker.handle(RemoveRemains, self.engine.remove_remains)
+        worker.handle_direct(AdvanceOperation, self.services.engine.advance_operation)
+        worker.handle(RemoveRemains, self.services.engine.remove_remains)
 
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
-        await bus.consume_events("lcm-api.replies", REPLIES, self.engine.resume_operation)
-        await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], self.progress.store_event)
+        await bus.consume_events("lcm-api.replies", REPLIES, self.services.engine.resume_operation)
+        await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], self.services.progress.store_event)
 
 
-def lifecycle_parts(
-    backends: Backends, *, outbox: Outbox, grants: ExternalGrants | None, packages: PackageCatalogue, vims: Vims
-) -> LifecycleParts:
-    """Return the parts. ``grants``: None if the local policy grants everything."""
+@asynccontextmanager
+async def lifecycle_parts(
+    backends: Backends,
+    *,
+    outbox: Outbox,
+    grants: Grants | None,
+    packages: PackageCatalogue,
+    vims: Vims,
+    node_logs: NodeLogs,
+    operation_events: OperationEvents,
+) -> AsyncIterator[LifecycleParts]:
+    """Yield the parts; leaving the block ends the background work. ``grants``: None if everything is granted."""
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
     acceptance = Acceptance(engine=engine, ring=ring, clock=clock)
-    instantiate = Instantiate(instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance)
-    return LifecycleParts(
+    services = LifecycleServices(
         engine=engine,
         instances=instances,
-        instantiate=instantiate,
+        instantiate=Instantiate(
+            instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance
+        ),
         terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
         tasks=Tasks.from_services(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
         progress=Progress(store),
+        node_logs=node_logs,
+        operation_events=operation_events,
     )
+    async with background(deadlines=engine.watch_deadlines(every_s=_DEADLINES_EVERY_S)):
+        yield LifecycleParts(services)

@@ -37,7 +37,7 @@ from kubevnfm_lcm_api.notifications.turns import Turns
 log = structlog.get_logger()
 
 NOTIFICATIONS: Final = "notifications"
-TOLD: Final = "told_events"
+ANNOUNCED: Final = "told_events"
 """Marks of the events that are in all queues; apart from these, for there are many more of them."""
 _NEWS: Final = {**LIFECYCLE_NEWS, **PACKAGE_NEWS}
 _AT_ONCE: Final = 20
@@ -150,7 +150,7 @@ class Notifications:
         for pause_s in _SHORT_WAITS_S:
             if news.follows in self._told:
                 return True
-            if await self._store.get(TOLD, news.follows) is not None:
+            if await self._store.get(ANNOUNCED, news.follows) is not None:
                 return True
             await asyncio.sleep(pause_s)
         waited_s = (now - envelope.time).total_seconds()
@@ -164,13 +164,13 @@ class Notifications:
         while len(self._told) > _TOLD_KNOWN:
             self._told.popitem(last=False)
         try:
-            await self._store.insert(TOLD, envelope.id, {"doneAt": rfc3339(self._clock.now())})
+            await self._store.insert(ANNOUNCED, envelope.id, {"doneAt": rfc3339(self._clock.now())})
         except AlreadyExists:
             return
 
     async def are_delivered(self, event_id: str, occurrence_id: str) -> bool:
         """Tell whether the event was announced, and nobody is left to be told about the operation."""
-        if await self._store.get(TOLD, event_id) is None:
+        if await self._store.get(ANNOUNCED, event_id) is None:
             return False
         pending = Query(Compare("body/vnfLcmOpOccId", Op.EQ, [occurrence_id]), limit=1)
         return not await self._store.find(NOTIFICATIONS, pending)
@@ -385,7 +385,7 @@ class Notifications:
         while True:
             before = rfc3339(self._clock.now() - _REMEMBERED)
             try:
-                for collection in (NOTIFICATIONS, TOLD):
+                for collection in (NOTIFICATIONS, ANNOUNCED):
                     await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))
             except StoreUnavailable as error:
                 log.warning("delivered_not_forgotten", reason=str(error))

@@ -1,4 +1,4 @@
-"""What lcm-api tells others: subscriptions and their notifications, and the stream of events."""
+"""The classes behind subscriptions, their notifications, and the stream of events."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from dataclasses import dataclass
 
 import aiohttp
 from kubevnfm_bus.port import MessageBus
-from kubevnfm_clients.outbound import AddressRules, outbound_session
+from kubevnfm_clients.outbound import outbound_session
+from kubevnfm_clients.outbound_settings import OutboundSettings
+from kubevnfm_events.lcm import DeliverNotification
 from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import client_context
 from kubevnfm_store.query import Index
-from kubevnfm_worker import Outbox
+from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber
-from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS, TOLD, Notifications
+from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED, NOTIFICATIONS, Notifications
 from kubevnfm_lcm_api.notifications.domain import subscription
 from kubevnfm_lcm_api.notifications.event_feed import EventFeed
 from kubevnfm_lcm_api.notifications.event_log import EventLog
+from kubevnfm_lcm_api.notifications.http.context import NotificationServices
+from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
-from kubevnfm_lcm_api.settings import Settings
 
+OUTBOXES = (NOTIFICATIONS,)
+"""Collections whose documents carry messages to send."""
 INDEXES = {
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
-    TOLD: [Index(["doneAt"])],
+    ANNOUNCED: [Index(["doneAt"])],
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],
     event_log.COLLECTION: [Index(["order"]), Index(["at"])],
 }
@@ -34,56 +39,63 @@ _LOGGED_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class ToldOthers:
-    """The parts, running."""
+class NotificationParts:
+    """The part of lcm-api that notifies subscribers and watchers."""
 
-    subscriptions: Subscriptions
+    services: NotificationServices
     notifications: Notifications
-    feed: EventFeed
     log: EventLog
-    bus: MessageBus
 
-    async def start(self) -> None:
-        """Begin to listen to the events."""
-        await self.bus.consume_events(
+    def handle(self, worker: CommandWorker) -> None:
+        """Register the handler of deliveries; before the worker starts."""
+        worker.handle_direct(DeliverNotification, self.notifications.deliver_notification)
+
+    async def start(self, bus: MessageBus) -> None:
+        """Consume the events that subscribers and watchers are notified of."""
+        await bus.consume_events(
             "lcm-api.notifications",
             ["lcm.operation.changed", "lcm.instance.*", "lcm.package.changed"],
             self.notifications.announce,
         )
-        await self.bus.consume_events("lcm-api.events", event_log.PATTERNS, self.log.keep, concurrency=_LOGGED_AT_ONCE)
+        await bus.consume_events("lcm-api.events", event_log.PATTERNS, self.log.keep, concurrency=_LOGGED_AT_ONCE)
 
 
 @asynccontextmanager
-async def told(
-    settings: Settings, backends: Backends, *, outbox: Outbox, session: aiohttp.ClientSession
-) -> AsyncIterator[ToldOthers]:
-    """Yield the parts; leaving the block ends them. ``session``: for calls to addresses that callers name."""
-    bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
-    rules = AddressRules.from_text(settings.allowed_networks)
-    scheme = "https" if settings.server_tls else "http"
+async def notification_parts(
+    settings: CallbackSettings,
+    outbound: OutboundSettings,
+    backends: Backends,
+    *,
+    outbox: Outbox,
+    session: aiohttp.ClientSession,
+    root: str,
+    lease_s: float,
+) -> AsyncIterator[NotificationParts]:
+    """Yield the parts; leaving the block ends deliveries and background work.
+
+    ``session``: for calls to addresses that requests name; ``root``: the root of links in notifications; ``lease_s``:
+    how long a process that has died keeps its turn to deliver.
+    """
+    store, ring, clock = backends.store, backends.key_ring, backends.clock
+    rules = outbound.address_rules
     async with AsyncExitStack() as stack:
         certified = None
-        tls = settings.callback_tls(settings.outbound_ca_file)
+        tls = settings.callback_tls(outbound.outbound_ca_file)
         if tls is not None and tls.certificate is not None:
             context = await stack.enter_async_context(client_context(tls))
-            showing = await stack.enter_async_context(outbound_session(rules, tls=context))
-            certified = Certified(showing, tls.certificate)
-        subscriber = HttpSubscriber(session, certified=certified, rules=rules, ring=key_ring)
+            with_certificate = await stack.enter_async_context(outbound_session(rules, tls=context))
+            certified = Certified(with_certificate, tls.certificate)
+        subscriber = HttpSubscriber(session, certified=certified, rules=rules, ring=ring)
         notifications = Notifications(
-            store=store,
-            outbox=outbox,
-            subscriber=subscriber,
-            clock=clock,
-            root=settings.public_url or f"{scheme}://{settings.host}:{settings.port}",
-            lease_s=settings.lease_s,
+            store=store, outbox=outbox, subscriber=subscriber, clock=clock, root=root, lease_s=lease_s
         )
         stack.push_async_callback(notifications.close)
         log = EventLog(store, clock)
         stack.push_async_callback(log.close)
         feed = EventFeed(log)
-        await stack.enter_async_context(feed.watching(bus))
+        await stack.enter_async_context(feed.watching(backends.bus))
         subscriptions = Subscriptions(
-            store=store, subscriber=subscriber, ring=key_ring, clock=clock, tests_callbacks=settings.test_callbacks
+            store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks
         )
         async with background(delivered=notifications.forget_delivered(), events=log.forget()):
-            yield ToldOthers(subscriptions, notifications, feed, log, bus)
+            yield NotificationParts(NotificationServices(subscriptions, feed), notifications, log)

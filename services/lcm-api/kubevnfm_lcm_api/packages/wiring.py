@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage
+from kubevnfm_kit.run import background
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
@@ -16,9 +20,12 @@ from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.catalogue import COLLECTION, Packages
 from kubevnfm_lcm_api.packages.domain.ports import PackageUsers
+from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
-from kubevnfm_lcm_api.settings import Settings
+from kubevnfm_lcm_api.packages.settings import PackageSettings
 
+OUTBOXES = (COLLECTION,)
+"""Collections whose documents carry messages to send."""
 INDEXES = {
     COLLECTION: [
         Index(["createdAt"]),
@@ -31,35 +38,41 @@ INDEXES = {
 
 @dataclass(frozen=True)
 class PackageParts:
-    """The parts of lcm-api that deal with VNF packages."""
+    """The part of lcm-api that manages VNF packages."""
 
-    catalogue: Packages
-    onboarding: Onboarding
-    files: DiskPackageFiles
-    limit_bytes: int
-    """The largest package that an upload may have."""
+    services: PackageServices
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the package commands; before the worker starts."""
-        worker.handle(FetchPackage, self.onboarding.fetch_package)
-        worker.handle(OnboardPackage, self.onboarding.onboard_package)
+        worker.handle(FetchPackage, self.services.onboarding.fetch_package)
+        worker.handle(OnboardPackage, self.services.onboarding.onboard_package)
 
     async def start(self, bus: MessageBus) -> None:
-        """Consume the events from which the usage of packages follows."""
+        """Consume the events that change the usage of packages."""
         await bus.consume_events(
-            "lcm-api.usage", ["lcm.instance.*", "lcm.operation.changed"], self.catalogue.follow_instances
+            "lcm-api.usage", ["lcm.instance.*", "lcm.operation.changed"], self.services.catalogue.follow_instances
         )
 
 
-def package_parts(
-    settings: Settings, backends: Backends, *, users: PackageUsers, outbox: Outbox, session: aiohttp.ClientSession
-) -> PackageParts:
-    """Return the parts. ``users``: the instances that use packages; ``session``: for addresses that requests name."""
+@asynccontextmanager
+async def package_parts(
+    settings: PackageSettings,
+    backends: Backends,
+    *,
+    users: PackageUsers,
+    outbox: Outbox,
+    session: aiohttp.ClientSession,
+    data_dir: Path,
+    limit_bytes: int,
+) -> AsyncIterator[PackageParts]:
+    """Yield the parts, interrupted uploads of an earlier run reset; leaving the block ends the background work.
+
+    ``session``: for calls to addresses that requests name; ``limit_bytes``: the largest package that is accepted.
+    """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     signatures = PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)
-    files = DiskPackageFiles(settings.data_dir, signatures)
+    files = DiskPackageFiles(data_dir, signatures)
     catalogue = Packages(store=store, outbox=outbox, files=files, users=users, ring=ring, clock=clock)
-    limit_bytes = int(settings.package_limit_gib * 2**30)
     onboarding = Onboarding(
         packages=catalogue,
         store=store,
@@ -70,4 +83,6 @@ def package_parts(
         clock=clock,
         limit_bytes=limit_bytes,
     )
-    return PackageParts(catalogue, onboarding, files, limit_bytes)
+    await onboarding.recover()
+    async with background(uploads=onboarding.watch_uploads()):
+        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes))

@@ -27,7 +27,7 @@ _LATER: Final = frozenset({401, 408, 425, 429})
 
 @dataclass(frozen=True)
 class NfvoCredentials:
-    """How we show who asks: without user none at all, with a token endpoint by OAuth 2.0, else by Basic."""
+    """The VNFM's credentials: none without a user, OAuth 2.0 with a token endpoint, else Basic."""
 
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
@@ -45,9 +45,9 @@ class HttpNfvo:
     """`domain.granting.Nfvo`. Redirects are not followed; polls go to our own address, whatever Location says."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, *, url: str, shown: NfvoCredentials, call_timeout_s: float
+        self, session: aiohttp.ClientSession, *, url: str, credentials: NfvoCredentials, call_timeout_s: float
     ) -> None:
-        self._session, self._shown = session, shown
+        self._session, self._credentials = session, credentials
         self._grants = f"{url.rstrip('/')}/grant/v1/grants"
         self._timeout = aiohttp.ClientTimeout(total=call_timeout_s)
         self._tokens = ClientTokens()
@@ -78,13 +78,13 @@ class HttpNfvo:
     async def _call(self, method: str, url: str, body: Any) -> _Response | Unanswered:
         """Call as the NFVO wants it. A token that is not accepted is fetched anew, once."""
         headers = {"Version": _VERSION, "Accept": "application/json, application/problem+json"}
-        shown = self._shown
+        credentials = self._credentials
         try:
-            if shown.token_url is None:
-                if shown.user:
-                    headers["Authorization"] = aiohttp.encode_basic_auth(shown.user, shown.password)
+            if credentials.token_url is None:
+                if credentials.user:
+                    headers["Authorization"] = aiohttp.encode_basic_auth(credentials.user, credentials.password)
                 return await self._sent(method, url, headers, body)
-            client = Client(shown.token_url, shown.user, shown.password)
+            client = Client(credentials.token_url, credentials.user, credentials.password)
             token = await self._tokens.token(client, self._session)
             answer = await self._sent(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
             if answer.status == 401:

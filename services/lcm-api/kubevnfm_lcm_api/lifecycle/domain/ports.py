@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Protocol
 
 from kubevnfm_csar import BaseHot, Vnfd
 from kubevnfm_events import PackageRef
+
+from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.saga import Move
+
+Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
+"""The engine's compare-and-set: reads the occurrence of an id, moves it and stores it."""
 
 
 class PackageCatalogue(Protocol):
@@ -29,4 +37,15 @@ class PackageCatalogue(Protocol):
 
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
         """Return the flavour's Base HOT, None if it has none. Raises PackageRefused if the file is not valid."""
+        ...
+
+
+class Grants(Protocol):
+    """An authority outside of the VNFM that grants operations."""
+
+    async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
+        """Do what can be done now for an operation that is STARTING.
+
+        Returns: the seconds after which to call again; None if it is no longer STARTING.
+        """
         ...

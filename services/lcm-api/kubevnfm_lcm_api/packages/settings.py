@@ -1,0 +1,28 @@
+"""The operator's settings for VNF packages; a part of lcm-api's settings, and of those of the single process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class PackageSettings(BaseModel):
+    """How packages are fetched, and whose signatures are trusted."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    package_trust_anchors: Path | None = None
+    """PEM of the authorities, or signers, whose signatures of packages are trusted. None: a signature must fit its
+    content, but any signer is accepted."""
+    require_signed_packages: bool = False
+    """Whether a package is rejected unless it has a signature of a trusted signer."""
+    fetch_timeout_s: float = Field(default=3600.0, gt=0)
+    """How long fetching one package may take."""
+
+    @model_validator(mode="after")
+    def _has_trust_anchors(self) -> Self:
+        if self.require_signed_packages and self.package_trust_anchors is None:
+            raise ValueError("require_signed_packages: needs package_trust_anchors")
+        return self
