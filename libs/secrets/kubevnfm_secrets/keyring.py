@@ -1,4 +1,4 @@
-"""The key ring: the first key encrypts, every key decrypts, so keys can be rotated without a day of change."""
+"""The key ring: the first key encrypts, every key decrypts, so keys can be rotated while both are in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONCE_BYTES = 12
 
 
 class UnknownKey(VnfmError):
-    """A sealed value names a key that the ring does not hold, or was changed on its way."""
+    """A sealed value names a key that the ring does not have, or it was changed."""
 
     code = "unknown-key"
     title = "Secret cannot be opened"
@@ -32,20 +32,20 @@ class KeyRing:
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         if not keys:
-            raise ValueError("key ring: at least one key expected")
+            raise ValueError("key ring: no key given")
         for key in keys:
             if len(key) != _KEY_BYTES:
-                raise ValueError(f"key ring: keys of {_KEY_BYTES} bytes expected, got one of {len(key)}")
+                raise ValueError(f"key ring: expected keys of {_KEY_BYTES} bytes, got one of {len(key)}")
         self._ciphers = {hashlib.sha256(key).hexdigest()[:8]: AESGCM(key) for key in keys}
         self._first = next(iter(self._ciphers))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read keys, base64, divided by commas; the first encrypts. Raises ValueError without showing them."""
+        """Read base64 keys, separated by commas; the first encrypts. Raises ValueError, never with the keys."""
         try:
             return cls([urlsafe_b64decode(part.strip()) for part in text.split(",") if part.strip()])
         except ValueError as error:
-            raise ValueError("key ring: base64 keys of 32 bytes, divided by commas, expected") from error
+            raise ValueError("key ring: expected base64 keys of 32 bytes, separated by commas") from error
 
     @staticmethod
     def new_key() -> str:
@@ -72,5 +72,5 @@ class KeyRing:
             raise UnknownKey(f"the text does not open with key {key_id}") from error
 
     def is_current(self, sealed: str) -> bool:
-        """Tell whether the first key sealed it; if not, a rotation seals it anew."""
+        """Return whether the first key sealed the text; if not, a rotation seals it again."""
         return sealed.startswith(f"v1.{self._first}.")

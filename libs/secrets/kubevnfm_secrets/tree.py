@@ -1,4 +1,4 @@
-"""Secrets inside free-form JSON (KeyValuePairs): found by their names, carried as Secret leaves."""
+"""Secrets inside free-form JSON (KeyValuePairs): found by attribute name, held as Secret leaves."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _CREDENTIALS_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECAS
 
 
 _LEAVES: Final = frozenset({str, int, float, bool, NoneType})
-"""What most of a tree is: known by one look, where asking for a Mapping takes many."""
+"""Types of most nodes of a tree. A set look-up is much faster than isinstance with the abstract Mapping."""
 
 
 def hide(tree: Any) -> Any:
-    """Return the JSON tree with every text that is secret by its name, or a URL with credentials, as a Secret.
+    """Return the JSON tree with every secret text as a Secret: by attribute name, or a URL with credentials.
 
     Below a secret name everything is hidden: numbers and booleans too, and the leaves of objects and arrays.
     """
@@ -70,12 +70,12 @@ def mask(tree: Any) -> Any:
 
 
 def sealed(tree: Any, ring: KeyRing) -> Any:
-    """Return the tree as documents and messages hold it."""
+    """Return the tree in the form of documents and messages."""
     return map_secrets(tree, lambda secret: secret.document(ring))
 
 
 def revealed(tree: Any, ring: KeyRing) -> Any:
-    """Return the tree in clear: for the moment of use only."""
+    """Return the tree in clear text: for the moment of use only."""
     return map_secrets(tree, lambda secret: secret.reveal(ring))
 
 

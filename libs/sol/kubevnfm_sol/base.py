@@ -1,4 +1,4 @@
-"""How SOL types are written here: snake_case in Python, camelCase on the wire, absent rather than null."""
+"""The base of SOL types: snake_case in Python, camelCase on the wire, absent rather than null."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SolType(BaseModel):
 
 
 class SolRequest(SolType):
-    """Base of what callers send, JSON Merge Patches aside: null means absent, so a required attribute is then missing."""
+    """Base of request types except JSON Merge Patches: null means absent, so a required attribute is then missing."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Grant (SOL003 V3.7.1 clause 9.5.2.3): what an NFVO allows, and where and of what it wants the resources made."""
+"""Grant (SOL003 V3.7.1 clause 9.5.2.3): the NFVO's permission, with zones, flavors and images for the resources."""
 
 from __future__ import annotations
 

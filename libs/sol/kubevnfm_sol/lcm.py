@@ -61,7 +61,7 @@ TERMINAL: Final = frozenset({OperationState.COMPLETED, OperationState.FAILED, Op
 
 
 class VnfExtCpConfig(SolRequest):
-    """Clause 4.4.1.10a: a port that is there, or what a new one shall be like."""
+    """Clause 4.4.1.10a: an existing port, or the attributes of a new one."""
 
     parent_cp_config_id: str | None = None
     link_port_id: str | None = Field(default=None, min_length=1, max_length=255)
@@ -73,7 +73,7 @@ class VnfExtCpConfig(SolRequest):
     @model_validator(mode="after")
     def _says_what_is_connected(self) -> Self:
         if self.link_port_id is None and self.cp_protocol_data is None and self.net_att_def_resource_id is None:
-            raise ValueError("linkPortId or cpProtocolData expected")
+            raise ValueError("linkPortId or cpProtocolData is required")
         return self
 
 
@@ -145,7 +145,7 @@ class ScaleVnfRequest(SolRequest):
     type: Literal["SCALE_OUT", "SCALE_IN"]
     aspect_id: str = Field(min_length=1, max_length=255)
     number_of_steps: int = Field(default=1, ge=1)
-    """A text of digits is taken too: Tacker's own samples send one."""
+    """A text of digits is accepted too: Tacker's own samples send one."""
     additional_params: SecretParams = Field(default_factory=dict)
 
 
@@ -157,7 +157,7 @@ class ScaleTarget(SolRequest):
 
 
 class ScaleVnfToLevelRequest(SolRequest):
-    """Clause 5.5.2.6: one of the two says where to."""
+    """Clause 5.5.2.6: exactly one of the two gives the target."""
 
     instantiation_level_id: str | None = Field(default=None, max_length=255)
     scale_info: tuple[ScaleTarget, ...] | None = None
@@ -193,7 +193,7 @@ class OperateVnfRequest(SolRequest):
     def _stops_only(self) -> Self:
         stops = (self.stop_type, self.graceful_stop_timeout)
         if self.change_state_to == "STARTED" and stops != (None, None):
-            raise ValueError("stopType and gracefulStopTimeout are of stops only: absent with STARTED")
+            raise ValueError("stopType and gracefulStopTimeout are allowed with STOPPED only")
         return self
 
 
@@ -244,7 +244,7 @@ class VnfcInfoModification(SolRequest):
 
 
 class VnfInfoModificationRequest(SolType):
-    """Clause 5.5.2.12: a JSON Merge Patch, so what is absent stays and what is null goes."""
+    """Clause 5.5.2.12: a JSON Merge Patch, so absent attributes stay and null removes one."""
 
     vnf_instance_name: str | None = Field(default=None, max_length=255)
     vnf_instance_description: str | None = Field(default=None, max_length=1024)
@@ -260,7 +260,7 @@ class VnfInfoModificationRequest(SolType):
 
 
 class VnfInstance(SolType):
-    """Clause 5.5.2.2, without ``_links``, which depend on who asks."""
+    """Clause 5.5.2.2, without ``_links``, which depend on the caller."""
 
     id: str
     vnf_instance_name: str | None = None

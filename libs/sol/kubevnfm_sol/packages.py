@@ -1,4 +1,4 @@
-"""VNF packages as their management shows them (SOL005 V2.6.1 and V3.7.1 clause 9.5; api.md 7.3)."""
+"""VNF packages in their management interface (SOL005 V2.6.1 and V3.7.1 clause 9.5; api.md 7.3)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AdditionalArtifact(SolType):
 
 
 class VnfPkgInfo(SolType):
-    """Clause 9.5.2.5, without ``_links``, which depend on who asks."""
+    """Clause 9.5.2.5, without ``_links``, which depend on the caller."""
 
     id: str
     onboarding_state: Literal["CREATED", "UPLOADING", "PROCESSING", "ONBOARDED", "ERROR"]
@@ -58,7 +58,7 @@ class VnfPkgInfo(SolType):
     usage_state: UsageState
     """IN_USE while VNF instances of it exist."""
     vnfd_id: str | None = None
-    """This and what follows: once ONBOARDED."""
+    """This and the following attributes: once ONBOARDED."""
     vnf_provider: str | None = None
     vnf_product_name: str | None = None
     vnf_software_version: str | None = None
@@ -71,7 +71,7 @@ class VnfPkgInfo(SolType):
     signing_certificate: str | None = None
     user_defined_data: JsonObject | None = None
     onboarding_failure_details: ProblemDetails | None = None
-    """With ERROR: which file, which rule."""
+    """With ERROR: the file and the rule that it breaks."""
 
 
 class CreateVnfPkgInfoRequest(SolRequest):
@@ -88,7 +88,7 @@ class VnfPkgInfoModificationRequest(SolType):
 
 
 class VnfPkgInfoModifications(SolType):
-    """What a change answers: only what was changed (clause 9.4.3.3.4)."""
+    """The answer to a change: only the changed attributes (clause 9.4.3.3.4)."""
 
     operational_state: OperationalState | None = None
     user_defined_data: JsonObject | None = None

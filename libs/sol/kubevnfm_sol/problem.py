@@ -8,7 +8,7 @@ from kubevnfm_sol.base import SolType
 
 
 class InvalidParam(SolType):
-    """One wrong place of a request body; an extension member of ours."""
+    """One invalid attribute of a request body; an extension of ProblemDetails."""
 
     name: str
     """JSON path."""
@@ -16,7 +16,7 @@ class InvalidParam(SolType):
 
 
 class ProblemDetails(SolType):
-    """What went wrong; ``status`` and ``detail`` are mandatory in SOL013 and have no default here."""
+    """An error as HTTP answers it; ``status`` and ``detail`` are mandatory in SOL013 and have no default here."""
 
     type: str = "about:blank"
     title: str | None = None

@@ -1,4 +1,4 @@
-"""What a VNF instance consists of (SOL003 V3.7.1 clause 5.5.3)."""
+"""The resources of a VNF instance (SOL003 V3.7.1 clause 5.5.3)."""
 
 from __future__ import annotations
 

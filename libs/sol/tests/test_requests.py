@@ -1,4 +1,4 @@
-"""What the request types accept and refuse beyond the types of their attributes."""
+"""The request types' rules beyond the types of their attributes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ REFUSED: list[tuple[type[BaseModel], dict[str, object], str]] = [
         "exactly",
     ),
     (ScaleVnfToLevelRequest, {"scaleInfo": [{"aspectId": "a", "scaleLevel": -1}]}, "scaleLevel"),
-    (OperateVnfRequest, {"changeStateTo": "STARTED", "stopType": "FORCEFUL"}, "STARTED"),
-    (OperateVnfRequest, {"changeStateTo": "STARTED", "gracefulStopTimeout": 1}, "STARTED"),
+    (OperateVnfRequest, {"changeStateTo": "STARTED", "stopType": "FORCEFUL"}, "STOPPED only"),
+    (OperateVnfRequest, {"changeStateTo": "STARTED", "gracefulStopTimeout": 1}, "STOPPED only"),
     (ChangeExtVnfConnectivityRequest, {"extVirtualLinks": []}, "extVirtualLinks"),
     (VnfExtCpConfig, {"parentCpConfigId": "p"}, "linkPortId or cpProtocolData"),
     (VnfInfoModificationRequest, {"vnfdId": ""}, "vnfdId"),

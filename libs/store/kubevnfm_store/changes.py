@@ -1,4 +1,4 @@
-"""Changing some attributes of a JSON document by their paths, alike in every adapter."""
+"""Changes of single attributes of a JSON document by path, the same for every adapter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubevnfm_store.query import names_of
 
 
 def check_apart(paths: Sequence[str]) -> None:
-    """Raise InvalidInput when one of the paths lies inside another: the result would depend on their order."""
+    """Raise InvalidInput if one of the paths is inside another: the result would depend on their order."""
     ordered = sorted(path.split("/") for path in paths)
     for outer, inner in pairwise(ordered):
         if inner[: len(outer)] == outer:
@@ -21,9 +21,9 @@ def check_apart(paths: Sequence[str]) -> None:
 
 
 def change(body: JsonObject, fields: JsonMapping, unset: Sequence[str]) -> None:
-    """Set and remove attributes in place; missing objects on the way to a set attribute are made.
+    """Set and remove attributes in place; missing objects on the path of a set attribute are created.
 
-    Raises InvalidInput when the way leads through something that is no object.
+    Raises InvalidInput if the path leads through a value that is not an object.
     """
     for path, value in fields.items():
         *way, last = names_of(path)
@@ -31,7 +31,7 @@ def change(body: JsonObject, fields: JsonMapping, unset: Sequence[str]) -> None:
         for name in way:
             node = node.setdefault(name, {})
             if not isinstance(node, dict):
-                raise InvalidInput(path, f"{name} is no object in the stored document")
+                raise InvalidInput(path, f"{name} is not an object in the stored document")
         node[last] = value
     for path in unset:
         *way, last = names_of(path)
@@ -43,7 +43,7 @@ def change(body: JsonObject, fields: JsonMapping, unset: Sequence[str]) -> None:
 
 
 def without(body: JsonObject, path: str) -> None:
-    """Leave the attribute out, in place, in every element where the path leads through arrays."""
+    """Remove the attribute in place; if the path leads through arrays, from every element."""
     _without(body, names_of(path))
 
 

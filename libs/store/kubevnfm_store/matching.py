@@ -1,8 +1,8 @@
-"""Whether a document in memory fits a filter: what the adapters' queries must mean.
+"""Matches a document in memory with a filter: the meaning that the adapters' queries must have.
 
-Besides the rules in `query`: elements of an array at the end of a path count one by one; arrays directly inside
-arrays are not looked into; EQ and IN of null find a null that is there. NEQ and NIN want a stored value of the type of
-one of the values; GT, GTE, LT, LTE know texts and numbers; CONT and NCONT know texts; `Element` knows objects.
+In addition to the rules in `query`: the elements of an array at the end of a path are compared one by one; arrays
+directly inside arrays are ignored; EQ and IN of null find a stored null. NEQ and NIN need a stored value of the type of
+one of the values; GT, GTE, LT, LTE compare texts and numbers; CONT and NCONT texts; `Element` matches objects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter,
 
 
 def fits(filter: Filter, body: JsonMapping) -> bool:
-    """Tell whether the document's body fits."""
+    """Return whether the document's body matches."""
     match filter:
         case Compare(path, op, values):
             return any(_TESTS[op](value, values) for value in _values(body, path))
@@ -35,7 +35,7 @@ def fits(filter: Filter, body: JsonMapping) -> bool:
 
 
 def _reached(node: Any, names: Sequence[str]) -> Iterator[Any]:
-    """Yield what lies at the path; arrays on the way fan out, arrays at its end do not."""
+    """Yield the values at the path; arrays on the way fan out, arrays at its end do not."""
     if not names:
         yield node
     elif isinstance(node, Mapping) and names[0] in node:

@@ -1,7 +1,7 @@
-"""Attribute names in a database that does not take every name: written with ``%XX`` for what it would misread.
+"""Attribute names in a database that does not accept every name: characters that it would misread become ``%XX``.
 
-A database has an ``Alphabet``: which parts of a name it cannot hold. The empty name is a lone ``%``. Arrays directly
-inside arrays, which some servers refuse, may be wrapped (``wrap_arrays``); paths do not lead into them anyway.
+Each database has an ``Alphabet`` of the characters that it cannot hold in a name. The empty name is a lone ``%``. Arrays directly
+inside arrays, which some servers refuse, can be wrapped (``wrap_arrays``); no path leads into them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ESCAPED = re.compile(r"%([0-9a-f]{2})")
 
 @dataclass(frozen=True)
 class Alphabet:
-    """What a database cannot hold in a name."""
+    """The characters that a database cannot hold in a name."""
 
     unsafe: re.Pattern[str]
-    """Finds each single character to escape; must find ``%``."""
+    """Matches each single character to escape; must match ``%``."""
     wrap_arrays: bool = False
 
     def written(self, name: str) -> str:
@@ -34,7 +34,7 @@ class Alphabet:
         return self.unsafe.sub(lambda found: f"%{ord(found.group()):02x}", name)
 
     def tree(self, node: Any) -> Any:
-        """Return a JSON tree with every name written."""
+        """Return a JSON tree with every name in its written form."""
         if isinstance(node, Mapping):
             return {self.written(name): self.tree(value) for name, value in node.items()}
         if isinstance(node, list | tuple):
@@ -47,7 +47,7 @@ class Alphabet:
 
 
 def read_name(written: str) -> str:
-    """Return the name that an alphabet wrote so."""
+    """Return the name of a written form."""
     if _ESCAPE not in written:
         return written
     return "" if written == _ESCAPE else _ESCAPED.sub(lambda found: chr(int(found.group(1), 16)), written)

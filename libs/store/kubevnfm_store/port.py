@@ -13,14 +13,14 @@ from kubevnfm_store.query import Filter, Index, Query, Stored
 
 
 class AlreadyExists(VnfmError):
-    """A document with this id, or with these values of a unique index, is there."""
+    """A document with this id, or with these values of a unique index, already exists."""
 
     code = "already-exists"
     status = 409
 
 
 class RevisionConflict(VnfmError):
-    """The document is gone or was written by somebody else since it was read; who sees this lost the race."""
+    """The document was deleted, or written by another caller since it was read: this caller lost the race."""
 
     code = "revision-conflict"
     status = 409
@@ -35,7 +35,7 @@ class StoreUnavailable(OutsideUnavailable):
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message that a document caused, stored in the same atomic write, until the relay has published it."""
+    """A message that is stored with its document in one atomic write, until the relay has published it."""
 
     id: str
     document: JsonMapping
@@ -51,10 +51,10 @@ class PendingOutbox:
 
 
 class DocumentStore(Protocol):
-    """What services need of a database. An adapter is an async context manager.
+    """The database as services use it. An adapter is an async context manager.
 
-    Every method may raise StoreUnavailable; adapters retry what is safe to repeat a few times before that. Collections
-    come into being with their first document. Times are texts (RFC 3339).
+    Every method may raise StoreUnavailable; adapters first retry operations that are safe to repeat. Collections are
+    created with their first document. Times are texts (RFC 3339).
     """
 
     async def get(self, collection: str, id: str) -> Stored | None:
@@ -62,7 +62,7 @@ class DocumentStore(Protocol):
         ...
 
     async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
-        """Return those of the documents that exist, in no promised order, in one query."""
+        """Return the documents that exist, in any order, by one query."""
         ...
 
     async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
@@ -88,21 +88,21 @@ class DocumentStore(Protocol):
     ) -> Stored:
         """Set the fields (by path) and remove those of ``unset``, atomically, if revision and ``where`` hold.
 
-        Returns the document after the write. Raises RevisionConflict when there is none or a condition fails.
+        Returns the document after the write. Raises RevisionConflict if the document is missing or a condition fails.
         """
         ...
 
     async def delete(
         self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
     ) -> bool:
-        """Remove the document; return whether it was there. With an outbox, what it holds is kept until published.
+        """Remove the document; return whether it was there. Messages of ``outbox`` stay stored until they are published.
 
         Raises RevisionConflict when it is there at another revision.
         """
         ...
 
     async def delete_many(self, collection: str, filter: Filter) -> int:
-        """Remove all documents that fit; return how many. Not for documents with messages in their outbox."""
+        """Remove all matching documents; return how many. Not for documents with messages in their outbox."""
         ...
 
     async def find(self, collection: str, query: Query) -> Sequence[Stored]:
@@ -110,11 +110,11 @@ class DocumentStore(Protocol):
         ...
 
     async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
-        """Return how many documents fit, counting no further than ``limit``."""
+        """Return the number of matching documents, counting up to ``limit`` only."""
         ...
 
     async def ensure_indexes(self, collection: str, indexes: Sequence[Index]) -> None:
-        """Make the collection's indexes if they are missing."""
+        """Create the collection's indexes if they are missing."""
         ...
 
     async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
@@ -122,9 +122,9 @@ class DocumentStore(Protocol):
         ...
 
     async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        """Forget messages that were published; leaves the revision alone."""
+        """Remove published messages; the revision stays."""
         ...
 
     async def is_ready(self) -> bool:
-        """Tell whether the database answers."""
+        """Return whether the database answers."""
         ...

@@ -1,6 +1,6 @@
 """Filters as one small syntax tree; adapters turn it into their database's query.
 
-Paths are ``/``-divided attribute names (``instantiatedVnfInfo/vnfState``); within a name ``/`` is written ``~1`` and
+Paths are attribute names separated by ``/`` (``instantiatedVnfInfo/vnfState``); within a name ``/`` is written ``~1`` and
 ``~`` is written ``~0`` (as in RFC 6901): `path_of` and `names_of`.
 A path through an array matches if any element does; a missing attribute matches nothing, ``NEQ`` and ``NIN`` included
 (SOL013 5.2.2). Strings compare by code point, numbers by value, booleans by identity; a value of another type than
@@ -56,7 +56,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Exists:
-    """Whether the attribute is there (and not null)."""
+    """The attribute exists and is not null; with ``exists`` False: it is missing or null."""
 
     path: str
     exists: bool = True
@@ -73,7 +73,7 @@ class HasKey:
 
 @dataclass(frozen=True)
 class Element:
-    """One element of the array at ``path`` fits the whole filter (its paths start inside the element)."""
+    """One element of the array at ``path`` matches the whole filter, whose paths start inside the element."""
 
     path: str
     filter: Filter
@@ -81,14 +81,14 @@ class Element:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Every filter fits; without filters: everything fits."""
+    """Every filter matches; without filters every document does."""
 
     filters: Sequence[Filter] = ()
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """At least one filter fits."""
+    """At least one filter matches."""
 
     filters: Sequence[Filter]
 
@@ -106,13 +106,13 @@ class Sort:
 
 @dataclass(frozen=True)
 class Query:
-    """Which documents, in which order, which part of them, how many."""
+    """A search: the documents, their order, the part of the bodies, the number."""
 
     filter: Filter = AllOf()
     sort: Sort | None = None
     """None: by document id."""
     after: tuple[Json, str] | None = None
-    """Key-set paging: (value at the sort path, document id) of the last document of the page before."""
+    """Key-set paging: (value at the sort path, document id) of the previous page's last document."""
     limit: int | None = None
     exclude: Sequence[str] = ()
     """Paths to leave out of the bodies (projection in the database)."""
@@ -134,10 +134,10 @@ class Index:
 
 @dataclass(frozen=True)
 class Stored:
-    """A document as it lies in the store."""
+    """A stored document."""
 
     id: str
     revision: int
-    """Counts the writes, from 1; a write names the revision it expects."""
+    """The number of writes, from 1; a write names the revision that it expects."""
     body: JsonMapping = field(default_factory=dict)
-    """JSON; keys never begin with ``$``, except ``$sealed``, and hold no ``.``-meaning: adapters escape what they must."""
+    """JSON with any keys; adapters escape the keys that their database cannot hold."""

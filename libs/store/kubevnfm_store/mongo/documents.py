@@ -1,8 +1,9 @@
-"""How a document lies in MongoDB.
+"""The form of a document in MongoDB.
 
-``_id``, ``revision``, ``body`` (names escaped), ``write`` (the token of the last write: a repeated one knows itself),
-and while messages wait to be published ``outbox`` (array of ``{id, content}``, content as JSON text) and ``pending``
-(true; what the index is on). A deleted document with such messages keeps those alone and is marked ``deleted``.
+Its attributes are ``_id``, ``revision``, ``body`` (names escaped) and ``write`` (the token of the last write, by which
+a repeated write recognises itself). While messages wait to be published it has ``outbox`` (array of ``{id, content}``,
+content as JSON text) and ``pending`` (true, for the index). A deleted document with such messages keeps only those and
+is marked ``deleted``.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ def in_body(path: str) -> str:
 
 
 def written(value: Any) -> Any:
-    """Return a JSON value as MongoDB holds it. Raises InvalidInput for what is no JSON, or an integer above 64 bits."""
+    """Return a JSON value as MongoDB holds it. Raises InvalidInput if it is not JSON, or has an integer above 64 bits."""
     try:
         plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except UnicodeEncodeError as error:
-        raise InvalidInput("body", "a text in it is no valid Unicode") from error
+        raise InvalidInput("body", "a text in it is not valid Unicode") from error
     except (TypeError, ValueError) as error:
-        raise InvalidInput("body", f"no JSON: {error}") from error
+        raise InvalidInput("body", f"not JSON: {error}") from error
     return ALPHABET.tree(plain)
 
 
 def stored(document: JsonMapping) -> Stored:
-    """Return the document as the port gives it."""
+    """Return the document in the port's form."""
     return Stored(document["_id"], int(document["revision"]), read_tree(document.get("body", {})))
 
 
 def entries(outbox: Sequence[Outgoing]) -> list[dict[str, str]]:
-    """Return messages as the outbox holds them."""
+    """Return messages in the form of the outbox."""
     return [{"id": each.id, "content": json.dumps(each.document, ensure_ascii=False)} for each in outbox]
 
 
@@ -63,14 +64,14 @@ def messages(document: JsonMapping) -> list[Outgoing]:
 
 
 def posting(outbox: Sequence[Outgoing]) -> dict[str, JsonObject]:
-    """Return the update operators that add messages to the outbox; ``$set`` is to be merged with others."""
+    """Return the update operators that add messages to the outbox; the caller adds to ``$set``."""
     if not outbox:
         return {"$set": {}}
     return {"$set": {"pending": True}, "$push": {"outbox": {"$each": entries(outbox)}}}
 
 
 def holds(document: JsonMapping, search: JsonMapping) -> bool:
-    """Tell whether a document fits a search of equality, ``$exists`` and ``$in`` on attributes at its top."""
+    """Return whether a document matches a search of equality, ``$exists`` and ``$in`` on top-level attributes."""
     for name, wanted in search.items():
         if isinstance(wanted, Mapping) and "$exists" in wanted:
             if (name in document) is not wanted["$exists"]:

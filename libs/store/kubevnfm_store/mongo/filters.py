@@ -1,11 +1,11 @@
 """Filters as MongoDB queries.
 
-MongoDB's own comparison through arrays means "any element", as ours does, but its negations mean "no element". So NEQ
-is "less or greater", and NIN, NCONT and absent keys name the innermost array on the way: the path has none, or its
-k-th prefix is the array and one element fits (``$elemMatch``).
+MongoDB's comparison through arrays means "any element", as ours does, but its negations mean "no element". So NEQ
+becomes "less or greater", and NIN, NCONT and absent keys name the innermost array on the path: either the path has no
+array, or its k-th prefix is the array and one element matches (``$elemMatch``).
 
-FerretDB knows ``$elemMatch`` for single operators only. For it such conditions become weaker ones, and the answer says
-that the documents must be looked at once more (``exact``).
+FerretDB supports ``$elemMatch`` for single operators only. For it such conditions become weaker ones, and ``exact``
+says that the documents found must be matched once more in memory.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ORDER: Final = {Op.GT: "$gt", Op.GTE: "$gte", Op.LT: "$lt", Op.LTE: "$lte"}
 
 @dataclass(frozen=True)
 class Sought:
-    """A query, and whether it finds just what the filter means, or more."""
+    """A query, and whether it finds exactly the matching documents, or more."""
 
     query: JsonMapping
     exact: bool = True
 
 
 def sought(filter: Filter, *, elements: bool) -> Sought:
-    """Return the query for bodies; ``elements``: whether the server does ``$elemMatch`` with whole queries."""
+    """Return the query for bodies; ``elements``: whether the server supports ``$elemMatch`` with whole queries."""
     return _of(filter, "body.", elements=elements)
 
 
@@ -135,7 +135,7 @@ def _some_element(name: str, test: JsonMapping, *, elements: bool) -> Sought:
 
 
 def _splits(name: str) -> list[tuple[str, str]]:
-    """Return (array, rest of the path inside its elements) for each array that may be the innermost; "" is none."""
+    """Return (array, rest of the path inside its elements) for each array that may be the innermost; "" for none."""
     names = name.split(".")
     start = 1 if names[0] == "body" else 0
     cuts = range(start + 1, len(names))

@@ -1,8 +1,8 @@
-"""One writer at a time for a document, where the server's own find-and-modify is not atomic (FerretDB).
+"""One writer at a time for a document, for servers whose find-and-modify is not atomic (FerretDB).
 
-MongoDB needs none of it. FerretDB 1.x reads, changes and writes back in separate statements; but an insert of an
-``_id`` that is there fails for sure. So a lock is a document that holds its name; a holder that died is dispossessed
-after ``_HELD_S`` by whoever inserts the one ticket for that.
+MongoDB does not need it. FerretDB 1.x reads, changes and writes back in separate statements, but an insert of an
+existing ``_id`` always fails. So a lock is a document with the lock's name as its ``_id``. After ``_HELD_S`` the lock
+of a dead holder is removed by the caller that succeeds to insert the single ticket for that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 0.1
 
 Guard = Callable[[str, str], AbstractAsyncContextManager[None]]
-"""Of a collection and a document id: the block in which nobody else writes the document."""
+"""Takes a collection and a document id; within the block there is no other writer of the document."""
 
 
 def no_guard(collection: str, id: str) -> AbstractAsyncContextManager[None]:
@@ -32,7 +32,7 @@ def no_guard(collection: str, id: str) -> AbstractAsyncContextManager[None]:
 
 
 class LockDocuments:
-    """Locks as documents; callers of this process queue up before they ask the server."""
+    """Locks as documents; callers of the same process queue before they ask the server."""
 
     def __init__(self, locks: Any) -> None:
         self._locks = locks

@@ -13,9 +13,9 @@ Order = Sequence[tuple[str, int]]
 
 
 def segments(query: Query) -> Iterator[tuple[JsonMapping, Order]]:
-    """Yield (condition, order) of searches whose results, one after the other, are the answer.
+    """Yield (condition, order) of searches whose concatenated results are the answer.
 
-    Each goes through one range of the index on (value, id): the rest of the last page's value, then the values beyond
+    Each reads one range of the index on (value, id): the rest of the last page's value, then the values beyond
     it; missing values come before all others.
     """
     way, beyond = (-1, "$lt") if query.sort is not None and query.sort.descending else (1, "$gt")
@@ -39,7 +39,7 @@ def segments(query: Query) -> Iterator[tuple[JsonMapping, Order]]:
 
 
 def projection(exclude: Sequence[str]) -> Mapping[str, int]:
-    """Return the projection that leaves out the paths; one inside another would be refused."""
+    """Return the projection without the paths; the server refuses a path inside another."""
     names = sorted(in_body(path) for path in exclude)
     outermost = [name for name in names if not any(name.startswith(f"{other}.") for other in names)]
     return {"outbox": 0} | dict.fromkeys(outermost, 0)

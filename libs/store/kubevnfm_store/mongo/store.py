@@ -1,7 +1,7 @@
-"""The DocumentStore port on MongoDB; the one module that knows motor, so that pymongo's own can follow it.
+"""The DocumentStore port on MongoDB; the only module that uses motor, so that pymongo's client can replace it.
 
-Needs no replica set. Each write carries a token, so that a write repeated after a lost connection finds out whether
-the first try arrived.
+It needs no replica set. Each write carries a token by which a write that is repeated after a lost connection finds out
+whether the first try arrived.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ T = TypeVar("T")
 Document = JsonMapping
 _PAUSES_S: Final = (0.05, 0.2, 0.8)
 _TRIES: Final = 5
-"""How often a write that met a document between two states (a tombstone coming or going) looks again."""
+"""How often a write retries if a tombstone appears or disappears meanwhile."""
 _PATH_NOT_VIABLE: Final = 28
 _NOT_IMPLEMENTED: Final = 238
 _TIMES: Final[JsonObject] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS": 3000, "socketTimeoutMS": 30_000}
-"""What holds unless the URL says otherwise; the driver would let these win."""
+"""Defaults for options that the URL does not set; the driver lets keyword arguments win over the URL."""
 
 
 class MongoStore:
@@ -86,20 +86,20 @@ class MongoStore:
         ]
 
     async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
-        token, kept = new_id(), written(body)
-        fresh = {"_id": id, "revision": 1, "body": kept, "write": token}
+        token, content = new_id(), written(body)
+        fresh = {"_id": id, "revision": 1, "body": content, "write": token}
         if outbox:
             fresh |= {"outbox": entries(outbox), "pending": True}
-        anew = posting(outbox)
-        anew["$set"] |= {"revision": 1, "body": kept, "write": token}
-        anew["$unset"] = {"deleted": ""}
+        revival = posting(outbox)
+        revival["$set"] |= {"revision": 1, "body": content, "write": token}
+        revival["$unset"] = {"deleted": ""}
 
         async def write() -> None:
             for _ in range(_TRIES):
                 try:
                     await self._database[collection].insert_one(dict(fresh))
                 except DuplicateKeyError:
-                    if await self._modify(collection, {"_id": id, "deleted": True}, anew):
+                    if await self._modify(collection, {"_id": id, "deleted": True}, revival):
                         return
                     there = await self._database[collection].find_one({"_id": id}, {"write": 1, "deleted": 1})
                     if there is not None and there.get("write") == token:
@@ -110,21 +110,22 @@ class MongoStore:
                     return
             raise DuplicateKeyError("")
 
-        try:  # an id that is there fails for sure, on FerretDB too: only then is a tombstone to be looked for
+        # An insert of an existing id always fails, on FerretDB too; only then it may be a tombstone, which is revived.
+        try:
             await self._retrying(
                 lambda: self._database[collection].insert_one(dict(fresh)), subject=f"{collection}/{id}"
             )
         except AlreadyExists:
             await self._writing(collection, id, write)
-        return Stored(id, 1, read_tree(kept))
+        return Stored(id, 1, read_tree(content))
 
     async def replace(
         self, collection: str, id: str, body: JsonMapping, *, if_revision: int, outbox: Sequence[Outgoing] = ()
     ) -> Stored:
-        kept, change = written(body), posting(outbox)
-        change["$set"]["body"] = kept
+        content, change = written(body), posting(outbox)
+        change["$set"]["body"] = content
         await self._change(collection, id, {"revision": if_revision}, change)
-        return Stored(id, if_revision + 1, read_tree(kept))
+        return Stored(id, if_revision + 1, read_tree(content))
 
     async def update(
         self,
@@ -234,13 +235,13 @@ class MongoStore:
         await self._index_pending(collection)
         waiting = await self._all(collection, {"pending": True}, {"outbox": 1}, [("_id", 1)], limit)
         for each in waiting:
-            if not each.get("outbox"):  # whoever cleared it ended before it was done
+            if not each.get("outbox"):  # the process that cleared it died before it removed the mark
                 await self._writing(collection, each["_id"], partial(self._settle, collection, each["_id"]))
         return [PendingOutbox(each["_id"], messages(each)) for each in waiting if each.get("outbox")]
 
     async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
         async def write() -> None:
-            # $pull with a condition would do in one step what FerretDB can do by whole elements only
+            # $pull with a condition would need one step, but FerretDB supports it with whole elements only
             now = await self._database[collection].find_one({"_id": id}, {"outbox": 1, "deleted": 1})
             waiting = (now or {}).get("outbox", [])
             published = [each for each in waiting if each["id"] in message_ids]
@@ -302,7 +303,7 @@ class MongoStore:
         *,
         where: Filter | None = None,
     ) -> Document:
-        """Write one document that fulfils the conditions. Raises RevisionConflict, AlreadyExists."""
+        """Write one document that meets the conditions. Raises RevisionConflict, AlreadyExists."""
         token = new_id()
         change["$set"]["write"] = token
         change["$inc"] = {"revision": 1}
@@ -319,18 +320,18 @@ class MongoStore:
             if where is not None and not wanted.exact:
                 now = await self._database[collection].find_one({"_id": id})
                 if now is None or not fits(where, stored(now).body):
-                    raise RevisionConflict(f"{collection}/{id}: gone, or not as expected any more")
+                    raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             changed = await self._modify(collection, search, change)
-            if changed is None:  # perhaps the first try of this very write arrived, and its answer was lost
+            if changed is None:  # the first try of this write may have arrived, and its answer was lost
                 changed = await self._database[collection].find_one({"_id": id, "write": token})
             if changed is None:
-                raise RevisionConflict(f"{collection}/{id}: gone, or not as expected any more")
+                raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             return changed
 
         return await self._writing(collection, id, write)
 
     async def _modify(self, collection: str, search: Document, change: Document) -> Document | None:
-        """Change one document; return it whole (FerretDB knows no projection here), or None if there is none."""
+        """Change one document; return it whole (FerretDB has no projection here), or None if there is none."""
         quick = await self._quick(collection, search)
         if quick is None:
             return None
@@ -341,10 +342,10 @@ class MongoStore:
         return result
 
     async def _quick(self, collection: str, search: Document, *, seen: Document | None = None) -> Document | None:
-        """Return a search for the same document that the server answers from an index; None when none fits.
+        """Return a search for the same document that the server answers from an index; None if none matches.
 
-        FerretDB does so for an ``_id`` alone and reads the whole collection for anything more. There the guard holds
-        the document, so what was looked at (``seen``: by the caller, within the guard) stays true until the write.
+        FerretDB does so for an ``_id`` only and reads the whole collection otherwise. There the guard holds the document,
+        so the state that the caller has read within the guard (``seen``) stays true until the write.
         """
         if self._elements:
             return search
@@ -352,7 +353,7 @@ class MongoStore:
         return {"_id": search["_id"]} if now is not None and holds(now, search) else None
 
     async def _unmark(self, collection: str, search: Document, *, seen: Document | None = None) -> bool:
-        """Take outbox and mark off the live document that fits; return whether there was one."""
+        """Remove outbox and mark from the matching live document; return whether there was one."""
         quick = await self._quick(collection, {**search, **LIVE}, seen=seen)
         if quick is None:
             return False
@@ -360,7 +361,7 @@ class MongoStore:
         return bool((await self._database[collection].update_one(quick, change)).modified_count)
 
     async def _settle(self, collection: str, id: str) -> None:
-        """Take the marks of an outbox off that is empty now; a deleted document goes with them."""
+        """Remove the mark of an empty outbox, and the document with it if it is deleted."""
         empty: JsonObject = {"_id": id, "outbox": {"$in": [[], None]}}
         if await self._unmark(collection, empty):
             return
@@ -388,7 +389,7 @@ class MongoStore:
             except OperationFailure as error:
                 if error.code != _NOT_IMPLEMENTED:
                     raise
-                # FerretDB: its unique indexes pass over missing fields by themselves, others are larger than they need be
+                # FerretDB: its unique indexes ignore missing fields anyway; other indexes are larger than necessary
                 await self._database[collection].create_index(keys, **options)
 
         await self._writing(collection, f"index on {', '.join(names)}", write)
@@ -404,12 +405,12 @@ class MongoStore:
         return await self._retrying(guarded, subject=f"{collection}/{id}")
 
     async def _retrying(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
-        """Call until the server answers; calls are made so that repeating them is safe."""
+        """Call until the server answers; every call is safe to repeat."""
         for pause_s in (*_PAUSES_S, None):
             try:
                 return await call()
             except ConnectionFailure as error:
-                if pause_s is None or isinstance(error, ServerSelectionTimeoutError):  # that one has waited by itself
+                if pause_s is None or isinstance(error, ServerSelectionTimeoutError):  # this error has waited already
                     raise StoreUnavailable(_reason(error)) from error
                 await asyncio.sleep(pause_s)
             except PyMongoError as error:
@@ -423,14 +424,14 @@ def _refuse(subject: str, error: PyMongoError) -> NoReturn:
     if isinstance(error, DuplicateKeyError) or "UNIQUE constraint failed" in str(error):
         raise AlreadyExists(f"{subject}: the id, or a value that must be unique, is taken") from error
     if isinstance(error, DocumentTooLarge):
-        raise InvalidInput("body", "larger than MongoDB takes (16 MiB)") from error
+        raise InvalidInput("body", "larger than MongoDB accepts (16 MiB)") from error
     if isinstance(error, OperationFailure) and error.code == _PATH_NOT_VIABLE:
-        raise InvalidInput("fields", f"{subject}: a path leads through what is no object") from error
+        raise InvalidInput("fields", f"{subject}: a path leads through a value that is not an object") from error
     raise StoreUnavailable(_reason(error)) from error
 
 
 def _reason(error: PyMongoError) -> str:
-    """Return what is wrong without values of documents, which messages of the server may quote."""
+    """Return the cause without values of documents, which the server's messages may quote."""
     if isinstance(error, OperationFailure):
         name = (error.details or {}).get("codeName", "")
         return f"MongoDB refused: code {error.code} {name}".rstrip()

@@ -1,7 +1,7 @@
-"""What the file holds: its collections, their indexes, and on which indexed paths no document has an array.
+"""The collections of a file, their indexes, and the indexed paths on which no document has an array.
 
-Written by the writer thread alone; readers look at it when they compile a query. A reader that compiles just before
-the first array arrives answers as of that moment, which is all that concurrent calls are promised.
+Only the writer thread changes it; readers use it when they compile a query. A reader that compiles just before the
+first array arrives answers as of that moment, which is all that concurrent calls may expect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Catalogue:
     """The collections of one file."""
 
     _has_news: bool
-    """Something changed since the last commit, which a rollback may have undone."""
+    """Whether there are changes since the last commit, which a rollback undoes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executescript(_TABLES)
@@ -47,7 +47,7 @@ class Catalogue:
         self.publish()
 
     def reread(self, connection: sqlite3.Connection) -> None:
-        """Learn it from the file as the writer's transaction sees it, when it is opened and after a rollback."""
+        """Read the state from the file as the writer's transaction sees it: at the start and after a rollback."""
         if not self._has_news:
             return
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
@@ -58,7 +58,7 @@ class Catalogue:
         self._single_valued = single_valued
 
     def publish(self) -> None:
-        """Let readers know of the collections that the writer knows; called when its transaction is on the disk.
+        """Publish the writer's collections to readers; called when its transaction is on the disk.
 
         Their connections do not see a table before that, and would fail with "no such table".
         """
@@ -75,11 +75,11 @@ class Catalogue:
         return self._single_valued.get(collection, frozenset())
 
     def add(self, connection: sqlite3.Connection, collection: str) -> None:
-        """Make the collection's table if it is missing."""
+        """Create the collection's table if it is missing."""
         if collection in self._collections:
             return
         if not _NAME.fullmatch(collection):
-            raise InvalidInput("collection", f"a name of a-z, 0-9 and _ expected, got {collection!r}")
+            raise InvalidInput("collection", f"must consist of a-z, 0-9 and _, got {collection!r}")
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {table_of(collection)}"
             " (id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL)"
@@ -88,7 +88,7 @@ class Catalogue:
         self._has_news = True
 
     def watch(self, connection: sqlite3.Connection, collection: str, body: JsonMapping) -> None:
-        """Note the arrays of a body about to be stored that lie on single-valued paths."""
+        """Note the arrays of a body about to be stored on single-valued paths."""
         known = self.single_valued(collection)
         arrays = [path for path in known if _leads_to_array(body, path)]
         for path in arrays:
@@ -100,7 +100,7 @@ class Catalogue:
             self._has_news = True
 
     def index(self, connection: sqlite3.Connection, collection: str, indexes: Sequence[Index]) -> None:
-        """Make the indexes that are missing. Raises AlreadyExists when stored documents break a unique one."""
+        """Create missing indexes. Raises AlreadyExists if stored documents violate a unique one."""
         self.add(connection, collection)
         for index in indexes:
             columns = ", ".join([*(extract(path) for path in index.fields), *([] if index.unique else ["id"])])

@@ -1,12 +1,13 @@
 """Filters as SQL over the JSON functions of SQLite.
 
-A path may lead through arrays, which plain ``json_extract`` does not follow. Paths known to be single-valued (those
-of indexes, as the catalogue watches them) compare directly, so that an index serves them. All others look at the JSON
-type at run time: a scalar is compared as it is, an array (or nothing, if an array on the way hides it) by an EXISTS
-over ``json_each``. SQLite may evaluate terms in any order and fails on text that is no JSON; hence the CASEs.
+A path may lead through arrays, which plain ``json_extract`` does not follow. Paths that are known to be
+single-valued (those of indexes, as the catalogue records them) are compared directly, so that an index serves them. All
+others check the JSON type at run time: a scalar is compared directly, an array (or nothing, if an array on the way
+hides it) by an EXISTS over ``json_each``. SQLite may evaluate terms in any order and fails on text that is not JSON;
+hence the CASEs.
 
-Filters of one shape, which differ in nothing but their values, share one text: it is made once and kept (`compiled`),
-and each filter only brings its values (`shape_of`).
+Filters of one shape, which differ only in their values, share one text: it is built once and cached (`compiled`), and
+each filter adds its values (`shape_of`).
 """
 
 # Names of tables are checked by the catalogue; every value is a bound parameter or a quoted literal.
@@ -31,12 +32,12 @@ Values = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True)
 class Bound:
-    """Stands for a parameter that differs between filters of one shape."""
+    """A parameter that differs between filters of one shape."""
 
     place: int
-    """Whose values."""
+    """The index of the comparison whose values it is made from."""
     read: Callable[[Sequence[Any]], Any]
-    """Makes the parameter of them."""
+    """Makes the parameter from these values."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Sql:
     text: str
     params: tuple[Any, ...] = ()
 
-    def of(self, values: Values) -> Sql:
-        """Return it with the values in their places."""
+    def bound(self, values: Values) -> Sql:
+        """Return the piece with the values in the places of its Bound parameters."""
         return Sql(
             self.text,
             tuple(param.read(values[param.place]) if type(param) is Bound else param for param in self.params),
@@ -62,7 +63,7 @@ class Sql:
 NEVER: Final = Sql("0")
 ALWAYS: Final = Sql("1")
 Test = Callable[[Sql, Sql], Sql]
-"""Of the expressions for a value's JSON type and the value itself: whether it fits."""
+"""Takes the expressions for a value's JSON type and for the value; returns the condition that it matches."""
 
 
 def joined(word: str, parts: Iterable[Sql], *, empty: Sql) -> Sql:
@@ -78,7 +79,7 @@ def where(filter: Filter, single_valued: frozenset[str]) -> Sql:
     """Return the condition on a documents table; ``single_valued`` are paths on which no document has an array."""
     values: list[Sequence[Any]] = []
     shape = shape_of(filter, values)
-    return _condition(shape, single_valued).of(values)
+    return _condition(shape, single_valued).bound(values)
 
 
 def shape_of(filter: Filter, values: list[Sequence[Any]]) -> Filter:
@@ -117,7 +118,7 @@ _KINDS: Final = ("text", "number", "boolean", "null")
 
 def compiled(shape: Filter, single_valued: frozenset[str], places: Iterator[int]) -> Sql:
     """Return the condition for filters of the shape; its values are in the next of the places."""
-    return _Conditions(single_valued, places).of(shape, "body")
+    return _Conditions(single_valued, places).condition(shape, "body")
 
 
 @lru_cache(maxsize=1024)
@@ -131,7 +132,7 @@ class _Conditions:
         self._places = places
         self._numbers = count(1)
 
-    def of(self, shape: Filter, root: str) -> Sql:
+    def condition(self, shape: Filter, root: str) -> Sql:
         match shape:
             case Compare(path, op, kinds):
                 place = next(self._places)
@@ -144,9 +145,9 @@ class _Conditions:
             case Element(path, inner):
                 return self._any_element(root, path, inner)
             case AllOf(shapes):
-                return joined("AND", [self.of(each, root) for each in shapes], empty=ALWAYS)
+                return joined("AND", [self.condition(each, root) for each in shapes], empty=ALWAYS)
             case AnyOf(shapes):
-                return joined("OR", [self.of(each, root) for each in shapes], empty=NEVER)
+                return joined("OR", [self.condition(each, root) for each in shapes], empty=NEVER)
 
     def _any_value(self, root: str, path: str, test: Test) -> Sql:
         if root == "body" and path in self._single_valued:
@@ -193,7 +194,7 @@ class _Conditions:
         element = f"e{next(self._numbers)}"
         array = f"CASE json_type({parent}, ?) WHEN 'array' THEN json_extract({parent}, ?) ELSE '[]' END"
         tables.append(Sql(f"json_each({array}) {element}", (last, last)))
-        fits = self.of(inner, self._object(tables[-1]))
+        fits = self.condition(inner, self._object(tables[-1]))
         return self._exists(tables, Sql(f"{element}.type = 'object' AND ") + fits)
 
     def _way(self, root: str, path: str) -> tuple[list[Sql], str, str]:
@@ -260,7 +261,7 @@ def _comparison(op: Op, kinds: Sequence[Json], place: int, type_: Sql, value: Sq
             if kinds[0] not in ("text", "number"):
                 return NEVER
             compared = value + Sql(f" {_ORDER[op]} ?)", (Bound(place, _first),))
-            # `unlikely`: a range is mostly a small one (what expired, what is newer); unhinted, SQLite rather scans by id
+            # `unlikely`: most ranges are small (expired, or newer than); without the hint SQLite scans by id
             return Sql("(unlikely(") + compared + " AND " + type_ + f" {_TYPES[str(kinds[0])]})"
 
 

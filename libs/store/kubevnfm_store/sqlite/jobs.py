@@ -1,6 +1,7 @@
-"""Work that the event loop hands to a thread of the store, and its answer on the way back.
+"""Operations that the event loop hands to a thread of the store, and their results.
 
-An executor of the standard library does the same with two futures and a lock a call, which costs more than most reads.
+An executor of the standard library does the same with two futures and a lock for each call, which costs more than most
+reads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Operation = Callable[[sqlite3.Connection], T]
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """One operation, who waits for it, and how it ended."""
+    """One operation, the future that waits for it, and its result."""
 
     operation: Operation[Any]
     loop: asyncio.AbstractEventLoop
@@ -29,20 +30,20 @@ class Job:
 
 
 async def ask(queue: SimpleQueue[Job | None], operation: Operation[T]) -> T:
-    """Put the operation into the queue; return its result once a thread has told it, or raise its error."""
+    """Put the operation into the queue; return its result once a thread has run it, or raise its error."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
     queue.put(Job(operation, loop, answer))
     return await answer
 
 
-def tell(jobs: Iterable[Job]) -> None:
-    """Bring the answers of finished jobs to those who wait, from any thread."""
+def deliver(jobs: Iterable[Job]) -> None:
+    """Set the futures of finished jobs, from any thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
     for loop, done in by_loop.items():
-        with suppress(RuntimeError):  # the loop has ended, nobody waits there
+        with suppress(RuntimeError):  # the loop has ended, and its futures with it
             loop.call_soon_threadsafe(_settle, done)
 
 

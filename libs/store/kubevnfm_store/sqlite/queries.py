@@ -16,7 +16,7 @@ from kubevnfm_store.sqlite.filters import ALWAYS, Bound, Sql, compiled, joined, 
 from kubevnfm_store.sqlite.text import extract, json_path
 
 _EVERYTHING: Final = -1
-"""LIMIT of SQLite for: no limit."""
+"""SQLite's LIMIT for: no limit."""
 
 
 def table_of(collection: str) -> str:
@@ -25,7 +25,7 @@ def table_of(collection: str) -> str:
 
 
 def selects(collection: str, query: Query, single_valued: frozenset[str]) -> Iterator[Sql]:
-    """Yield statements for (id, revision, body) whose rows, one after the other, are the answer.
+    """Yield statements for (id, revision, body) whose concatenated rows are the answer.
 
     The last parameter of each is its LIMIT: how many rows are still wanted.
     """
@@ -35,7 +35,7 @@ def selects(collection: str, query: Query, single_valued: frozenset[str]) -> Ite
     statements = _selects(collection, shape, query.sort, after, tuple(query.exclude), single_valued)
     values += [query.after or (), (_EVERYTHING if query.limit is None else query.limit,)]
     for statement in statements:
-        yield statement.of(values)
+        yield statement.bound(values)
 
 
 @lru_cache(maxsize=1024)
@@ -66,7 +66,7 @@ def _selects(
 
 
 def counting(collection: str, filter: Filter, single_valued: frozenset[str], limit: int) -> Sql:
-    """Return the statement that counts what fits, no further than the limit."""
+    """Return the statement that counts matching documents, up to the limit."""
     return (
         Sql(f"SELECT count(*) FROM (SELECT 1 FROM {table_of(collection)} WHERE ")
         + where(filter, single_valued)
@@ -75,7 +75,7 @@ def counting(collection: str, filter: Filter, single_valued: frozenset[str], lim
 
 
 def _segments(sort: Sort | None, after: str | None, place: int) -> Iterator[tuple[Sql, str]]:
-    """Yield (condition, order): missing values come first, so a page goes on inside them, then with the others.
+    """Yield (condition, order): missing values come first, so a page continues inside them, then with the others.
 
     The order within one value, and the range after it, are each one range of the index on (value, id).
     """

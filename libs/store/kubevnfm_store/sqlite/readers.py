@@ -1,4 +1,4 @@
-"""Threads that read, each with a connection of its own: in WAL mode they wait for no writer, and no writer for them."""
+"""Threads that read, each with its own connection: in WAL mode readers and the writer do not wait for each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Final, TypeVar
 
 from kubevnfm_store.port import StoreUnavailable
-from kubevnfm_store.sqlite.jobs import Job, Operation, ask, tell
+from kubevnfm_store.sqlite.jobs import Job, Operation, ask, deliver
 
 T = TypeVar("T")
 _THREADS: Final = 4
@@ -41,7 +41,7 @@ class Readers:
             raise StoreUnavailable(f"the database file cannot be read: {error}") from error
 
     async def close(self) -> None:
-        """Finish what was asked for, then close."""
+        """Finish the queued operations, then close."""
         self._is_closed = True
         for _ in self._threads:
             self._queue.put(None)
@@ -55,9 +55,9 @@ class Readers:
                 if connection is None:
                     connection = self._connected()
                 job.result = job.operation(connection)
-            except Exception as error:  # noqa: BLE001 - the edge of the thread: whatever it is, it is the caller's
+            except Exception as error:  # noqa: BLE001 - the edge of the thread: every error goes to the caller
                 job.error = error
-            tell([job])
+            deliver([job])
         if connection is not None:
             connection.close()
 

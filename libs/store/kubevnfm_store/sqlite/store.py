@@ -21,7 +21,7 @@ from kubevnfm_store.sqlite.readers import Readers
 from kubevnfm_store.sqlite.text import dumped, loaded
 from kubevnfm_store.sqlite.writer import Writer
 
-# Table names are of names that the catalogue has checked; every value is a bound parameter.
+# The catalogue has checked the names of tables; every value is a bound parameter.
 # ruff: noqa: S608
 
 
@@ -34,7 +34,7 @@ class SqliteStore:
     @classmethod
     @asynccontextmanager
     async def open(cls, path: Path) -> AsyncIterator[Self]:
-        """Yield the store in ``path``, which is made if it is missing. Raises FileInUse, StoreUnavailable."""
+        """Yield the store in ``path``, which is created if it is missing. Raises FileInUse, StoreUnavailable."""
         writer = await asyncio.to_thread(Writer, path)
         readers = Readers(path)
         try:
@@ -107,7 +107,7 @@ class SqliteStore:
                 (id, if_revision, *fits.params),
             ).fetchone()
             if row is None:
-                raise RevisionConflict(f"{collection}/{id}: gone, or not as expected any more")
+                raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             revision, body = row[0], loaded(row[1])
             change(body, changes, unset)
             self._catalogue.watch(connection, collection, body)
@@ -211,7 +211,7 @@ class SqliteStore:
         except sqlite3.IntegrityError as error:
             _refuse(collection, id, error)
         if not written:
-            raise RevisionConflict(f"{collection}/{id}: gone, or not at revision {if_revision} any more")
+            raise RevisionConflict(f"{collection}/{id}: deleted, or not at revision {if_revision} any more")
 
 
 PENDING = """
@@ -220,7 +220,7 @@ WHERE collection = ? AND document IN
     (SELECT DISTINCT document FROM outbox WHERE collection = ? ORDER BY document LIMIT ?)
 ORDER BY document, seq
 """
-"""Documents in order of id, because the index gives that for nothing; a document's messages oldest first."""
+"""Documents in order of id, which the index gives without a sort; a document's messages oldest first."""
 
 
 def _stored(row: tuple[str, int, str], exclude: Sequence[str]) -> Stored:

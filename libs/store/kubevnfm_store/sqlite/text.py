@@ -1,7 +1,7 @@
 """Bodies as JSON text, and paths in SQLite's notation.
 
 A JSON path of SQLite compares names with the raw text of the document and cannot hold a quote or a backslash (before
-3.45), so names with such characters are written escaped; nearly no document has one, and then its text is untouched.
+3.45), so names with such characters are written escaped; hardly any document has one, and other texts are stored unchanged.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _MAY_NEED_ESCAPING: Final = re.compile(r'[%\\]|"":')
 
 
 def dumped(body: JsonMapping) -> str:
-    """Return the body as stored. Raises InvalidInput for what is no JSON (NaN, other types, halves of surrogates)."""
+    """Return the body as stored. Raises InvalidInput if it is not JSON (NaN, other types, lone surrogates)."""
     try:
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         if _MAY_NEED_ESCAPING.search(text):
             text = json.dumps(ALPHABET.tree(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("body", "a text in it is no valid Unicode") from error
+        raise InvalidInput("body", "a text in it is not valid Unicode") from error
     except (TypeError, ValueError) as error:
-        raise InvalidInput("body", f"no JSON: {error}") from error
+        raise InvalidInput("body", f"not JSON: {error}") from error
     return text
 
 
@@ -52,7 +52,7 @@ def literal(text: str) -> str:
 
 
 def extract(path: str) -> str:
-    """Return the expression that indexes are made of, in the one spelling by which the planner knows it again."""
+    """Return the expression of indexes, always in the same spelling: the planner recognises no other."""
     return f"json_extract(body, {literal(json_path(path))})"
 
 

@@ -1,7 +1,7 @@
 """The one thread that writes: it drains a queue and commits many operations in one transaction.
 
-A commit waits for the disk; while it waits, callers queue up, and the next transaction takes them all. So a single
-write costs one sync, and a thousand concurrent ones cost a few.
+A commit waits for the disk; meanwhile callers queue up, and the next transaction includes them all. So a single
+write costs one sync, and a thousand concurrent writes cost a few.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.sqlite.catalogue import Catalogue
-from kubevnfm_store.sqlite.jobs import Job, Operation, ask, tell
+from kubevnfm_store.sqlite.jobs import Job, Operation, ask, deliver
 
 T = TypeVar("T")
 _MOST_PER_COMMIT: Final = 1000
 
 
 class FileInUse(VnfmError):
-    """Another process (or store) has the database file open."""
+    """Another process (or another store of this one) has the database file open."""
 
     code = "store-file-in-use"
     title = "Database file in use"
@@ -36,7 +36,7 @@ class Writer:
     """Owns the file: holds its lock and the connection that writes."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, making it if it is missing. Raises FileInUse, StoreUnavailable."""
+        """Open the file; create it if it is missing. Raises FileInUse, StoreUnavailable."""
         self._lock = _locked(path)
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -56,16 +56,16 @@ class Writer:
         return self._thread.is_alive()
 
     async def do(self, operation: Operation[T]) -> T:
-        """Run the operation in a transaction of its own, as it seems to it; return once it is on the disk.
+        """Run the operation as if in its own transaction; return once it is on the disk.
 
-        An operation that raises leaves nothing behind. A caller that is cancelled may still have written.
+        An operation that raises changes nothing. A caller that is cancelled may still have written.
         """
         if self._is_closed or not self._thread.is_alive():
             raise StoreUnavailable("the store is closed")
         return await ask(self._queue, operation)
 
     async def close(self) -> None:
-        """Finish what is queued, then close the file."""
+        """Finish the queued operations, then close the file."""
         self._is_closed = True
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -89,13 +89,13 @@ class Writer:
                 self._perform(job)
             self._connection.execute("COMMIT")
             self.catalogue.publish()
-        except sqlite3.Error as error:  # the disk is full, or worse: nothing of this transaction was stored
+        except sqlite3.Error as error:  # the disk is full, for example: nothing of this transaction was stored
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
                 self.catalogue.reread(self._connection)
             for job in jobs:
                 job.error = StoreUnavailable(f"the database file cannot be written: {error}")
-        tell(jobs)
+        deliver(jobs)
 
     def _perform(self, job: Job) -> None:
         self._connection.execute("SAVEPOINT operation")
@@ -103,7 +103,7 @@ class Writer:
             job.result = job.operation(self._connection)
         except sqlite3.Error:
             raise
-        except Exception as error:  # noqa: BLE001 - the edge of the thread: whatever it is, it is the caller's
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: every error goes to the caller
             job.error = error
             self._connection.execute("ROLLBACK TO operation")
             self.catalogue.reread(self._connection)
@@ -111,7 +111,7 @@ class Writer:
 
 
 def _locked(path: Path) -> TextIO:
-    """Take the lock file beside the database; the system lets go of it when the process ends, however it ends."""
+    """Take the lock file beside the database; the system releases it when the process ends, in whatever way."""
     lock = Path(f"{path}.lock").open("w")  # noqa: SIM115 - it stays open as long as the store
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
