@@ -123,7 +123,7 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         (await user.call("DELETE", f"/vnfpkgm/v1/subscriptions/{of_packages.json['id']}")).must(204)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-        told = [str(each.body) for each in subscriber.told]
+        told = [str(each.body) for each in subscriber.received]
 
     leaks: list[str] = []
     for where, texts in {"an HTTP answer": [*user.heard, *v1.heard], "a notification": told}.items():

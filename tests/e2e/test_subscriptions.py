@@ -57,9 +57,9 @@ async def test_subscribers_of_both_versions_hear_the_whole_life_in_order(user: U
         assert [each["id"] for each in heard["v1"]] == [each["id"] for each in heard["v2"]]
         assert heard["v2"][3]["affectedVnfcs"][0]["changeType"] == "ADDED"
         assert heard["v2"][6]["affectedVnfcs"][0]["changeType"] == "REMOVED"
-        assert {each.version for each in old.told} == {"1.3.0"}
-        assert {each.version for each in new.told} <= {"2.0.0", "2.3.0"}
-        assert {(each.user, each.password) for each in new.told} == {("listener", "heard-only")}
+        assert {each.version for each in old.received} == {"1.3.0"}
+        assert {each.version for each in new.received} <= {"2.0.0", "2.3.0"}
+        assert {(each.user, each.password) for each in new.received} == {("listener", "heard-only")}
         for somebody, subscription in zip((v1, user), subscriptions, strict=True):
             listed = (await somebody.lcm("GET", "/subscriptions")).must(200)
             assert "heard-only" not in listed.text
@@ -109,8 +109,8 @@ async def test_a_subscriber_that_hangs_does_not_delay_others(user: User) -> None
         instance_id = await user.create(vnfd_id)
         await user.delete(instance_id)
         heard = await quick.has_heard(instance_id, 2)
-        assert hanging.told == []
-        assert {each.authorization for each in quick.told} == {"Bearer token-1"}
+        assert hanging.received == []
+        assert {each.authorization for each in quick.received} == {"Bearer token-1"}
         hanging.goes_on.set()
         late = await hanging.has_heard(instance_id, 2)
         assert [each["id"] for each in late] == [each["id"] for each in heard]
@@ -122,7 +122,7 @@ async def test_a_subscription_that_cannot_work_is_refused(user: User) -> None:
     """API-070, API-073; a callback into an internal network is refused."""
     inside = (await user.lcm("POST", "/subscriptions", {"callbackUri": "http://169.254.169.254/latest"})).must(422)
     assert "network" in inside.detail
-    away = (await user.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/told"})).must(422)
+    away = (await user.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/callback"})).must(422)
     assert "callbackUri" in away.detail
     both = {"vnfInstanceSubscriptionFilter": {"vnfInstanceIds": ["a"], "vnfInstanceNames": ["b"]}}
     async with Subscriber.listening() as subscriber:
@@ -156,7 +156,7 @@ async def test_a_subscriber_of_packages_hears_of_one_from_onboarded_to_deleted(u
         ]
         assert heard[0]["notificationType"] == "VnfPackageOnboardingNotification"
         assert {each["vnfdId"] for each in heard} == {vnfd_id}
-        assert {told.version for told in subscriber.told} == {"1.0.0"}
+        assert {each.version for each in subscriber.received} == {"1.0.0"}
         late = await away.has_heard(package["id"], 5)
         assert [each["id"] for each in late] == [each["id"] for each in heard]
         for each in made:

@@ -35,7 +35,7 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
                 assert (await user.rest(operation))["state"] == "COMPLETED"
             for instance_id in ids:
                 assert await states(subscriber, instance_id, 3) == STATES
-            assert len(subscriber.told) == len({told.body["id"] for told in subscriber.told}) == 18
+            assert len(subscriber.received) == len({each.body["id"] for each in subscriber.received}) == 18
 
             begun = await asyncio.gather(*(one.start(i, "terminate", FORCEFUL) for i in ids))
             twin.kill()
@@ -53,7 +53,7 @@ async def states(subscriber: Subscriber, instance_id: str, count: int) -> list[s
     """Wait for so many notifications about an instance; return the states, repeats left out."""
 
     async def enough() -> list[str] | None:
-        told = {each["id"]: each["operationState"] for each in subscriber.of(instance_id)}
+        told = {each["id"]: each["operationState"] for each in subscriber.about(instance_id)}
         return list(told.values()) if len(told) >= count else None
 
     return await until(enough, timeout_s=30)

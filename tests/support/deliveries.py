@@ -1,4 +1,4 @@
-"""How the deliveries of notifications go, as the gateway shows it, and what the bus tells of them."""
+"""The state of a subscription's deliveries, as the gateway shows it and as events on the bus report it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ async def deliveries(world: World, subscription_id: str) -> dict[str, Any]:
 
 
 async def deliveries_with(world: World, subscription_id: str, **facts: Any) -> dict[str, Any]:
-    """Wait until the delivery state says so."""
+    """Wait until the delivery state has these facts; return it."""
 
-    async def is_so() -> dict[str, Any] | None:
+    async def matching() -> dict[str, Any] | None:
         state = await deliveries(world, subscription_id)
         return state if all(state.get(name) == value for name, value in facts.items()) else None
 
-    return await until(is_so, timeout_s=30)
+    return await until(matching, timeout_s=30)
 
 
 class Heard:
-    """The events of a kind that the bus brought."""
+    """Records the data of the events that the bus delivers."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
 
-    async def take(self, envelope: Envelope[Message]) -> None:
+    async def record(self, envelope: Envelope[Message]) -> None:
         self.events.append(envelope.data)
 
     async def have_come(self, count: int) -> list[Any]:

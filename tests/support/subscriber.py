@@ -1,4 +1,4 @@
-"""A subscriber to notifications: a small HTTP server that keeps what it is told, and misbehaves as told."""
+"""A subscriber to notifications: a small HTTP server that records notifications, and fails on request."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CLIENT_PASSWORD: Final = "pw-of the/client"
 
 
 @dataclass(frozen=True)
-class Told:
-    """One notification as it came."""
+class Notification:
+    """One notification as received."""
 
     body: dict[str, Any]
     version: str
     authorization: str
     peer: str
-    """The name in the certificate that was shown."""
+    """The common name in the client certificate; empty without one."""
 
     @property
     def user(self) -> str:
@@ -47,26 +47,26 @@ class Told:
 
 @dataclass
 class Subscriber:
-    """What was told, in order; and a token endpoint beside it."""
+    """Records notifications in the order in which they came; also has a token endpoint."""
 
     uri: str = ""
-    told: list[Told] = field(default_factory=list)
+    received: list[Notification] = field(default_factory=list)
     tried: list[dict[str, Any]] = field(default_factory=list)
-    """Every body that came, taken or not."""
+    """Every body that came, accepted or not."""
     refuses: int = 0
-    """Answers 503 so many times first."""
+    """The number of requests that are answered with 503 first."""
     retry_after: str | None = None
-    """Said with each 503."""
+    """The `Retry-After` header of each 503."""
     answers: int = 204
-    """The status of everything else."""
+    """The status of the answer to every other notification."""
     tests: int = 204
     """The status of the callback test."""
     tested: list[str] = field(default_factory=list)
     """The Authorization headers of the callback tests."""
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
-    """While it is not set, nothing is answered."""
+    """Requests are answered only while this is set."""
     tokens: list[str] = field(default_factory=list)
-    """Handed out so far; the last one is valid."""
+    """The tokens issued so far; only the last one is valid."""
     token_life_s: float | None = 3600.0
     token_forms: list[dict[str, str]] = field(default_factory=list)
     wants_token: bool = False
@@ -83,41 +83,49 @@ class Subscriber:
 
     @asynccontextmanager
     async def up(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
-        """Listen within the block; the second time at the same address."""
+        """Listen within the block; a second call listens at the same address."""
         app = web.Application()
         app.add_routes(
-            [web.get("/told", self._test), web.post("/told", self._take), web.post("/token", self._give_token)]
+            [
+                web.get("/callback", self._test),
+                web.post("/callback", self._accept),
+                web.post("/token", self._give_token),
+            ]
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            host = os.environ.get("KUBEVNFM_E2E_CALLBACK_HOST", "127.0.0.1")  # ours, as the installation reaches it
+            host = os.environ.get(
+                "KUBEVNFM_E2E_CALLBACK_HOST", "127.0.0.1"
+            )  # our address as the installation reaches it
             await web.TCPSite(runner, host, self._port, ssl_context=tls).start()
             self._port = runner.addresses[0][1]
-            self.uri = f"{'https' if tls else 'http'}://{host}:{self._port}/told"
+            self.uri = f"{'https' if tls else 'http'}://{host}:{self._port}/callback"
             yield
         finally:
             await runner.cleanup()
 
     @property
     def token_endpoint(self) -> str:
-        return self.uri.removesuffix("told") + "token"
+        return self.uri.removesuffix("callback") + "token"
 
-    def of(self, id: str) -> list[dict[str, Any]]:
+    def about(self, id: str) -> list[dict[str, Any]]:
         """Return the bodies about one VNF instance, or one VNF package."""
-        return [told.body for told in self.told if id in (told.body.get("vnfInstanceId"), told.body.get("vnfPkgId"))]
+        return [
+            each.body for each in self.received if id in (each.body.get("vnfInstanceId"), each.body.get("vnfPkgId"))
+        ]
 
     async def has_heard(self, id: str, count: int) -> list[dict[str, Any]]:
-        """Wait for so many about an instance or a package; return them."""
+        """Wait for ``count`` notifications about an instance or a package; return their bodies."""
 
         async def enough() -> list[dict[str, Any]] | None:
-            bodies = self.of(id)
+            bodies = self.about(id)
             return bodies if len(bodies) >= count else None
 
         return await until(enough, timeout_s=30)
 
     async def was_tried(self, count: int) -> list[dict[str, Any]]:
-        """Wait until so many notifications came, taken or not; return their bodies."""
+        """Wait until ``count`` notifications came, accepted or not; return their bodies."""
 
         async def enough() -> list[dict[str, Any]] | None:
             return self.tried if len(self.tried) >= count else None
@@ -129,7 +137,7 @@ class Subscriber:
         self.tested.append(authorization)
         return web.Response(status=self.tests if self._may(authorization) else 401)
 
-    async def _take(self, request: web.Request) -> web.Response:
+    async def _accept(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.tried.append(body)
         await self.goes_on.wait()
@@ -141,7 +149,7 @@ class Subscriber:
             return web.Response(status=503, headers={"Retry-After": self.retry_after} if self.retry_after else None)
         if self.answers >= 300:
             return web.Response(status=self.answers, headers={"Location": self.uri})
-        self.told.append(Told(body, request.headers.get("Version", ""), authorization, _peer(request)))
+        self.received.append(Notification(body, request.headers.get("Version", ""), authorization, _peer(request)))
         return web.Response(status=self.answers)
 
     def _may(self, authorization: str) -> bool:

@@ -40,7 +40,10 @@ class TestRabbit(MessageBusSuite):
         [
             (b"\xff\x00 no JSON", "not JSON"),
             (b"[1]", "not a JSON object"),
-            (b'{"specversion": "1.0", "id": "1", "source": "/x", "type": "kubevnfm.no.such.v1"}', "not a message of this contract"),
+            (
+                b'{"specversion": "1.0", "id": "1", "source": "/x", "type": "kubevnfm.no.such.v1"}',
+                "not a message of this contract",
+            ),
             (b'{"specversion": "1.0", "id": "1", "source": "/x"}', "type: required"),
         ],
     )

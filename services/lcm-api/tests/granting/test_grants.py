@@ -335,7 +335,7 @@ async def test_the_start_notification_leaves_before_the_grant_request(worlds: WO
         await world.sample()
         (await world.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})).must(201)
         known: list[list[str]] = []
-        nfvo.asked = lambda: known.append([each.body.get("operationState", "") for each in subscriber.told])
+        nfvo.asked = lambda: known.append([each.body.get("operationState", "") for each in subscriber.received])
         await world.reached(await world.instantiate(await world.create()), "COMPLETED")
         assert [state for state in known[0] if state] == ["STARTING"]
 

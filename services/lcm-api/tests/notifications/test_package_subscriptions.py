@@ -175,8 +175,8 @@ async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, sub
     onboarded, *_, deleted = ({k: v for k, v in each.items() if k not in {"id", "timeStamp"}} for each in bodies)
     assert onboarded == {**about, "notificationType": ONBOARDING, "vnfmInfo": package["vnfmInfo"]}
     assert deleted == {**about, "notificationType": CHANGE, "changeType": "PKG_DELETE"}
-    assert {told.version for told in subscriber.told} == {"1.0.0"}
-    assert {(told.user, told.password) for told in other.told} == {("listener", "heard-only")}
+    assert {each.version for each in subscriber.received} == {"1.0.0"}
+    assert {(each.user, each.password) for each in other.received} == {("listener", "heard-only")}
 
 
 async def test_a_package_that_was_never_onboarded_is_not_notified(world: World, subscriber: Subscriber) -> None:
@@ -190,7 +190,7 @@ async def test_a_package_that_was_never_onboarded_is_not_notified(world: World, 
     package = await world.upload(world.zipped("vm"))
     await subscriber.has_heard(package["id"], 1)
     await world.bus.quiet()
-    assert [told.body["vnfPkgId"] for told in subscriber.told] == [package["id"]]
+    assert [each.body["vnfPkgId"] for each in subscriber.received] == [package["id"]]
 
 
 async def test_packages_and_life_cycles_are_notified_to_their_subscribers(world: World, subscriber: Subscriber) -> None:
@@ -203,8 +203,10 @@ async def test_packages_and_life_cycles_are_notified_to_their_subscribers(world:
         await of_instances.has_heard(instance_id, 1)
         await subscriber.has_heard(package["id"], 1)
         await world.bus.quiet()
-        assert [told.body["notificationType"] for told in subscriber.told] == [ONBOARDING]
-        assert [told.body["notificationType"] for told in of_instances.told] == ["VnfIdentifierCreationNotification"]
+        assert [each.body["notificationType"] for each in subscriber.received] == [ONBOARDING]
+        assert [each.body["notificationType"] for each in of_instances.received] == [
+            "VnfIdentifierCreationNotification"
+        ]
 
 
 async def test_only_the_subscriptions_that_want_the_news_are_read(
@@ -286,7 +288,7 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     await subscriber.has_heard(package["id"], sum(map(len, expected.values())))
     await world.bus.quiet()
     heard: dict[str, list[dict[str, Any]]] = {one: [] for one in expected}
-    for body in subscriber.of(package["id"]):
+    for body in subscriber.about(package["id"]):
         heard[body["subscriptionId"]].append(body)
     assert {one: set(kinds(bodies)) for one, bodies in heard.items()} == expected
     first, second = (each["id"] for each in heard[ids[0]] if each.get("operationalState") == "DISABLED")
@@ -322,7 +324,7 @@ async def test_a_repeated_event_is_notified_once(world: World, subscriber: Subsc
         await world.bus.publish(envelope)
     await subscriber.has_heard("package", 2)
     await world.bus.quiet()
-    assert [each["id"] for each in subscriber.of("package")] == [onboarded.id, deleted.id]
+    assert [each["id"] for each in subscriber.about("package")] == [onboarded.id, deleted.id]
 
 
 async def test_a_repeated_check_publishes_no_new_event(world: World, subscriber: Subscriber) -> None:
@@ -330,7 +332,7 @@ async def test_a_repeated_check_publishes_no_new_event(world: World, subscriber:
     await subscribe(world, subscriber)
     package = await world.sample()
     heard = Heard()
-    async with world.bus.watch_events(["lcm.package.*"], heard.take):
+    async with world.bus.watch_events(["lcm.package.*"], heard.record):
         again = OnboardPackage(package_id=package["id"])
         await world.bus.publish(Envelope[Message](again, source="/kubevnfm/lcm-api", subject=package["id"]))
         assert await heard.have_come(1) == [PackageChecked(vnf_pkg_id=package["id"])]
@@ -340,7 +342,7 @@ async def test_a_repeated_check_publishes_no_new_event(world: World, subscriber:
         *_, last = await heard.have_come(4)
         assert last == PackageChecked(vnf_pkg_id=package["id"])
     await world.bus.quiet()
-    assert kinds(subscriber.of(package["id"])) == [ONBOARDED, DISABLED, DELETED]
+    assert kinds(subscriber.about(package["id"])) == [ONBOARDED, DISABLED, DELETED]
 
 
 async def test_a_change_waits_for_the_news_before_it(world: World, subscriber: Subscriber) -> None:
@@ -351,7 +353,7 @@ async def test_a_change_waits_for_the_news_before_it(world: World, subscriber: S
     early = asyncio.create_task(world.bus.publish(told_of_package("DISABLED", **after)))
     await world.bus.publish(told_of_package("ONBOARDED", vnf_pkg_id="other"))
     await subscriber.has_heard("other", 1)
-    assert subscriber.of("package") == []
+    assert subscriber.about("package") == []
     await world.bus.publish(onboarded)
     bodies = await subscriber.has_heard("package", 2)
     await early
@@ -400,7 +402,7 @@ async def test_a_subscriber_that_was_down_gets_everything_in_order(world: World)
 async def test_a_notification_that_is_refused_is_dropped_and_reported(world: World, subscriber: Subscriber) -> None:
     """API-123, API-079: the event names the package, and the subscription stays."""
     heard = Heard()
-    async with world.bus.watch_events(["lcm.notification.dropped"], heard.take):
+    async with world.bus.watch_events(["lcm.notification.dropped"], heard.record):
         subscription_id = await subscribe(world, subscriber)
         subscriber.answers = 404
         package = await world.sample()

@@ -81,7 +81,7 @@ async def test_the_callback_is_tested_with_its_credentials(world: World, subscri
 async def test_without_the_test_a_callback_that_does_not_listen_is_taken(tmp_path: Path) -> None:
     """API-070."""
     async with lcm_world(tmp_path, **{**LOOPBACK, "test_callbacks": False}) as world:
-        (await world.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/told"})).must(201)
+        (await world.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/callback"})).must(201)
 
 
 async def test_equal_subscriptions_are_two(world: World, subscriber: Subscriber) -> None:
@@ -130,7 +130,7 @@ async def test_a_name_that_leads_into_an_internal_network_is_not_called(tmp_path
 )
 async def test_authentication_that_is_not_whole_is_refused(world: World, authentication: Any) -> None:
     """API-078, api.md 6.2."""
-    body = {"callbackUri": "http://127.0.0.1:9/told", "authentication": authentication}
+    body = {"callbackUri": "http://127.0.0.1:9/callback", "authentication": authentication}
     (await world.lcm("POST", "/subscriptions", body)).problem(400)
 
 
@@ -151,7 +151,7 @@ async def test_a_token_is_fetched_once_and_anew_when_it_is_refused(world: World,
     subscriber.tokens.append("valid from now on, and known to nobody")
     other_id = await world.create()
     await subscriber.has_heard(other_id, 1)
-    assert subscriber.told[-1].authorization == "Bearer token-3"
+    assert subscriber.received[-1].authorization == "Bearer token-3"
     assert len(subscriber.token_forms) == 2
     assert (await deliveries(world, subscription_id))["dropped"] == 0
 
@@ -210,7 +210,7 @@ async def test_a_client_certificate_is_presented_on_request(certified: World, au
         basic = {"userName": "weaker", "password": "x"}
         await subscribe(certified, subscriber, authentication={"authType": ["BASIC", "TLS_CERT"], "paramsBasic": basic})
         await subscriber.has_heard(await certified.create(), 1)
-        assert (subscriber.told[0].peer, subscriber.told[0].authorization) == ("the-vnfm", "")
+        assert (subscriber.received[0].peer, subscriber.received[0].authorization) == ("the-vnfm", "")
 
 
 async def test_a_token_is_fetched_with_the_client_certificate(
@@ -288,7 +288,7 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     instance_id = await world.create(vnfInstanceName="wanted")
     heard = await subscriber.has_heard(instance_id, len(told))
     await world.bus.quiet()
-    assert sorted(each["subscriptionId"] for each in subscriber.of(instance_id)) == sorted(wanting)
+    assert sorted(each["subscriptionId"] for each in subscriber.about(instance_id)) == sorted(wanting)
     assert {each["id"] for each in heard} == {heard[0]["id"]}
     assert not set(others) & {each["subscriptionId"] for each in heard}
 
@@ -310,7 +310,7 @@ async def test_operations_are_selected_by_type_state_and_instance(world: World, 
     await world.reached(await world.instantiate(instance_id))
     await world.reached(await world.instantiate(await world.create()))
     await world.bus.quiet()
-    (heard,) = subscriber.told
+    (heard,) = subscriber.received
     assert (heard.body["subscriptionId"], heard.body["operationState"]) == (completed, "COMPLETED")
 
 
@@ -352,8 +352,8 @@ async def test_both_versions_and_verbosities_get_the_same_notifications(world: W
     for one, version in ((full, "v2"), (old, "v1")):
         for each in heard[one.uri]:
             assert all(f"/vnflcm/{version}/" in link["href"] for link in each["_links"].values())
-    assert {told.version for told in old.told} == {"1.3.0"}
-    assert {told.version for told in full.told} == {"2.0.0"}
+    assert {each.version for each in old.received} == {"1.3.0"}
+    assert {each.version for each in full.received} == {"2.0.0"}
 
 
 async def test_the_state_can_be_read_when_its_notification_arrives(world: World, subscriber: Subscriber) -> None:
@@ -373,7 +373,7 @@ async def test_notifications_have_an_error_in_the_states_that_have_one(world: Wo
     await world.an_operation_in("FAILED")
 
     async def all_of_them() -> list[Any] | None:
-        return [told.body for told in subscriber.told] if len(subscriber.told) >= 9 else None
+        return [each.body for each in subscriber.received] if len(subscriber.received) >= 9 else None
 
     heard = await until(all_of_them, timeout_s=30)
     by_state = {each["operationState"]: "error" in each for each in heard}
@@ -391,7 +391,7 @@ async def test_a_subscriber_that_was_down_gets_everything_in_order(world: World)
     subscriber = Subscriber()
     subscriber.goes_on.set()
     heard = Heard()
-    async with world.bus.watch_events(["lcm.notifications.delivered"], heard.take):
+    async with world.bus.watch_events(["lcm.notifications.delivered"], heard.record):
         async with subscriber.up():
             subscription_id = await subscribe(world, subscriber)
             assert await deliveries(world, subscription_id) == {
@@ -437,7 +437,7 @@ async def test_a_notification_that_is_refused_is_dropped_and_reported(
 ) -> None:
     """API-079, api.md 3.9: 3xx and 4xx are not repeated, the subscription stays."""
     heard = Heard()
-    async with world.bus.watch_events(["lcm.notification.dropped"], heard.take):
+    async with world.bus.watch_events(["lcm.notification.dropped"], heard.record):
         subscription_id = await subscribe(world, subscriber)
         subscriber.answers = status
         instance_id = await world.create()
@@ -460,7 +460,7 @@ async def test_a_subscriber_that_hangs_does_not_delay_others(world: World) -> No
         instance_id = await world.create()
         await world.reached(await world.instantiate(instance_id))
         assert len(await quick.has_heard(instance_id, 4)) == 4
-        assert hanging.told == []
+        assert hanging.received == []
         assert (await deliveries(world, stuck))["state"] == "DELIVERING"
         hanging.goes_on.set()
         bodies = await hanging.has_heard(instance_id, 4)
@@ -530,7 +530,7 @@ async def test_deleting_a_subscription_drops_what_is_pending(world: World, subsc
     (await world.lcm("DELETE", f"/subscriptions/{subscription_id}")).must(204)
     (await world.call("GET", f"/kubevnfm/v1/subscriptions/{subscription_id}")).problem(404)
     await world.bus.quiet()
-    assert subscriber.told == []
+    assert subscriber.received == []
 
 
 async def test_notifications_that_a_crash_delayed_are_sent_before_later_ones(
@@ -551,7 +551,7 @@ async def test_notifications_that_a_crash_delayed_are_sent_before_later_ones(
     early = asyncio.create_task(world.bus.publish(processing))
     other_id = await world.create()
     await subscriber.has_heard(other_id, 1)
-    assert subscriber.of("instance") == []
+    assert subscriber.about("instance") == []
     await world.bus.publish(start)
     bodies = await subscriber.has_heard("instance", 2)
     await early
@@ -562,7 +562,7 @@ async def test_what_was_not_taken_for_an_hour_is_dropped_and_told(world: World, 
     """API-079, api.md 3.9: what is younger stays, in order."""
     heard = Heard()
     subscriber.refuses = 2
-    async with world.bus.watch_events(["lcm.notification.dropped"], heard.take):
+    async with world.bus.watch_events(["lcm.notification.dropped"], heard.record):
         subscription_id = await subscribe(world, subscriber)
         old_id = await world.create()
         await deliveries_with(world, subscription_id, failuresInARow=1)
@@ -573,5 +573,5 @@ async def test_what_was_not_taken_for_an_hour_is_dropped_and_told(world: World, 
     assert isinstance(dropped, NotificationDropped)
     assert (dropped.vnf_instance_id, dropped.reason) == (old_id, "it answered 503")
     await subscriber.has_heard(young_id, 1)
-    assert subscriber.of(old_id) == []
+    assert subscriber.about(old_id) == []
     assert (await deliveries_with(world, subscription_id, failuresInARow=0))["dropped"] == 1
