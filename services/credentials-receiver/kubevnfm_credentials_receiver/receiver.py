@@ -93,6 +93,7 @@ class Receiver:
     async def resealed(self, credentials_id: str) -> str:
         """Return the kubeconfig, encrypted with the common key ring for another service. Raises CredentialsUnknown."""
         record = await self.get(credentials_id)
+        # Decrypted and encrypted again, because the stored text can be opened only together with the instance id.
         return self._ring.seal(record.kubeconfig(self._ring))
 
     async def _store_callback(self, callback: Callback, records: Sequence[_StoredRecord], request: Request) -> Answer:
@@ -103,6 +104,7 @@ class Receiver:
         kubeconfig = callback.kubeconfig
         if callback.vim.register_vim and not await self._instances.exists(callback.vnf_instance_id):
             raise Unprocessable("vnfInstanceId", "an existing VNF instance expected, or vim.register false")
+        # The VIM gets the cluster's name, so two living clusters of the same name could not be distinguished.
         for one in records:
             is_namesake = (one.record.cluster_name, one.record.cluster_namespace) == (
                 callback.cluster.name,
@@ -125,6 +127,7 @@ class Receiver:
             )
             log.info("credentials_stored", credentials_id=record.id, cluster=record.cluster_name)
             return Answer(record, is_new=True)
+        # A rotation keeps the age and the handled requests of the record.
         record = record.model_copy(
             update={"created_at": same.record.created_at, "requests": same.record.requests}
         ).with_request(request)

@@ -60,6 +60,7 @@ class InfraK8sHandlers:
         files = await self.sources.read(
             command.package, command.def_files, vnf_instance_id=mine, operation_id=operation_id
         )
+        # In a thread, because large YAML files take longer than other commands should wait.
         manifests = await asyncio.to_thread(read_manifests, files)
         began = await self.start_times.started_at(context, mine)
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
@@ -79,6 +80,7 @@ class InfraK8sHandlers:
             progress = Progress("ready", context.publish)
             try:
                 bodies = await wait.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
+            # The failed operation shows what exists, so that an operator can decide between retry and rollback.
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await self._applied(cluster, release)
                 raise
@@ -135,6 +137,7 @@ class InfraK8sHandlers:
         pods, replica_sets = [], []
         for namespace in sorted({key.namespace for key in workloads}):
             pods += list(await cluster.list(_PODS, namespace=namespace, labels=selector))
+            # A Deployment's pods belong to its ReplicaSets, and only those name the Deployment.
             if any(key.kind == "Deployment" for key in workloads):
                 replica_sets += list(await cluster.list(_REPLICA_SETS, namespace=namespace, labels=selector))
         return ObjectsApplied(

@@ -81,6 +81,7 @@ class InfraOpenstackHandlers:
 
     async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
         """Delete the stack that carries the tag, in any state, then the images that were uploaded for it."""
+        # NotYet, so that a wait of up to a day occupies no worker.
         wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
         if wait_s > 0:
             return NotYet(wait_s)

@@ -50,6 +50,7 @@ class ServerHandlers:
                 return Done(ServersOperated(servers=command.servers, state=command.state))
             act = servers.start if command.state == "STARTED" else servers.stop
             for server_id in left:
+                # Once in a call: Nova needs a moment to show the new state, and rejects an action until then.
                 if server_id not in begun:
                     await act(server_id)
             begun.update(left)

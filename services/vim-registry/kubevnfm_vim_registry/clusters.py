@@ -44,6 +44,7 @@ class ClusterVims:
         if long_vim_type(command.connection.vim_type) != KUBERNETES:
             raise InvalidInput("connection.vim_type", f"{KUBERNETES} expected")
         namesake = await self._records.find_by_name(DEFAULT_TENANT, command.name)
+        # A name is how a repeated command finds its VIM, so a name of another owner must not be updated.
         if namesake is not None and namesake.vim.owner != command.vnf_instance_id:
             raise NameTaken(f"another VIM is named {command.name} ({namesake.vim.id})")
         vim = self._record(
@@ -78,6 +79,7 @@ class ClusterVims:
         """Remove the owner's VIMs; return their ids. Raises VimInUse unless forced."""
         owned = await self._records.owned_by(command.vnf_instance_id, command.name)
         for vim in owned:
+            # The cluster is deleted with the instance, so other users of the VIM are lost anyway.
             if command.force:
                 await self._records.delete(vim.vim.id)
             else:
@@ -120,6 +122,7 @@ class ClusterVims:
         """Verify the record and write it."""
         # Verified first, so that wrong new access data do not replace the working ones.
         vim = with_facts(vim, await self._registry.verified(vim))
+        # In this order, because the unique index allows only one default at any time.
         if vim.is_default:
             await self._records.remove_default(vim.tenant_id, new_default=vim.id)
         if stored is None:

@@ -54,6 +54,7 @@ class VimHandlers:
     async def _register(self, delivery: Delivery, event: Credentials) -> Verdict:
         try:
             await self._clusters.register_received(event)
+        # Not a command but an event: without an inbox, delivery is repeated by the bus until Ack.
         except LOST_RACES:
             return Again(0.2)
         except VnfmError as error:

@@ -38,6 +38,7 @@ class VimMonitor:
                 await self.check_all()
             except StoreUnavailable as error:
                 log.warning("vims_not_watched", reason=str(error))
+            # The interval counts from the start of a round, so slow VIMs do not make the others wait.
             await asyncio.sleep(max(self._every_s - (now() - begun_at), 0.0))
 
     async def check_all(self) -> None:

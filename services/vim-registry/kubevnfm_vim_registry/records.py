@@ -18,6 +18,7 @@ from kubevnfm_vim_registry.domain.record import VimRecord
 
 COLLECTION: Final = "vims"
 SOURCE: Final = "/kubevnfm/vim-registry"
+# The unique indexes decide races between replicas about names and the default.
 _INDEXES: Final = (
     Index(["tenant_id", "name"], unique=True),
     Index(["default_of"], unique=True),
@@ -34,7 +35,7 @@ class StoredVim:
 
 
 class VimRecords:
-    """Reads and writes records; the unique indexes decide races about names and the default."""
+    """Reads and writes records."""
 
     def __init__(self, store: DocumentStore, outbox: Outbox, ring: KeyRing, clock: Clock) -> None:
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock

@@ -66,6 +66,7 @@ class VimRegistry:
             if name not in requests.FILTERS:
                 raise InvalidInput(name, "unknown filter")
             wanted[name] = [value.lower() == "true" for value in values] if name == "is_default" else values
+        # The id is the document's key and not one of its attributes, so the store cannot filter by it.
         by_id = wanted.pop("id", None)
         found = await self._records.find(wanted)
         return [vim.shown() for vim in found if by_id is None or vim.id in by_id]

@@ -238,7 +238,9 @@ async def test_the_registration_of_a_called_back_cluster_is_retried(
         assert isinstance(world.events.data[0], VimRegistered)
 
 
-async def test_a_name_in_use_and_missing_credentials_are_published_as_failures(world: World, cluster: LabCluster) -> None:
+async def test_a_name_in_use_and_missing_credentials_are_published_as_failures(
+    world: World, cluster: LabCluster
+) -> None:
     await world.vims.create(world.openstack(name="workload"))
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
     await publish(world, received())

@@ -33,6 +33,7 @@ class Failures:
 
     def note(self, address: str) -> None:
         """Count a failure."""
+        # Older failures than the last a_minute ones cannot change the decision.
         self._at.setdefault(address, deque(maxlen=self._a_minute)).append(self._now())
         self._at.move_to_end(address)
         if len(self._at) > _MOST_ADDRESSES:

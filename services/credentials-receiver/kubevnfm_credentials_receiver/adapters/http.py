@@ -71,6 +71,7 @@ class CallbackApi:
         """POST: accept a call-back. The checks are in the order of CR-065."""
         try:
             body = await _body(request)
+            # Everything before this line must be cheap, because anyone on the network can send it.
             sender = self._verified(request, body)
             key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
             if not 0 < len(key) <= _LONGEST_KEY:
@@ -92,6 +93,7 @@ class CallbackApi:
         """GET: a page of metadata; query parameters are ``vnfInstanceId``, ``limit`` and ``after``."""
         self._operators_only(request)
         limit = _limit(request.query.get("limit"))
+        # One record more than requested shows whether there is a next page.
         found = await self._receiver.list(
             vnf_instance_id=request.query.get("vnfInstanceId"), after=request.query.get("after"), limit=limit + 1
         )
@@ -138,6 +140,7 @@ class CallbackApi:
     def _operators_only(self, request: web.Request) -> None:
         # Workload clusters' networks can reach this server, so the metadata need protection too.
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        # In constant time, so that the duration does not reveal how much of a guess is right.
         if not hmac.compare_digest(given.encode(), self._token.encode()):
             raise _TokenMissing("Authorization: the internal token expected")
 
@@ -159,6 +162,7 @@ async def _body(request: web.Request) -> bytes:
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk
+        # A chunked body has no announced length.
         if len(body) > signing.LARGEST_BODY:
             raise TooLarge(f"at most {signing.LARGEST_BODY} bytes expected")
     return bytes(body)

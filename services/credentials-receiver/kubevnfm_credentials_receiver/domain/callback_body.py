@@ -90,6 +90,7 @@ def read_callback(body: bytes) -> Callback:
         read = Callback.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
+        # ``from None``: pydantic's error would show the whole body, and with it the credentials, in a traceback.
         raise Unprocessable(".".join(map(str, first["loc"])), first["msg"]) from None
     if read.event == "DELETED" and read.credentials is not None:
         raise Unprocessable("credentials", "no credentials expected with DELETED")

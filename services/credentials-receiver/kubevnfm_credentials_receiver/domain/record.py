@@ -76,6 +76,7 @@ class Record(BaseModel):
 
 def record_id(vnf_instance_id: str, cluster_uid: str) -> str:
     """Return the id of a cluster's credentials."""
+    # Derived, so that two replicas that store the same cluster at the same time write the same document.
     return derived_id("credentials", vnf_instance_id, cluster_uid)
 
 

@@ -63,6 +63,7 @@ class KubernetesClusters:
             await self._close_idle()
 
     async def _close_idle(self) -> None:
+        # The pool is ordered by last use, so the first ones are the longest unused.
         idle = [name for name, pooled in self._pool.items() if not pooled.users]
         for name in idle[: max(0, len(idle) - _MOST_IDLE)]:
             await self._pool.pop(name).cluster.close()

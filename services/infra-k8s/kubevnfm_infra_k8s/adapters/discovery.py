@@ -35,6 +35,7 @@ class Discovery:
         found = self._kinds.get((api_version, kind)) if self._is_fresh else None
         if found is not None:
             return found
+        # Many objects of a plan ask at the same time, but one request answers all of them.
         async with self._asking:
             if not self._is_fresh or (api_version, kind) not in self._kinds:
                 self._kinds = await self._ask(api_version)

@@ -124,6 +124,7 @@ class StoredSharedObjects:
             stored = await self._store.get(SHARED, document_id)
             holders = [] if stored is None else list(stored.body["holders"])
             others = _without(vnf_instance_id, holders)
+            # The last holder may change the content, because no other instance depends on it.
             if stored is not None and others and stored.body["digest"] != digest:
                 raise SharedObjectDiffers(key, others)
             body = {

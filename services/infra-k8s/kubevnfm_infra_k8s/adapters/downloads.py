@@ -71,6 +71,8 @@ class Downloads:
     @asynccontextmanager
     async def open(cls, *, allow_inner: bool) -> AsyncIterator[Self]:
         """Yield the downloads; ``allow_inner`` permits addresses of the operator's own network."""
+        # A cached name could have been resolved before it moved to an internal address, and a proxy from the
+        # environment would resolve names without our check.
         connector = aiohttp.TCPConnector(resolver=_OuterResolver(allow_inner=allow_inner), use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, trust_env=False) as session:
             yield cls(session, allow_inner=allow_inner)
@@ -94,6 +96,7 @@ class Downloads:
         for _ in range(_MOST_REDIRECTS + 1):
             self._check(at, asked=url)
             try:
+                # Redirects are followed here, because each target has to be checked.
                 async with self._session.get(at, allow_redirects=False) as response:
                     if response.status in (301, 302, 303, 307, 308) and response.headers.get("Location"):
                         at = urljoin(at, response.headers["Location"])
@@ -114,7 +117,7 @@ class Downloads:
         # The connector does not pass literal addresses to the resolver, so they are checked here.
         host = urlsplit(url).hostname or ""
         if urlsplit(url).scheme not in ("http", "https") or not host:
-            raise InvalidInput(FIELD, f"{_shown(asked)}: redirects to a URL that is not http(s)")
+            raise InvalidInput(FIELD, f"{_shown(asked)}: an http(s) URL expected, also in redirects")
         try:
             is_inner = not is_outer(host)
         except ValueError:  # a name
@@ -131,6 +134,7 @@ class Downloads:
         content = bytearray()
         async for chunk in response.content.iter_chunked(_CHUNK):
             content += chunk
+            # Counted while reading, because Content-Length can be missing or wrong.
             if len(content) > _LARGEST:
                 raise InvalidInput(FIELD, f"{_shown(url)}: larger than 10 MiB")
         return bytes(content)

@@ -114,6 +114,7 @@ class KubernetesCluster:
         asked = {
             **query,
             "watch": "true",
+            # Bookmarks renew the version during quiet times, so that a restarted watch rarely needs a new list.
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
             "timeoutSeconds": str(_WATCH_S),
@@ -127,6 +128,7 @@ class KubernetesCluster:
                     if change in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
                         yield change, body
         except ObjectRefused as refusal:
+            # 404: the kind is no longer served. 410: the version is too old. Both need a new start with a list.
             if refusal.http_status in (404, 410):
                 raise _Expired from refusal
             if refusal.http_status in (0, 500):
@@ -137,6 +139,7 @@ class KubernetesCluster:
         checking = {"dryRun": "All"} if dry_run else {}
         if not resource.is_persistent:
             return await self._create(resource, key, body, checking)
+        # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
         query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
         answer = await self._transport.call(
             "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
@@ -172,6 +175,7 @@ class KubernetesCluster:
     async def delete(
         self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
     ) -> bool:
+        # Foreground: the object disappears after the objects that it owns, so its absence means that all are gone.
         options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -184,6 +188,7 @@ class KubernetesCluster:
         return True
 
     def _object(self, answer: Answer, key: ObjectKey) -> Body:
+        # A 404 can mean that the kind itself has been removed.
         if answer.status == 404:
             self._discovery.forget()
         if answer.status >= 400 or not isinstance(answer.body, Mapping):

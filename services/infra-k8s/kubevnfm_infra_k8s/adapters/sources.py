@@ -58,6 +58,7 @@ class PackageSources:
         """Return the content that the URL had at the operation's first request."""
         document_id = derived_id("fetched-file", operation_id, url)
         stored = await self._store.get(FETCHED, document_id)
+        # A retry must apply the same bytes, although the URL may have other content by now.
         if stored is None:
             text = await self._downloads.text(url)
             # Encrypted, because a manifest can be a Secret.

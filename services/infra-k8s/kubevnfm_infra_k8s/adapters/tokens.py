@@ -32,6 +32,7 @@ class Authorization:
         """Return the present value, "" for none. Raises AccessRefused, ClusterUnavailable."""
         access = self._access
         if access.oidc is not None:
+            # The calls that wait here use the token of the first one.
             async with self._renewing:
                 if time.time() > self._ends_at - _SPARE_S:
                     self._token = await _token(session, access.oidc)

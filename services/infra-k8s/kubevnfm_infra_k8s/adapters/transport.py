@@ -62,6 +62,7 @@ class Transport:
         settings = Configuration(host=access.endpoint)
         settings.verify_ssl = access.is_verified
         settings.connection_pool_maxsize = _CONNECTIONS
+        # The files may be deleted at the end of the block: OpenSSL has read them by then.
         with ExitStack() as files:
             if access.ca_pem:
                 settings.ssl_ca_cert = _file(files, access.ca_pem)
@@ -130,6 +131,7 @@ class Transport:
             query_params=list((query or {}).items()),
             headers=headers,
             body=body,
+            # The REST client would turn error answers into its own exceptions before we can read them.
             _preload_content=False,
             _request_timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=_CONNECT_S),
         )
@@ -183,6 +185,7 @@ def _failure(
         return WebhookUnavailable(f"{subject}: {message}")
     if answer.status == 429 or answer.status >= 500 or any(sign in message for sign in _SETTLING_SIGNS):
         return ClusterUnavailable(f"{endpoint}: {message}")
+    # For these four, the right reaction depends on the request.
     if answer.status < 400 or answer.status in (404, 405, 409, 415):
         return None
     return ObjectRefused(subject, message, http_status=answer.status)

@@ -57,6 +57,8 @@ class ApplyRun:
         release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent, sharers)
+        # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
+        # run was done when they were created.
         if plan.all_served and is_first:
             await self._rehearse(plan.objects)
         release = await self.releases.save(release.sharing(sharers))
@@ -160,6 +162,7 @@ class ApplyRun:
         while True:
             try:
                 return await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+            # Retried here and not by the worker, because the webhook's own pods may be among the objects just sent.
             except WebhookUnavailable as error:
                 pause_s = _WEBHOOK_PAUSES_S[min(tries, len(_WEBHOOK_PAUSES_S) - 1)]
                 if self.wait.left_s() <= pause_s:

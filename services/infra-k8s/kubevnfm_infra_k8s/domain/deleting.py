@@ -126,6 +126,7 @@ class DeletionRun:
             if entry.key.kind == "PersistentVolume" and await self._is_claimed(body):
                 log.warning("volume_kept", name=entry.key.name, reason="its claim is kept, or another's")
                 return False
+        # An object of the same name with another uid was created by someone else after ours was deleted.
         is_same = not entry.uid or entry.uid == uid_of(body)
         return is_same and labels_of(body).get(INSTANCE_LABEL) in owners
 

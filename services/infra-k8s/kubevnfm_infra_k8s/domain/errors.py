@@ -117,5 +117,5 @@ class ObjectsNotGone(TimedOut):
     """Some objects were not deleted in time; the message names each one and what blocks its deletion."""
 
     code = "objects-not-gone"
-    title = "Kubernetes objects not gone in time"
+    title = "Kubernetes objects not deleted in time"
     status = 422

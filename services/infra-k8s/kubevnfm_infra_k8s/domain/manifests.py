@@ -75,6 +75,7 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
         raise InvalidInput(FIELD, "no Kubernetes object in any of the files")
     seen: dict[tuple[str, str, str, str], Manifest] = {}
     for each in manifests:
+        # Without the version: the API server stores one object for all versions of a group.
         same = (group_of(each.api_version), each.kind, each.namespace, each.name)
         if same in seen:
             raise InvalidInput(FIELD, f"{each.kind} {each.name}: defined in both {seen[same].file} and {each.file}")
@@ -95,6 +96,7 @@ def _read(name: str, text: str) -> Iterator[Manifest]:
     for document in documents:
         if document is None:
             continue
+        # ``kubectl get -o yaml`` writes several objects as one List.
         is_list = isinstance(document, Mapping) and document.get("kind") == "List"
         for body in (document.get("items") or []) if is_list else [document]:
             number += 1
@@ -106,6 +108,7 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
         value = field_at(body, *path)
         if not isinstance(value, str) or not value:
             raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
+    # A wrong expression is reported now, not after the objects have been applied.
     expression = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if expression is not None:
         try:

@@ -81,6 +81,7 @@ def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
         released = [each for each in objects if each.key in held and held[each.key] <= applied]
         if released:
             needed = frozenset[ObjectKey]().union(*(held.pop(each.key) for each in released))
+            # A Service has no readiness of its own; only the workloads can be waited for.
             planned.append(Wave(released, after_ready=frozenset(key for key in needed if key.kind in _PODS_INSIDE)))
     return planned
 
@@ -113,6 +114,7 @@ def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
 
     ``keys`` are in the order in which they were applied.
     """
+    # An object can depend on those that were applied before it.
     backwards = list(reversed(keys))
     definitions = [key for key in backwards if key.kind == "CustomResourceDefinition"]
     namespaces = [key for key in backwards if key.kind == "Namespace" and not key.is_custom]

@@ -60,6 +60,7 @@ async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cl
             operation_id=operation_id,
             replicas=replicas_of(each, vdu),
         )
+        # The digest of the manifest as written: the prepared object contains the instance's id, so no two would be equal.
         digest = digest_of(each.body)
         objects.append(Wanted(each.key(place), body, known[each], each.file, digest, vdu.vdu_id if vdu else None))
     return Plan(namespace, objects, all_served=all(served.values()))

@@ -44,6 +44,7 @@ def prepared(
     own = instance_labels(vnf_instance_id)
     metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
+    # Pods inherit only the labels of the template, and they are found by label.
     path = _POD_TEMPLATES.get((manifest.api_version.rpartition("/")[0], manifest.kind))
     template = _object_at(body, path) if path else None
     if template is not None:

@@ -156,6 +156,7 @@ _UNOBSERVED: Final = _progress("not observed yet")
 
 def _deployment(body: Body, _: Observation) -> Verdict:
     progressing = condition(body, "Progressing") or {}
+    # The manifest's own progressDeadlineSeconds: the author has decided that a longer wait is useless.
     if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
         return _failed(body, "Progressing")
     if _is_unobserved(body):
@@ -168,6 +169,7 @@ def _deployment(body: Body, _: Observation) -> Verdict:
         return _progress(f"{updated} of {wanted} updated")
     if _count(body, "replicas") > updated:
         return _progress(f"{_count(body, 'replicas') - updated} old replicas left")
+    # Ready pods become available after minReadySeconds.
     if min(ready, available) < wanted:
         return _progress(f"{min(ready, available)} of {wanted} ready")
     return CURRENT
@@ -180,6 +182,7 @@ def _stateful_set(body: Body, _: Observation) -> Verdict:
     if ready < wanted or _count(body, "replicas") != wanted:
         return _progress(f"{ready} of {wanted} ready")
     strategy = field_at(body, "spec", "updateStrategy") or {}
+    # The controller replaces no pod by itself, so old pods stay until an operator deletes them.
     if strategy.get("type") == "OnDelete":
         return CURRENT
     # Pods below the partition keep the old revision on purpose.
@@ -219,6 +222,7 @@ def _pod(body: Body, seen: Observation) -> Verdict:
     trouble = _trouble(body)
     if trouble is None:
         return _progress(f"phase {phase or 'unknown'}")
+    # A container often fails a few times until the objects that it needs exist.
     left_s = _GRACE_S - _age_s(body, seen)
     if left_s > 0:
         return Verdict(Status.IN_PROGRESS, trouble, again_in_s=left_s)
@@ -311,6 +315,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
     ("apiregistration.k8s.io", "APIService"): _by_condition("Available"),
     ("policy", "PodDisruptionBudget"): _observed,
     ("autoscaling", "HorizontalPodAutoscaler"): _by_condition("AbleToScale"),
+    # Many clusters have no Ingress controller that reports an address.
     ("networking.k8s.io", "Ingress"): lambda body, seen: CURRENT,
 }
 

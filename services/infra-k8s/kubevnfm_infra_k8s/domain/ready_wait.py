@@ -43,6 +43,7 @@ class ReadinessWait:
         if not awaited:
             return {}
         loop = asyncio.get_running_loop()
+        # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
         async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:

@@ -59,6 +59,7 @@ class Release:
             for each in objects
         ]
         keys = {entry.key for entry in wanted}
+        # First in the list, so that termination, which goes backwards, deletes them last.
         left = [entry for entry in self.entries if entry.key not in keys]
         return replace(self, namespace=namespace, entries=[*left, *wanted])
 

@@ -20,6 +20,7 @@ async def each_of(items: Iterable[A], do: Callable[[A], Awaitable[B]]) -> Sequen
         async with gate:
             return await do(item)
 
+    # All calls end before an error is raised, so that no request is still on its way when a retry begins.
     results = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
     good: list[B] = []
     for result in results:

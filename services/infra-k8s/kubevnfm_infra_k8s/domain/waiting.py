@@ -41,6 +41,7 @@ class View:
             body = found.get(name)
             if body is None:
                 self.bodies.pop(key, None)
+            # follow() yields all objects after each change; only a new version is another object.
             elif self.bodies.get(key) is not body:
                 self.bodies[key] = body
                 self.changed_at[key] = now
@@ -87,6 +88,7 @@ async def viewing(cluster: Cluster, awaited: Sequence[Awaited], *, vnf_instance_
         work = _follow(cluster, scope, view, firsts[-1], selector=f"{INSTANCE_LABEL}={vnf_instance_id}")
         tasks.append(asyncio.create_task(work, name=f"watch-{scope[0].key.kind}"))
     try:
+        # Before its first list, a missing object could be one that was not read yet.
         for first in firsts:
             await first.wait()
         view.check()

@@ -144,6 +144,7 @@ class HeatStacks:
             if response.status_code == 400:
                 raise StackUpdateRefused(reason_of(response))
             raise _refusal(response)
+        # Without this, a stack of some age would be polled only every 5 s during a quick change.
         self._watch.begin(stack)
         return replace(stack, state=StackState.MAKING, tags=change.tags)
 
@@ -156,6 +157,7 @@ class HeatStacks:
             body={"mark_unhealthy": True, "resource_status_reason": reason},
             fine=frozenset({404, 409}),
         )
+        # Heat locks a resource while it works on it.
         if response.status_code == 409:
             raise ResourceBusy(f"{resource.name}: {reason_of(response)}")
 
@@ -166,6 +168,7 @@ class HeatStacks:
             "POST",
             f"{_path(stack)}/actions",
             body={"cancel_without_rollback": None},
+            # 400: there is no work in progress.
             fine=frozenset({400, 404}),
         )
 
@@ -186,6 +189,7 @@ class HeatStacks:
             query={"nested_depth": _DEEPEST},
             fine=frozenset({404}),
         )
+        # 404: the stack was deleted meanwhile, so it has no resources.
         return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
 
     async def contents(self, stack: Stack) -> StackContents:

@@ -91,6 +91,7 @@ class StackChanges:
         # A server that the stack no longer contains was replaced by an earlier delivery of this command.
         flavour, given = await self._given(command)
         patch = await self._asked("heal", command, flavour, given)
+        # An empty update: Heat replaces unhealthy resources in every update.
         change = StackChange(tags, command.timeout_s)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
@@ -111,6 +112,8 @@ class StackChanges:
             return Wanted(await self._patched(command, live, patch, tags))
         if flavour.hot is None:
             return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
+        # Only the CP part is taken from the new tree. The other parameters must stay as they are, because any change
+        # of an image or flavor would make Heat replace servers.
         nfv = nfv_tree(live.definition.template, flavour.vnfd, self._connected(command, given))
         # The others keep their present network: a value of None would remove it from the stack's parameters.
         points: SolObject = {
@@ -234,6 +237,7 @@ class StackChanges:
         known = {name: present_value(before, name) for name in before.parameters}
         had = quota.demand_of(before.template, await _nested(before.files), known, flavors)
         wants = quota.demand_of(body, await _nested(files), {**known, **parameters}, flavors)
+        # Only the increase: the present stack's share is already subtracted from what is free.
         more = {name: amount - had.get(name, 0) for name, amount in wants.items() if amount > had.get(name, 0)}
         if more:
             quota.check(more, await cloud.capacity.free(tuple(more)))

@@ -79,7 +79,7 @@ class StackFailed(VnfmError):
     status = 422
 
     def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
-        """``remains``: what the stack holds all the same."""
+        """``remains``: the resources of the failed stack."""
         super().__init__(reason)
         self.remains = remains
 
@@ -91,7 +91,7 @@ class StackTimedOut(TimedOut):
     title = CREATION
 
     def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
-        """``remains``: what the stack holds all the same."""
+        """``remains``: the resources of the failed stack."""
         super().__init__(reason)
         self.remains = remains
 

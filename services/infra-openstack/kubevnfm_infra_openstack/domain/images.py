@@ -12,6 +12,7 @@ from kubevnfm_events import PackageRef
 
 def package_images(vnfd: Flavour) -> Iterator[SoftwareImage]:
     """Yield the images of VDUs and storages for which the VNFD names a file; the others exist in Glance already."""
+    # A VDU that boots from a volume has its image at the storage.
     parts: list[Vdu | Storage] = [*vnfd.vdus.values(), *vnfd.storages.values()]
     for part in parts:
         if part.image is not None and any(True for _ in image_paths(part.image, vnfd)):

@@ -53,6 +53,7 @@ class StackOrders:
         """
         flavour = await self.packages.flavour(command.package, command.flavour_id)
         request, grant = in_clear(command.request, self.ring), in_clear(command.grant, self.ring)
+        # Before the template is made, because the template contains their ids.
         images = await self.made_images(command, cloud, flavour.vnfd, granted_images(grant))
         given = Granted(request, grant, in_clear(command.grant_request, self.ring), images)
         heat = await self._heat_input(command, flavour, given, cloud)
@@ -100,6 +101,7 @@ class StackOrders:
         """Return the Glance ids, by VDU or storage, of the package's images. Missing images are uploaded first."""
         made: dict[str, str] = {}
         for image in package_images(vnfd):
+            # The NFVO has supplied this image.
             if image.image_id in granted:
                 continue
             image_id = await self._ensure_image(command, cloud, vnfd, image)

@@ -120,6 +120,7 @@ def _order(server: ServerFacts) -> tuple[str, str, str, str]:
 
 
 def _server(resource: HeatResource, tree: _Tree, contents: StackContents, vdus: Mapping[str, str]) -> ServerFacts:
+    # Nova may have lost a server that Heat still lists; then the facts contain what Heat knows.
     nova = contents.server_by_id.get(resource.physical_id) or NovaServer(resource.physical_id, "")
     above = tree.above(resource)
     group = above[-1] if above else None

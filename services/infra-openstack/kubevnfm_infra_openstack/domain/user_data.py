@@ -59,6 +59,7 @@ def user_data_input(
 def _with_images(grant: SolObject, images: Mapping[str, str]) -> SolObject:
     if not images:
         return grant
+    # v2 classes read images only from the grant.
     assets = dict(grant.get("vimAssets") or {})
     made = [{"vnfdSoftwareImageId": node, "vimSoftwareImageId": image} for node, image in images.items()]
     assets["softwareImages"] = [*(assets.get("softwareImages") or ()), *made]

@@ -47,6 +47,7 @@ class KubernetesProbe:
             raise VimRefused(vim.auth_url, "the server is not a Kubernetes API")
         if (int(numbers[1]), int(numbers[2])) < _OLDEST:
             raise KubernetesTooOld("auth_url", f"the cluster runs Kubernetes {version}; v1.25 or later expected")
+        # The limit protects against huge clusters; the list is only shown to clients.
         listed = await self._get(vim, f"/api/v1/namespaces?limit={_NAMESPACES}", headers, tls)
         if isinstance(listed, _Refusal):
             return Verified((str(vim.vim_project.get("name") or "default"),), version)
@@ -63,7 +64,12 @@ class KubernetesProbe:
         url = f"{vim.auth_url.rstrip('/')}{path}"
         try:
             async with self._session.get(
-                url, headers=headers, ssl=tls, timeout=self._timeout, allow_redirects=False
+                # A redirect would send the credentials to another host.
+                url,
+                headers=headers,
+                ssl=tls,
+                timeout=self._timeout,
+                allow_redirects=False,
             ) as response:
                 if response.status == 401:
                     raise VimUnauthorized(vim.auth_url, "the API server rejects the token, password or certificate")
