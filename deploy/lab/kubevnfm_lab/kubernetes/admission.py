@@ -38,16 +38,16 @@ class Admission:
         elif resource.name == "customresourcedefinitions.apiextensions.k8s.io":
             _add_finalizer(obj, "customresourcecleanup.apiextensions.k8s.io")
 
-    def furnish_namespace(self, registry: Registry, namespace: str) -> None:
+    def populate_namespace(self, registry: Registry, namespace: str) -> None:
         """Put the default service account and the CA's certificate into a new namespace."""
-        furniture: tuple[tuple[str, Obj], ...] = (
+        contents: tuple[tuple[str, Obj], ...] = (
             ("serviceaccounts", {"kind": "ServiceAccount", "metadata": {"name": "default"}}),
             (
                 "configmaps",
                 {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": self._ca_pem}},
             ),
         )
-        for resource_name, obj in furniture:
+        for resource_name, obj in contents:
             resource = registry.table.by_name(resource_name)
             assert resource is not None
             metadata = {**obj["metadata"], "namespace": namespace}

@@ -330,7 +330,7 @@ class Registry:
     def _after_create(self, resource: Resource, obj: Obj) -> None:
         # A real cluster's controllers create these a moment later; the lab's clients need not wait for them.
         if resource.name == "namespaces":
-            self._admission.furnish_namespace(self, obj["metadata"]["name"])
+            self._admission.populate_namespace(self, obj["metadata"]["name"])
 
 
 def _content(resource: Resource, obj: Obj) -> Obj:

@@ -24,7 +24,7 @@ class Relay:
 
     async def open(self) -> None:
         """Listen; raise OSError if the address is taken or not one of this host."""
-        self._server = await asyncio.start_server(self._carry, self.address, self.port)
+        self._server = await asyncio.start_server(self._relay, self.address, self.port)
 
     def close(self) -> None:
         """Stop listening and close all connections."""
@@ -38,7 +38,7 @@ class Relay:
         for task in list(self._connections):
             task.cancel()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)

@@ -70,11 +70,11 @@ class Sshd:
         with suppress(BlockingIOError, ConnectionError):
             accepted, _ = listener.accept()
             accepted.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self._welcome(accepted))
+            task = asyncio.get_running_loop().create_task(self._serve_connection(accepted))
             self._machine.tasks.add(task)
             task.add_done_callback(self._machine.tasks.discard)
 
-    async def _welcome(self, accepted: socket.socket) -> None:
+    async def _serve_connection(self, accepted: socket.socket) -> None:
         machine = self._machine
         self._ledger.count("ssh", "connect", node=machine.name)
         machine.calls["ssh connect"] += 1
@@ -193,7 +193,7 @@ class Sshd:
         assert shell.stderr is not None
         feeding = asyncio.create_task(self._feed(process, shell))
         gone = asyncio.create_task(process.wait_closed())
-        ended = asyncio.gather(_carry(shell.stdout, process.stdout), _carry(shell.stderr, process.stderr), shell.wait())
+        ended = asyncio.gather(_copy(shell.stdout, process.stdout), _copy(shell.stderr, process.stderr), shell.wait())
         try:
             watched: set[asyncio.Future[Any]] = {gone, ended}
             await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -228,7 +228,7 @@ class Sshd:
                 return  # the program closed its input; further input is discarded
 
 
-async def _carry(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
+async def _copy(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
     while data := await source.read(CHUNK):
         target.write(data)
         try:

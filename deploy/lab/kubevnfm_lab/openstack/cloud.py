@@ -50,7 +50,7 @@ class Cloud:
         gate = Gate(faults, ledger)
         self.identity = Identity(settings.credentials, token_lifetime_s=settings.token_lifetime_s)
         self.routes = FloatingRoutes(machines)
-        self.neutron = Neutron(self.quotas, self.addresses, lead=self.routes.lead)
+        self.neutron = Neutron(self.quotas, self.addresses, route_floating=self.routes.route)
         self.cinder = Cinder(self.quotas, self.durations)
         self.glance = Glance()
         self.nova = Nova(
@@ -78,10 +78,10 @@ class Cloud:
         self.engine = Engine(
             self._services, create_retries=settings.create_retries, deleted_kept=settings.deleted_stacks_kept
         )
-        self._furnish()
+        self._populate()
         self._gate = gate
 
-    def _furnish(self) -> None:
+    def _populate(self) -> None:
         """Create what a fresh cloud has: the networks of the first project, and public images."""
         projects = list(self.identity.projects)
         self.neutron.make_lab_networks(projects[0], shared=len(projects) > 1)

@@ -95,11 +95,11 @@ class ControlPlane:
         if self._closed:
             return
 
-        def ring() -> None:
+        def expire() -> None:
             self._timers.discard(timer)
             call()
 
-        timer = asyncio.get_running_loop().call_later(seconds, ring)
+        timer = asyncio.get_running_loop().call_later(seconds, expire)
         self._timers.add(timer)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

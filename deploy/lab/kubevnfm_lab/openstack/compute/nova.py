@@ -108,12 +108,15 @@ class Nova:
                     made_by_nova=True,
                 )
                 server.port_ids.append(port.record_id)
-            for size, image_id, goes in request.new_volumes:
+            for size, image_id, goes_with_server in request.new_volumes:
                 volume = self._cinder.begin(
                     server.project_id, server.user_id, {"size": size, "imageRef": image_id, "name": ""}
                 )
                 await self._cinder.make(volume)
-                self._put_in(server, AttachedVolume(volume_id=volume.volume_id, device="", delete_on_termination=goes))
+                self._put_in(
+                    server,
+                    AttachedVolume(volume_id=volume.volume_id, device="", delete_on_termination=goes_with_server),
+                )
             await self._gate.enter("nova", "server_boot", server.name)
             await self._machines.boot(self._spec(server))
         except ServiceError as error:

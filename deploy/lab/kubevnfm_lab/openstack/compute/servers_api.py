@@ -316,18 +316,18 @@ class ServersApi:
 
 
 def _add_block_device(request: ServerRequest, one: Json) -> None:
-    goes = bool(one.get("delete_on_termination", False))
+    goes_with_server = bool(one.get("delete_on_termination", False))
     source, device = one.get("source_type"), str(one.get("device_name") or "")
     if source == "volume":
         root = one.get("boot_index") in (0, "0")
         device = device or ("/dev/vda" if root else "")
         request.volumes.append(
-            AttachedVolume(volume_id=str(one.get("uuid", "")), device=device, delete_on_termination=goes)
+            AttachedVolume(volume_id=str(one.get("uuid", "")), device=device, delete_on_termination=goes_with_server)
         )
     elif one.get("destination_type") == "volume":
         # Image and blank sources become new volumes, which Nova creates.
         image = str(one["uuid"]) if source == "image" else None
-        request.new_volumes.append((int(one.get("volume_size") or 1), image, goes))
+        request.new_volumes.append((int(one.get("volume_size") or 1), image, goes_with_server))
 
 
 def _decoded(user_data: Any) -> str:

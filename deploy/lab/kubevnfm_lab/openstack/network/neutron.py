@@ -39,9 +39,11 @@ R = TypeVar("R", bound=Record)
 class Neutron:
     """All networks of the cloud."""
 
-    def __init__(self, quotas: Quotas, addresses: AddressRange, *, lead: Callable[[str, str | None], None]) -> None:
-        """``lead`` is called with each floating address and the fixed address that it leads to, None for nowhere."""
-        self._quotas, self._lead = quotas, lead
+    def __init__(
+        self, quotas: Quotas, addresses: AddressRange, *, route_floating: Callable[[str, str | None], None]
+    ) -> None:
+        """``route_floating`` is called with a floating address and the fixed address behind it, or None."""
+        self._quotas, self._route_floating = quotas, route_floating
         self.networks: dict[str, Network] = {}
         self.subnets: dict[str, Subnet] = {}
         self.ports: dict[str, Port] = {}
@@ -370,12 +372,12 @@ class Neutron:
         if port is not None:
             floating.fixed_address = fixed_address or (port.fixed_ips[0].address if port.fixed_ips else None)
         floating.touched()
-        self._lead(floating.address, floating.fixed_address)
+        self._route_floating(floating.address, floating.fixed_address)
 
     def delete_floating_ip(self, floating: FloatingIp) -> None:
         """Release a floating IP."""
         del self.floating_ips[floating.record_id]
-        self._lead(floating.address, None)
+        self._route_floating(floating.address, None)
         for subnet_id in self.networks[floating.network_id].subnet_ids:
             self.subnets[subnet_id].used.discard(int(ip_address(floating.address)))
         self._quotas.release(floating.project_id, floatingip=1)

@@ -19,7 +19,7 @@ class FloatingRoutes:
         """Pending changes: fixed address by floating one, None for nowhere; the latest change wins."""
         self._task: asyncio.Task[None] | None = None
 
-    def lead(self, floating: str, fixed: str | None) -> None:
+    def route(self, floating: str, fixed: str | None) -> None:
         """Let a floating address lead to a fixed one from now on, or nowhere."""
         self._wanted.pop(floating, None)
         self._wanted[floating] = fixed

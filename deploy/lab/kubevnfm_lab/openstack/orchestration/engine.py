@@ -379,18 +379,18 @@ class Engine:
         failure = await self._traversal.remove(stack, stack.all_resources(), stack.generation)
         finish(stack, stack.generation, failure)
         if failure is None and self._services.durations.stack_forget_s and stack.parent is None:
-            task = asyncio.create_task(self._bury_later(stack), name=f"bury {stack.name}")
+            task = asyncio.create_task(self._archive_later(stack), name=f"archive {stack.name}")
             self._later.add(task)
             task.add_done_callback(self._later.discard)
         elif failure is None:
-            self._bury(stack)
+            self._archive(stack)
         return failure
 
-    async def _bury_later(self, stack: Stack) -> None:
+    async def _archive_later(self, stack: Stack) -> None:
         await asyncio.sleep(self._services.durations.stack_forget_s)
-        self._bury(stack)
+        self._archive(stack)
 
-    def _bury(self, stack: Stack) -> None:
+    def _archive(self, stack: Stack) -> None:
         """Keep the API's view of the latest deleted stacks."""
         key = (stack.project_id, stack.name)
         self.stacks.pop(stack.stack_id, None)

@@ -254,17 +254,19 @@ class ServerType(ResourceType):
 
     def _add_volume(self, request: ServerRequest, one: Json) -> None:
         device = str(one.get("device_name") or "")
-        goes = str(one.get("delete_on_termination", False)).lower() == "true"
+        goes_with_server = str(one.get("delete_on_termination", False)).lower() == "true"
         volume_id = one.get("volume_id")
         # The boot volume is the first disk, under the name that cloud images expect.
         if one.get("boot_index") in (0, "0") and not device:
             device = "/dev/vda"
         if volume_id:
-            request.volumes.append(AttachedVolume(volume_id=str(volume_id), device=device, delete_on_termination=goes))
+            request.volumes.append(
+                AttachedVolume(volume_id=str(volume_id), device=device, delete_on_termination=goes_with_server)
+            )
         elif one.get("image") or one.get("volume_size"):
             image = self.services.glance.find(str(one.get("image") or one.get("image_id") or ""))
             size = int(one.get("volume_size") or 1)
-            request.new_volumes.append((size, image.image_id if image else None, goes))
+            request.new_volumes.append((size, image.image_id if image else None, goes_with_server))
 
     def _reconnect(self, resource: Resource, server: Server) -> None:
         neutron, nova = self.services.neutron, self.services.nova
