@@ -10,6 +10,7 @@ from VNFD and templates when the request is checked, and from the stack's server
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, ip_network
@@ -237,6 +238,18 @@ class ClusterParameters(Part):
     def network_manifest(self) -> str:
         """The path of the pod network's manifest in the package."""
         return self.x_cni or DEFAULT_NETWORK_MANIFEST
+
+    def install_limit_s(self, nodes: int) -> float:
+        """Return how long an installation on ``nodes`` machines may take if every task on the way uses up its limit.
+
+        Machines beyond ``x_max_parallel_nodes`` wait for the others: to be prepared, and to join.
+        """
+        limits = self.x_timeouts
+        rounds = math.ceil(nodes / self.x_max_parallel_nodes)
+        start_s = limits.ssh_ready + limits.node_install  # the first master: reached, and kubeadm init
+        by_round_s = 2 * limits.node_install + limits.node_ready
+        rest_s = 10 * limits.command + 6 * limits.node_ready  # the pod network, the administrator, checks at the end
+        return float(start_s + rounds * by_round_s + rest_s)
 
     def group(self, role: Role) -> NodeGroup:
         """Return the machines of a role."""

@@ -228,3 +228,19 @@ def test_a_message_with_a_version_that_is_not_known_here_can_be_read() -> None:
     assert read.x_kubernetes_version == "1.99.0"
     with pytest.raises(Unprocessable, match="x_kubernetes_version"):
         read_cluster_parameters(request({"x_kubernetes_version": "1.99.0"}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "nodes", "seconds"),
+    [
+        ({}, 1, 600 + 2700 + (5400 + 600) + (600 + 3600)),
+        ({}, 10, 600 + 2700 + (5400 + 600) + (600 + 3600)),
+        ({}, 11, 600 + 2700 + 2 * (5400 + 600) + (600 + 3600)),
+        ({"x_max_parallel_nodes": 1}, 3, 600 + 2700 + 3 * (5400 + 600) + (600 + 3600)),
+        ({"x_timeouts/node_install": 86_400}, 1, 600 + 86_400 + (172_800 + 600) + (600 + 3600)),
+    ],
+)
+def test_an_installation_may_take_the_sum_of_the_limits_on_its_way(
+    changes: Mapping[str, object], nodes: int, seconds: float
+) -> None:
+    assert read_cluster_parameters(request(changes)).install_limit_s(nodes) == seconds

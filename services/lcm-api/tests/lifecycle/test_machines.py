@@ -9,6 +9,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, TERMINATE_START, RunDriverPhase
 from kubevnfm_secrets import hide
 from kubevnfm_sol.granting import Grant
@@ -76,3 +77,10 @@ def test_parameters_that_no_longer_fit_the_rules_fail_the_step_with_their_field(
     broken = hide({CLUSTER: {**CLUSTER_PARAMETERS[CLUSTER], "x_kubernetes_version": "1.99.0"}})
     with pytest.raises(InvalidInput, match=f"additionalParams/{CLUSTER}/x_kubernetes_version"):
         command(an_instantiate_draft(resources=RESOURCES, parameters=broken))
+
+
+@pytest.mark.parametrize(("node_install", "seconds"), [(1, 7200.0), (86_400, 264_600.0)])
+def test_the_phase_has_the_time_that_the_requests_limits_add_up_to(node_install: int, seconds: float) -> None:
+    cluster = READ.model_copy(update={"x_timeouts": READ.x_timeouts.model_copy(update={"node_install": node_install})})
+    steps = SEQUENCES.planned(an_instantiate_draft(cluster_parameters=cluster))
+    assert {step.id: step.timeout_s for step in steps}["instantiate_end"] == seconds

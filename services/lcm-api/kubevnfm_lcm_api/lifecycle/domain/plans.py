@@ -33,6 +33,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     ScaleVnf,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
+    INSTALL_TIMEOUT_S,
     INSTANTIATE_END,
     INSTANTIATE_START,
     TERMINATE_START,
@@ -54,10 +55,17 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
         plan.then(RunDriverPhase(INSTANTIATE_START), id=INSTANTIATE_START)
     plan.then(CreateVnfResources())
     if INSTANTIATE_END in draft.phases:
-        plan.then(RunDriverPhase(INSTANTIATE_END), id=INSTANTIATE_END)
+        plan.then(RunDriverPhase(INSTANTIATE_END, _install_limit_s(draft)), id=INSTANTIATE_END)
     if draft.cluster_vim_name is not None:
         plan.then(RegisterClusterVim())
     return plan
+
+
+def _install_limit_s(draft: InstantiateVmDraft) -> float:
+    """Return the time for the installation; shorter limits in the request do not shorten the measured worst case."""
+    if draft.cluster_parameters is None:
+        return INSTALL_TIMEOUT_S
+    return max(INSTALL_TIMEOUT_S, draft.cluster_parameters.install_limit_s(draft.max_nodes or 1))
 
 
 def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:

@@ -75,11 +75,18 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
     """
 
     phase: str
+    limit_s: float = INSTALL_TIMEOUT_S
+    """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
 
     kind: ClassVar[str] = "run_driver_phase"
     label: ClassVar[str] = "Management driver: {phase}"
     base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
     reply: ClassVar[type[Event]] = PhaseDone
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit that the plan gives it."""
+        return self.limit_s
 
     def ask(self, draft: NeedsDriver) -> RunPhase:
         """Ask for the phase on the nodes that the request's names refer to.
