@@ -30,7 +30,7 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
     ca = Authority(tmp_path)
     server, own = ca.issue("server"), ca.issue("own")
     users = tmp_path / "users.toml"
-    users.write_text(f'[users.op]\nroles = ["operator"]\npassword = "{PasswordHash.of(PASSWORD)}"\n')
+    users.write_text(f'[users.op]\nroles = ["operator"]\npassword = "{PasswordHash.from_password(PASSWORD)}"\n')
     tls = {
         "TLS_CERTIFICATE": str(server.certificate),
         "TLS_KEY": str(server.key),

@@ -83,7 +83,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 def _hash_password(_: argparse.Namespace) -> int:
     from kubevnfm_access.passwords import PasswordHash
 
-    sys.stdout.write(f"{PasswordHash.of(_password())}\n")
+    sys.stdout.write(f"{PasswordHash.from_password(_password())}\n")
     return 0
 
 

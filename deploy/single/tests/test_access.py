@@ -48,7 +48,7 @@ async def test_user_and_parts_get_in_by_mutual_tls_and_strangers_do_not(tmp_path
     ca = Authority(tmp_path)
     server, own, client = ca.issue("server"), ca.issue("own"), ca.issue("client")
     users = tmp_path / "users.toml"
-    users.write_text(f'[users.op]\nroles = ["operator"]\npassword = "{PasswordHash.of(PASSWORD)}"\n')
+    users.write_text(f'[users.op]\nroles = ["operator"]\npassword = "{PasswordHash.from_password(PASSWORD)}"\n')
     settings = Settings(
         port=0,
         data_dir=tmp_path / "data",

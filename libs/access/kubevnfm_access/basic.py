@@ -19,9 +19,9 @@ from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_access.users import UsersFile
 
 _AT_A_TIME: Final = 2
-"""Passwords that are checked side by side: each takes 32 MiB and a processor."""
+"""Passwords checked at a time: each takes 32 MiB and one processor."""
 _WAITING: Final = 32
-"""Callers who wait for that; more are sent away, or wrong passwords would fill memory."""
+"""Callers waiting for a check; more are rejected, otherwise wrong passwords could exhaust the memory."""
 
 
 class BasicUsers:
@@ -31,12 +31,12 @@ class BasicUsers:
 
     def __init__(self, users: UsersFile) -> None:
         self._users = users
-        self._nobody = PasswordHash.of(secrets.token_urlsafe(16))
+        self._dummy = PasswordHash.from_password(secrets.token_urlsafe(16))
         self._checking = asyncio.Semaphore(_AT_A_TIME)
         self._waiting = 0
         self._secret = secrets.token_bytes(32)
         self._known: dict[str, tuple[PasswordHash, bytes]] = {}
-        """What was right before, by user, under a key of this process: one check a password, not one a request."""
+        """Hash and keyed digest of each user's last correct password: scrypt runs once a password, not once a request."""
 
     async def caller(self, credentials: Credentials) -> Caller | None:
         """See the port."""
@@ -45,8 +45,8 @@ class BasicUsers:
             return None
         name, password = _parsed(given)
         user = self._users.users().get(name)
-        # Nobody's hash is checked as well: how long it takes does not tell which users there are.
-        expected = user.password if user is not None and user.password is not None else self._nobody
+        # For an unknown user a dummy hash is checked, so that the response time does not show which users exist.
+        expected = user.password if user is not None and user.password is not None else self._dummy
         if not await self._fits(name, password, expected) or user is None:
             raise Unauthenticated("user or password is wrong")
         return Caller(user.name, "basic", user.roles)

@@ -1,4 +1,4 @@
-"""A caller, with the roles that decide what it may."""
+"""A caller with its roles, and the role that each request needs."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """What a caller may; each includes the ones before it."""
+    """The permissions of a caller; each role includes the ones above it."""
 
     READER = "reader"
-    """Look at everything."""
+    """Read everything."""
     OPERATOR = "operator"
     """Change VNF instances, operations and subscriptions."""
     ADMIN = "admin"
-    """Change packages and VIMs, which decide what operators can make, and where."""
+    """Change packages and VIMs, which determine what operators can create, and where."""
 
 
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions")
 _OPEN: Final = ("/health/", "/internal/", "/metrics")
-"""Health and metrics are outside; the internal API has its own token."""
+"""Health and metrics need no credentials; the internal API has its own token."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who has shown who they are."""
+    """An authenticated caller."""
 
     subject: str
-    """Who, in the words of whoever knows them."""
+    """The caller's name or id at the source of its credentials."""
     mode: str
-    """How they showed it."""
+    """The mode that authenticated it."""
     roles: frozenset[Role]
     project: str | None = None
     expires: float | None = None
-    """From when on what they showed is worth nothing, in seconds since the epoch; None: nobody has said."""
+    """End of validity of the credentials, in seconds since the epoch; None: unknown."""
 
     def may(self, needed: Role) -> bool:
-        """Tell whether one of the roles is, or includes, the one that is needed."""
+        """Return whether one of the roles is the needed one or includes it."""
         return any(_RANK[role] >= _RANK[needed] for role in self.roles)
 
 
@@ -48,22 +48,22 @@ ANYBODY: Final = Caller("anybody", "none", frozenset({Role.ADMIN}))
 
 
 def is_changing(method: str) -> bool:
-    """Tell whether a method is one that changes something."""
+    """Return whether requests with the method change something."""
     return method not in _READING
 
 
 def is_open(path: str) -> bool:
-    """Tell whether a path wants no credentials of the public API (api.md 6.1)."""
+    """Return whether a path needs no credentials of the public API (api.md 6.1)."""
     return path == "/" or path.startswith(_OPEN)
 
 
 def needed_role(method: str, path: str) -> Role:
-    """Return the role that a request needs; what nobody thought of needs the highest."""
+    """Return the role that a request needs; an unlisted path needs the highest."""
     if not is_changing(method):
         return Role.READER
     return Role.OPERATOR if path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
 
 
 def roles_of(names: Iterable[str], role_by_name: Mapping[str, Role]) -> frozenset[Role]:
-    """Return our roles for an identity server's names; those that mean nothing here give none."""
+    """Return our roles for an identity server's names; unmapped names are ignored."""
     return frozenset(role_by_name[name] for name in names if name in role_by_name)

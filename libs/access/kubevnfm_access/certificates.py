@@ -1,4 +1,4 @@
-"""Callers by their certificates: TLS, or a trusted proxy, has verified them; a name in them is a user's."""
+"""Callers by certificate: TLS or a trusted proxy has verified it; one of its names belongs to a user."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class CertificateUsers:
             if user.certificate is not None and user.certificate in names:
                 ends = certificate.not_valid_after_utc.timestamp()
                 return Caller(user.name, "certificate", user.roles, expires=ends)
-        raise Unauthenticated("the certificate is nobody's whom we know")
+        raise Unauthenticated("the client certificate does not match any configured user")
 
 
 def names_in(certificate: x509.Certificate) -> set[str]:
-    """Return the names that a certificate was issued for: the subject alternative ones, without any the common name."""
+    """Return the names that a certificate was issued for: the subject alternative names; without those, the common name."""
     try:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -62,11 +62,11 @@ def names_in(certificate: x509.Certificate) -> set[str]:
 
 
 def forwarded_certificate(header: str) -> bytes:
-    """Return the DER of what a proxy hands on: RFC 9440's ``:base64:``, or URL-encoded PEM (nginx). Raises InvalidInput."""
+    """Return the DER of the certificate that a proxy forwards: RFC 9440's ``:base64:``, or URL-encoded PEM (nginx). Raises InvalidInput."""
     text = header.strip()
     try:
         if len(text) > 2 and text.startswith(":") and text.endswith(":"):
             return b64decode(text[1:-1], validate=True)
         return x509.load_pem_x509_certificate(unquote(text).encode()).public_bytes(Encoding.DER)
     except (ValueError, binascii.Error) as error:
-        raise InvalidInput("client certificate", "a certificate expected from the proxy") from error
+        raise InvalidInput("client certificate", "the proxy sent a value that is not a certificate") from error

@@ -1,4 +1,4 @@
-"""What a request shows of its caller, and the port behind which credentials are judged."""
+"""The credentials of a request, and the port of the classes that check them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(r"^[A-Za-z0-9._~+/-]+=*$")
 
 @dataclass(frozen=True, repr=False)
 class Credentials:
-    """The parts of a request that say who sent it; its repr shows none of them."""
+    """The credentials that a request carries; the repr shows none of them."""
 
     authorization: Sequence[str] = ()
     """Values of the Authorization header; one is allowed."""
@@ -28,7 +28,7 @@ class Credentials:
     """DER of the caller's certificate, verified by TLS or by a trusted proxy."""
 
     def of_scheme(self, scheme: str) -> str | None:
-        """Return what Authorization carries for a scheme; None when it is absent or of another scheme.
+        """Return the credentials of Authorization for a scheme; None if it is absent or has another scheme.
 
         Raises: InvalidInput when it cannot be parsed.
         """
@@ -38,27 +38,27 @@ class Credentials:
             raise InvalidInput("Authorization", "given more than once")
         fits = _FORM.match(self.authorization[0].strip())
         if fits is None:
-            raise InvalidInput("Authorization", "a scheme and credentials expected")
+            raise InvalidInput("Authorization", "must be a scheme and credentials")
         return fits[2] if fits[1].lower() == scheme else None
 
     def bearer_token(self) -> str | None:
-        """Return the token of ``Authorization: Bearer``, None without. Raises InvalidInput when it cannot be one."""
+        """Return the token of ``Authorization: Bearer``, None without it. Raises InvalidInput if it is not a valid token."""
         token = self.of_scheme("bearer")
         if token is not None and _TOKEN.match(token) is None:
-            raise InvalidInput("Authorization", "a token as RFC 6750 has it expected after Bearer")
+            raise InvalidInput("Authorization", "must be Bearer and a token as in RFC 6750")
         return token
 
 
 class Authenticator(Protocol):
-    """One way to show who one is."""
+    """One way of authentication."""
 
     @property
     def challenge(self) -> str:
-        """What WWW-Authenticate says of it, after ``invalid`` credentials or none."""
+        """The challenge in WWW-Authenticate, for ``invalid`` credentials or for none."""
         ...
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """Return the caller; None when the request shows nothing of this kind.
+        """Return the caller; None if the request has no credentials of this kind.
 
         Raises: InvalidInput (cannot be parsed), Unauthenticated (wrong), IdentityUnavailable, TooManyRequests.
         """

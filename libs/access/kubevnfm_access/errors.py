@@ -1,4 +1,4 @@
-"""Why a caller is not let in."""
+"""The errors of authentication and authorization."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 
 
 class Unauthenticated(VnfmError):
-    """No credentials, or wrong ones; ``challenges`` say what would do (RFC 9110 11.6.1)."""
+    """No credentials, or wrong ones; ``challenges`` name the accepted schemes (RFC 9110 11.6.1)."""
 
     code = "unauthenticated"
     title = "Unauthenticated"
@@ -20,7 +20,7 @@ class Unauthenticated(VnfmError):
 
 
 class Forbidden(VnfmError):
-    """Known, and without the right."""
+    """The caller is authenticated but lacks the permission."""
 
     code = "forbidden"
     title = "Forbidden"
@@ -28,7 +28,7 @@ class Forbidden(VnfmError):
 
 
 class TooManyRequests(VnfmError):
-    """The caller asks more often than it may."""
+    """The caller exceeds its rate."""
 
     code = "too-many-requests"
     title = "Too many requests"
@@ -41,7 +41,7 @@ class TooManyRequests(VnfmError):
 
 
 class IdentityUnavailable(OutsideUnavailable):
-    """The server that knows the callers does not answer."""
+    """The identity server does not answer."""
 
     code = "identity-unavailable"
     title = "Identity server unavailable"

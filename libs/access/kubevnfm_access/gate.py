@@ -1,4 +1,4 @@
-"""Lets callers in: the modes that are on, in their order, and how often each caller may ask."""
+"""Admits callers: the configured modes in their order, and the rate of each caller."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kubevnfm_access.limiter import RateLimit
 
 
 class Gate:
-    """The way in. Without authenticators everybody may everything (mode none)."""
+    """Authentication and rate limit. Without authenticators every caller has every permission (mode none)."""
 
     def __init__(self, authenticators: Sequence[Authenticator] = (), limit: RateLimit | None = None) -> None:
         self._authenticators, self._limit = tuple(authenticators), limit
 
     async def admit(self, credentials: Credentials, *, address: str) -> Caller:
-        """Return who asks. Raises Unauthenticated, InvalidInput, TooManyRequests, OutsideUnavailable.
+        """Return the caller. Raises Unauthenticated, InvalidInput, TooManyRequests, OutsideUnavailable.
 
-        Whoever has no valid credentials is counted by address, and a full count is told before anything is verified.
+        Requests without valid credentials are counted by address; above the rate they are refused before any check.
         """
         if not self._authenticators:
             self._count(f"address {address}")
@@ -37,9 +37,9 @@ class Gate:
         return caller
 
     async def again(self, caller: Caller, credentials: Credentials, method: str, path: str) -> Caller | None:
-        """Return who shows the same credentials later on, None when they would not do any more. Nothing is counted.
+        """Check the same credentials later: return the caller, None if they are not valid any more. Nothing is counted.
 
-        While the one who knows cannot be asked, the caller is who it was.
+        While the identity server does not answer, the caller stays the same.
         """
         if not self._authenticators:
             return caller
@@ -60,7 +60,7 @@ class Gate:
             except Unauthenticated as refusal:
                 refusals.append(refusal)
             except (InvalidInput, OutsideUnavailable, TooManyRequests) as refusal:
-                refusals.insert(0, refusal)  # says more than that the others did not do
+                refusals.insert(0, refusal)  # more specific than the refusals of the others
             else:
                 if caller is not None:
                     return caller
@@ -74,14 +74,14 @@ class Gate:
 
     def _count(self, caller: str) -> None:
         if self._limit is not None:
-            _refuse(self._limit.take(caller))
+            _refuse(self._limit.count(caller))
 
 
 def check_right(caller: Caller, method: str, path: str) -> None:
-    """Raise Forbidden when the caller may not do this."""
+    """Raise Forbidden if the caller lacks the role that the request needs."""
     needed = needed_role(method, path)
     if not caller.may(needed):
-        raise Forbidden(f"the role {needed} is needed for this")
+        raise Forbidden(f"this request needs the role {needed}")
 
 
 def _refuse(wait_s: int) -> None:

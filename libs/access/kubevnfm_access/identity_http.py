@@ -1,4 +1,4 @@
-"""Calls of identity servers: JSON, bounded in time and size; whatever goes wrong is IdentityUnavailable."""
+"""Calls of identity servers: JSON, bounded in time and size; every failure is IdentityUnavailable."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LARGEST: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class IdentityAnswer:
-    """What came back."""
+    """An identity server's answer."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: Any = field(repr=False)
-    """The JSON value; None when it is none."""
+    """The JSON value; None if the body is not JSON."""
 
 
 async def call(session: aiohttp.ClientSession, method: str, url: str, **how: Any) -> IdentityAnswer:

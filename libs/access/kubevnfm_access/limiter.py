@@ -1,4 +1,4 @@
-"""How often each caller may ask: a bucket of tokens each, filled at a steady rate."""
+"""The rate limit: a token bucket for each caller, filled at a steady rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 _MOST: Final = 10_000
-"""Callers that are remembered; the one who asked longest ago goes first, and its bucket is long full by then."""
+"""Number of buckets; the least recently used one is dropped, and is long full by then."""
 
 
 class RateLimit:
@@ -20,12 +20,12 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, caller: str) -> int:
-        """Return how long the caller has to wait for its next request, in whole seconds; 0: not at all."""
+        """Return how long the caller must wait before its next request, in whole seconds; 0: not at all."""
         level = self._level(caller)
         return 0 if level >= 1.0 else max(1, math.ceil((1.0 - level) / self._per_s))
 
-    def take(self, caller: str) -> int:
-        """Count a request; return 0, or, when there were too many, how long to wait (then it does not count)."""
+    def count(self, caller: str) -> int:
+        """Count a request; return 0. If it exceeds the rate, return the time to wait and do not count it."""
         wait_s = self.wait_s(caller)
         if wait_s == 0:
             self._buckets[caller] = (self._level(caller) - 1.0, self._now())

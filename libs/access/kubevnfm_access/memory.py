@@ -1,4 +1,4 @@
-"""What identity servers said, remembered for a while and in bounded number."""
+"""A cache of identity servers' answers, bounded in time and number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST: Final = 10_000
 
 
 class VerdictMemory:
-    """Callers by token. Tokens are kept as hashes; simultaneous requests with the same one ask once."""
+    """Callers by token. Tokens are stored as hashes; simultaneous requests with the same token share one question."""
 
     def __init__(self, *, keep_s: float, now: Callable[[], float] = time.time) -> None:
         self._keep_s, self._now = keep_s, now
@@ -24,7 +24,7 @@ class VerdictMemory:
         self._asking: dict[str, _Asking] = {}
 
     async def caller(self, token: str, ask: Callable[[], Awaitable[Caller]]) -> Caller:
-        """Return what is remembered of the token, else what ``ask`` returns; what it raises is not remembered."""
+        """Return the cached caller of the token, otherwise the result of ``ask``; its errors are not cached."""
         key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
         if (known := self._remembered(key)) is not None:
             return known
@@ -64,7 +64,7 @@ class VerdictMemory:
 
 
 class _Asking:
-    """One question under way, and who waits for it."""
+    """One question under way, and the requests that wait for it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

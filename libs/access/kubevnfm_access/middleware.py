@@ -1,4 +1,4 @@
-"""The middleware that lets callers in: who they are, what they may; before anything of the request is looked at."""
+"""The middleware that authenticates and authorizes callers before any other part of a request is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLER: Final = web.RequestKey("caller", Caller)
 
 @dataclass(frozen=True, repr=False)
 class Admission:
-    """How a request was let in, for answers that take long."""
+    """The result of a request's authentication, for answers that last long."""
 
     gate: Gate
     credentials: Credentials
@@ -30,7 +30,7 @@ class Admission:
     path: str
 
     async def again(self, caller: Caller) -> Caller | None:
-        """Return who ``caller`` is by now; None when the credentials would not do any more."""
+        """Return the present state of ``caller``; None if its credentials are not valid any more."""
         return await self.gate.again(caller, self.credentials, self.method, self.path)
 
 
@@ -39,17 +39,17 @@ ADMISSION: Final = web.RequestKey("admission", Admission)
 
 @dataclass(frozen=True)
 class Proxies:
-    """The proxies in front of us, whose headers are believed."""
+    """The trusted proxies, whose headers are used."""
 
     networks: Sequence[IPv4Network | IPv6Network] = ()
     certificate_header: str | None = None
 
     def are_in_front_of(self, request: web.Request) -> bool:
-        """Tell whether one of them sent the request."""
+        """Return whether one of them sent the request."""
         return self._is_one(request.remote or "")
 
     def address(self, request: web.Request) -> str:
-        """Return the caller's address: the last one in ``X-Forwarded-For`` that is not a proxy of ours."""
+        """Return the caller's address: the last one in ``X-Forwarded-For`` that is not a trusted proxy."""
         remote = request.remote or ""
         if not self._is_one(remote):
             return remote
@@ -65,7 +65,7 @@ class Proxies:
         return f"{scheme}://{host}"
 
     def certificate(self, request: web.Request) -> bytes | None:
-        """Return the caller's certificate, as DER: TLS's, or what a trusted proxy hands on."""
+        """Return the caller's certificate as DER: the one of TLS, or the one that a trusted proxy forwards."""
         if self.certificate_header is not None and self.are_in_front_of(request):
             header = request.headers.get(self.certificate_header)
             return forwarded_certificate(header) if header else None
@@ -86,7 +86,7 @@ PROXIES: Final = web.AppKey("proxies", Proxies)
 
 
 def admitted(gate: Gate, proxies: Proxies) -> Any:
-    """Return the middleware. A path or method that does not exist is told first (api.md 1.2)."""
+    """Return the middleware. It reports an unknown path or method before missing credentials (api.md 1.2)."""
 
     @web.middleware
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:

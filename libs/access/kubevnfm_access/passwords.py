@@ -1,4 +1,4 @@
-"""Passwords, kept as scrypt hashes (RFC 7914)."""
+"""Passwords as scrypt hashes (RFC 7914)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, Self
 _LOG_N: Final = 15
 _R: Final = 8
 _P: Final = 3
-"""32 MiB and some tenths of a second a guess; what OWASP's cheat sheet asks of scrypt."""
+"""32 MiB and some tenths of a second for each guess; the values of OWASP's cheat sheet for scrypt."""
 _LARGEST_LOG_N: Final = 20
 _LARGEST_R: Final = 32
 _LARGEST_P: Final = 16
@@ -29,7 +29,7 @@ class PasswordHash:
     digest: bytes
 
     @classmethod
-    def of(cls, password: str) -> Self:
+    def from_password(cls, password: str) -> Self:
         """Hash a password with a new salt."""
         salt = secrets.token_bytes(16)
         return cls(_LOG_N, _R, _P, salt, _scrypt(password, salt, _LOG_N, _R, _P))
@@ -39,7 +39,7 @@ class PasswordHash:
         """Read the text form. Raises ValueError."""
         kind, *numbers, salt, digest = text.split("$")
         if kind != "scrypt" or len(numbers) != 3:
-            raise ValueError("scrypt$<log2 n>$<r>$<p>$<salt>$<hash> expected")
+            raise ValueError("must have the form scrypt$<log2 n>$<r>$<p>$<salt>$<hash>")
         log_n, r, p = (int(number) for number in numbers)
         if not (10 <= log_n <= _LARGEST_LOG_N and 1 <= r <= _LARGEST_R and 1 <= p <= _LARGEST_P):
             raise ValueError("scrypt: parameters out of range")
@@ -50,7 +50,7 @@ class PasswordHash:
         return f"scrypt${self.log_n}${self.r}${self.p}${salt}${digest}"
 
     def fits(self, password: str) -> bool:
-        """Tell whether it is the hash of the password. Takes its time: call it in a thread."""
+        """Return whether it is the hash of the password. It is slow on purpose: call it in a thread."""
         return hmac.compare_digest(_scrypt(password, self.salt, self.log_n, self.r, self.p), self.digest)
 
 

@@ -1,4 +1,4 @@
-"""What an operator sets of who may call; a part of lcm-api's settings, and of those of the single process."""
+"""The settings of authentication; a part of lcm-api's settings, and of those of the single process."""
 
 from __future__ import annotations
 
@@ -21,59 +21,59 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "bearer": ("auth_bearer_audience",),
     "keystone": ("auth_keystone_url", "auth_keystone_username", "auth_keystone_password", "auth_keystone_projects"),
 }
-"""Settings without which a mode cannot be."""
+"""The settings that each mode needs."""
 
 
 class AccessSettings(BaseModel):
-    """Modes may stand together; lists are divided by commas."""
+    """Several modes can be on together; lists are separated by commas."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     auth_modes: Annotated[tuple[Mode, ...], NoDecode] = ("none",)
-    """How callers show who they are: ``none``, or some of ``basic``, ``bearer``, ``keystone``, ``certificate``."""
+    """The modes of authentication: ``none``, or some of ``basic``, ``bearer``, ``keystone``, ``certificate``."""
     auth_open_to_network: bool = False
-    """Whether mode ``none`` may listen beyond loopback, where something else keeps strangers away."""
+    """Whether mode ``none`` may listen beyond loopback, where other means keep strangers away."""
     auth_users_file: Path | None = None
-    """Users of ``basic`` and ``certificate``: TOML, a table ``[users.<name>]`` each. Re-read when replaced."""
+    """Users of ``basic`` and ``certificate``: TOML, a table ``[users.<name>]`` each. Reloaded when replaced."""
     auth_roles: Annotated[Mapping[str, Role], NoDecode] = {
         "admin": Role.ADMIN, "operator": Role.OPERATOR, "member": Role.OPERATOR, "reader": Role.READER,
     }  # fmt: skip
-    """What the roles and scopes of identity servers are here: ``<theirs>=<reader, operator or admin>``, divided by commas."""
+    """Roles by the roles and scopes of identity servers: ``<theirs>=<reader, operator or admin>``, separated by commas."""
     auth_cache_s: float = Field(default=60.0, ge=0)
-    """How long an identity server's answer is used again: as long as a revoked token may still do."""
+    """How long an identity server's answer is cached: a revoked token may be accepted for so long."""
     auth_ca: Path | None = None
     """PEM file of the CAs of the identity servers; None: the machine's own."""
     auth_bearer_issuer: str | None = None
-    """``bearer``: who issues the tokens, as their ``iss`` has it; they are JWTs, verified with its published keys."""
+    """``bearer``: the issuer of the tokens, as in their ``iss``; they are JWTs, verified with its published keys."""
     auth_bearer_jwks_url: str | None = None
-    """Where these keys are; None: where the issuer's ``/.well-known/openid-configuration`` says."""
+    """The address of these keys; None: the one in the issuer's ``/.well-known/openid-configuration``."""
     auth_bearer_audience: str | None = None
-    """``bearer``: what stands for us in the tokens' ``aud``. Tokens for others are refused."""
+    """``bearer``: kubevnfm's name in the tokens' ``aud``. Tokens for other audiences are refused."""
     auth_bearer_roles_claim: str = "scope"
     """The claim with the roles: words of a text, or a list; dots lead into objects (``realm_access.roles``)."""
     auth_bearer_introspection_url: str | None = None
-    """In place of an issuer: where tokens are asked for (RFC 7662), with the two below."""
+    """Instead of an issuer: the address of token introspection (RFC 7662), with the two settings below."""
     auth_bearer_client_id: str | None = None
     auth_bearer_client_secret: SecretStr | None = None
     auth_keystone_url: str | None = None
     """``keystone``: its address, with ``/v3``."""
     auth_keystone_username: str | None = None
-    """The user that asks Keystone about tokens; it needs the right to validate any (the role ``service``, or ``admin``)."""
+    """The user that validates tokens at Keystone; it needs the right to validate any (the role ``service``, or ``admin``)."""
     auth_keystone_password: SecretStr | None = None
     auth_keystone_user_domain: str = "Default"
     auth_keystone_project: str = "service"
     """Its own project."""
     auth_keystone_project_domain: str = "Default"
     auth_keystone_projects: Annotated[tuple[str, ...], NoDecode] = ()
-    """Ids or names of the projects whose members are callers of ours; ``*``: of every project of that cloud."""
+    """Ids or names of the projects whose members are accepted; ``*``: every project of that cloud."""
     auth_certificate_header: str | None = None
-    """``certificate`` behind a proxy that ends TLS: the header in which it hands on the caller's certificate."""
+    """``certificate`` behind a proxy that ends TLS: the header in which it forwards the caller's certificate."""
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()
-    """Networks of the proxies whose ``X-Forwarded-*`` and certificate header are believed."""
+    """Networks of the proxies whose ``X-Forwarded-*`` and certificate headers are trusted."""
     rate_limit_per_s: float = Field(default=0.0, ge=0)
-    """Requests a second that each caller may make; 0: any number."""
+    """Requests per second allowed to each caller; 0: no limit."""
     rate_limit_burst: int = Field(default=50, ge=1)
-    """So many at once, before the rate counts."""
+    """Requests in a burst before the rate applies."""
 
     @field_validator("auth_modes", "auth_keystone_projects", "trusted_proxies", mode="before")
     @classmethod
@@ -121,7 +121,7 @@ class AccessSettings(BaseModel):
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a listener there can be reached from this machine only."""
+    """Return whether a listener at this host can be reached from this machine only."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Bearer tokens that only their issuer can read: asked at its introspection endpoint (RFC 7662)."""
+"""Opaque bearer tokens, validated at the issuer's introspection endpoint (RFC 7662)."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ class IntrospectedTokens:
         return caller_of(claims, self._roles_claim, self._role_by_name, expires=ends)
 
     def _is_for_us(self, claims: JsonMapping) -> bool:
-        """Tell whether the audience is ours; RFC 7662 leaves it out where the issuer serves one resource only."""
+        """Return whether the audience is ours; RFC 7662 leaves it out where the issuer serves one resource only."""
         audience = claims.get("aud", self._audience)
         return self._audience in (audience if isinstance(audience, list) else [audience])

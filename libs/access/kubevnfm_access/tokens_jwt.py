@@ -22,19 +22,19 @@ log = structlog.get_logger()
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 )  # fmt: skip
-"""Signatures of a private key only: with a shared secret whoever verifies could issue."""
+"""Asymmetric signatures only: with a shared secret every verifier could issue tokens."""
 _LEEWAY_S: Final = 30
-"""How far clocks may be apart."""
+"""Accepted difference between clocks."""
 _FRESH_S: Final = 600.0
-"""How long keys are used without asking again: as long as a withdrawn one may still do."""
+"""How long keys are cached: a withdrawn key may be accepted for so long."""
 _ASK_EVERY_S: Final = 10.0
-"""Tokens that name unknown keys make us ask; not more often than this, or anybody could make us flood the issuer."""
+"""A token with an unknown key triggers a fetch, at most this often: otherwise any caller could flood the issuer."""
 _STALE_S: Final = 24 * 3600.0
 """How long keys are used while the issuer does not answer."""
 
 
 class IssuerKeys:
-    """The signing keys of an issuer by ``kid``; fetched, kept, and fetched again when an unknown one is named."""
+    """The signing keys of an issuer by ``kid``; fetched, cached, and fetched again when a token names an unknown one."""
 
     def __init__(
         self,
@@ -53,7 +53,9 @@ class IssuerKeys:
     async def key(self, kid: str | None) -> jwt.PyJWK | None:
         """Return the key, None when the issuer has none of that id. Raises IdentityUnavailable."""
         found = self._find(kid)
-        if found is not None and (self._age() < _FRESH_S or self._asking.locked()):  # one asks, nobody waits for it
+        if found is not None and (
+            self._age() < _FRESH_S or self._asking.locked()
+        ):  # a fetch is under way, and the cached key is good enough
             return found
         async with self._asking:
             found = self._find(kid)
@@ -78,7 +80,7 @@ class IssuerKeys:
         return self._asked is None or self._now() - self._asked >= _ASK_EVERY_S
 
     async def _fetch(self) -> None:
-        """Replace the keys; when that cannot be, those that are there stay."""
+        """Replace the keys; if that fails the cached ones stay."""
         self._asked = self._now()
         try:
             answer = await call(self._session, "GET", self._jwks_url or await self._discovered())
@@ -99,7 +101,7 @@ class IssuerKeys:
 
 
 def _usable(keys: Any) -> Iterable[tuple[str, jwt.PyJWK]]:
-    """Yield the keys that can verify; a set may hold others, of kinds that nobody knows yet."""
+    """Yield the keys that can verify; a set may hold keys of unknown kinds too."""
     for number, one in enumerate(keys if isinstance(keys, list) else []):
         if not isinstance(one, dict) or one.get("use", "sig") != "sig" or one.get("kty") == "oct":
             continue
@@ -130,7 +132,7 @@ class JwtTokens:
             algorithm = header.get("alg")
             key = await self._keys.key(header.get("kid")) if algorithm in ALGORITHMS else None
             if key is None or algorithm is None:
-                raise Unauthenticated("the token is not signed by a key that is known")
+                raise Unauthenticated("the token is not signed by a known key of the issuer")
             claims = jwt.decode(
                 token,
                 key.key,
@@ -150,10 +152,10 @@ class JwtTokens:
 def caller_of(
     claims: JsonMapping, roles_claim: str, role_by_name: Mapping[str, Role], *, expires: float | None
 ) -> Caller:
-    """Return the caller that a token's claims name. Raises Unauthenticated when they name none."""
+    """Return the caller of a token's claims. Raises Unauthenticated if the subject is missing."""
     subject = claims.get("client_id") or claims.get("azp") or claims.get("sub")
     if not isinstance(subject, str):
-        raise Unauthenticated("the token names nobody")
+        raise Unauthenticated("the token has no `sub` claim")
     return Caller(subject, "bearer", roles_of(_names(claims, roles_claim), role_by_name), expires=expires)
 
 

@@ -19,12 +19,12 @@ from kubevnfm_access.memory import VerdictMemory
 
 _LONGEST: Final = 8192
 _SPARE_S: Final = 60.0
-"""Our own token is fetched anew so long before it ends."""
+"""Our own token is renewed this long before it expires."""
 ANY_PROJECT: Final = "*"
 
 
 class KeystoneUser:
-    """The user that validates: its token, kept until shortly before it ends."""
+    """The user that validates tokens: its own token, cached until shortly before it expires."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class KeystoneUser:
         self._asking = asyncio.Lock()
 
     async def token(self, *, than: str | None = None) -> str:
-        """Return a token, another one ``than`` Keystone no longer takes. Raises IdentityUnavailable."""
+        """Return a token other ``than`` one that Keystone rejected. Raises IdentityUnavailable."""
         async with self._asking:
             known = self._token
             if known is None or known[0] == than or known[1] - _SPARE_S <= self._now():
@@ -61,12 +61,12 @@ class KeystoneUser:
         answer = await call(self._session, "POST", f"{self._url}/auth/tokens", json=self._body)
         token = answer.headers.get("X-Subject-Token")
         if answer.status != 201 or token is None:
-            raise IdentityUnavailable(f"Keystone does not let our own user in: it answered {answer.status}")
+            raise IdentityUnavailable(f"Keystone rejected our own user: it answered {answer.status}")
         return token, _expires(_token_of(answer))
 
 
 class KeystoneTokens:
-    """`Authenticator` by Keystone token. A revoked token is refused once what was remembered of it is too old."""
+    """`Authenticator` by Keystone token. A revoked token is refused once its cached answer has expired."""
 
     def __init__(
         self,
@@ -85,18 +85,18 @@ class KeystoneTokens:
         self.challenge = f'Keystone uri="{url}"'
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """See the port. Raises Forbidden besides, for a project that is not admitted."""
+        """See the port. Also raises Forbidden for a project that is not admitted."""
         token = credentials.auth_token
         if token is None:
             return None
         if not token or len(token) > _LONGEST or not (token.isascii() and token.isprintable()):
-            raise Unauthenticated("X-Auth-Token: no token of Keystone's")
+            raise Unauthenticated("X-Auth-Token: not a token of Keystone")
         return await self._memory.caller(token, lambda: self._ask(token))
 
     async def _ask(self, token: str) -> Caller:
         own = await self._user.token()
         answer = await self._validate(token, own)
-        if answer.status == 401:  # ours has been revoked, or Keystone began anew
+        if answer.status == 401:  # our token was revoked, or Keystone lost its state
             answer = await self._validate(token, await self._user.token(than=own))
         if answer.status == 404:
             raise Unauthenticated("the token is not valid")

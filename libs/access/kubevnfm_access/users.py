@@ -1,4 +1,4 @@
-"""The users file: who may call with a password or a certificate, and as what. Re-read when it is replaced."""
+"""The users file: users with password or certificate, and their roles. Reloaded when it is replaced."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UsersFile:
         self._users = read_users(path)
 
     def users(self) -> Mapping[str, User]:
-        """Return the users as the file has them now; an unreadable file leaves those that were."""
+        """Return the file's present users; if it is unreadable, the earlier ones."""
         now = self._signature()
         if now != self._seen:
             self._seen = now
@@ -63,7 +63,7 @@ def read_users(path: Path) -> dict[str, User]:
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(f"{path}: {type(error).__name__}") from error
     except tomllib.TOMLDecodeError:
-        raise _unusable(f"{path}: no TOML") from None  # its message may repeat a password
+        raise _unusable(f"{path}: not TOML") from None  # its message may repeat a password
     table = document.get("users")
     if set(document) - {"users"} or not isinstance(table, dict):
         raise _unusable(f"{path}: tables [users.<name>] expected")

@@ -1,4 +1,4 @@
-"""Which class judges which credentials, by the modes that are on; a part of the wiring."""
+"""The classes behind the configured modes; a part of the wiring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 @asynccontextmanager
 async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[Gate]:
-    """Yield the gate. Raises InvalidInput when the users file cannot be used."""
+    """Yield the gate. Raises InvalidInput if the users file is invalid."""
     limit = (
         RateLimit(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst)
         if settings.rate_limit_per_s
@@ -47,12 +47,12 @@ def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> 
 
 
 def proxies(settings: AccessSettings) -> Proxies:
-    """Return the proxies that are believed."""
+    """Return the trusted proxies."""
     return Proxies(settings.trusted_proxies, settings.auth_certificate_header)
 
 
 def _authenticator(mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock) -> Authenticator:
-    """The settings have been checked: what a mode needs is there."""
+    """Return the authenticator of a mode, whose settings have been checked to be complete."""
     if mode == "keystone":
         assert s.auth_keystone_url is not None
         assert s.auth_keystone_username is not None

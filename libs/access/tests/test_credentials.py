@@ -33,26 +33,26 @@ class Now:
 def test_a_bucket_empties_fills_and_never_overflows() -> None:
     now = Now()
     limit = RateLimit(per_s=2.0, burst=3, now=now)
-    assert [limit.take("a") for _ in range(5)] == [0, 0, 0, 1, 1]
-    assert limit.take("b") == 0
+    assert [limit.count("a") for _ in range(5)] == [0, 0, 0, 1, 1]
+    assert limit.count("b") == 0
     now.s += 0.5
-    assert [limit.take("a") for _ in range(2)] == [0, 1]
+    assert [limit.count("a") for _ in range(2)] == [0, 1]
     now.s += 1000
-    assert [limit.take("a") for _ in range(4)] == [0, 0, 0, 1]
+    assert [limit.count("a") for _ in range(4)] == [0, 0, 0, 1]
 
 
 def test_a_slow_bucket_says_how_long() -> None:
     limit = RateLimit(per_s=0.1, burst=1, now=Now())
-    assert (limit.wait_s("a"), limit.take("a"), limit.wait_s("a")) == (0, 0, 10)
+    assert (limit.wait_s("a"), limit.count("a"), limit.wait_s("a")) == (0, 0, 10)
 
 
 def test_buckets_of_strangers_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubevnfm_access.limiter._MOST", 10)
     limit = RateLimit(per_s=0.001, burst=1, now=Now())
     for number in range(100):
-        assert limit.take(f"address {number}") == 0
+        assert limit.count(f"address {number}") == 0
     assert len(limit._buckets) == 10
-    assert limit.take("address 99") > 0
+    assert limit.count("address 99") > 0
 
 
 async def test_simultaneous_requests_with_a_token_ask_once_and_its_end_is_kept() -> None:
@@ -125,7 +125,7 @@ def test_what_is_no_hash_is_refused(text: str) -> None:
 
 
 def test_a_hash_is_read_back_as_it_was_written_and_shows_nothing() -> None:
-    made = PasswordHash.of("pässword")
+    made = PasswordHash.from_password("pässword")
     assert PasswordHash.parse(str(made)) == made
     assert made.fits("pässword")
     assert not made.fits("password")
@@ -134,7 +134,7 @@ def test_a_hash_is_read_back_as_it_was_written_and_shows_nothing() -> None:
 
 async def test_a_crowd_of_wrong_passwords_is_sent_away_and_who_was_right_before_gets_in(tmp_path: Path) -> None:
     file = tmp_path / "users.toml"
-    file.write_text(f'[users.a]\nroles = ["reader"]\npassword = "{PasswordHash.of("right")}"\n')
+    file.write_text(f'[users.a]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("right")}"\n')
     users = BasicUsers(UsersFile(file))
 
     def shown(password: str) -> Credentials:
@@ -176,5 +176,5 @@ def test_a_role_includes_the_ones_before_it_and_unknown_names_give_none() -> Non
         ("DELETE", "/something/new", Role.ADMIN),
     ],
 )
-def test_what_nobody_thought_of_needs_the_highest_role(method: str, path: str, role: Role) -> None:
+def test_an_unlisted_path_needs_the_highest_role(method: str, path: str, role: Role) -> None:
     assert needed_role(method, path) is role

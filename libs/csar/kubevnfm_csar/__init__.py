@@ -1,6 +1,6 @@
 """Reads VNF packages: CSAR archives and SOL001 VNF descriptors.
 
-Pure reading: no network, no code of the package is run. Everything blocks; callers run it in a thread.
+It only reads: it uses no network and runs no code of the package. Everything blocks; callers run it in a thread.
 """
 
 from __future__ import annotations

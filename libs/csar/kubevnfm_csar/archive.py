@@ -1,7 +1,7 @@
-"""Opens a CSAR (a zip archive) after checking that unpacking it can do no harm.
+"""Opens a CSAR (a zip archive) after checking that unpacking it is safe.
 
-Everything here blocks: callers run it in a thread. Archives inside the archive (Helm charts, image tars) are bytes to
-us and are never unpacked here, so a bomb nested in them stays closed.
+Everything here blocks: callers run it in a thread. Archives inside the archive (Helm charts, image tars) are never
+unpacked, so a zip bomb nested in them does no harm.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _BROKEN: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, NotImplementedError, RuntimeError,
 )  # fmt: skip
-"""What zipfile and its decompressors raise on data that is no zip archive."""
+"""The errors of zipfile and its decompressors for data that is not a zip archive."""
 
 
 @dataclass(frozen=True)
 class Csar:
-    """A checked archive. It holds no open file: every ``open`` opens the archive anew."""
+    """A checked archive. It holds no open file: every ``open`` opens the archive again."""
 
     path: Path
     limits: Limits
     entries: dict[str, int] = field(repr=False)
     """Unpacked size by path; files only."""
     index: Index = field(default_factory=Index, repr=False)
-    """What TOSCA.meta and the manifest say."""
+    """The content of TOSCA.meta and the manifest."""
 
     def names(self) -> frozenset[str]:
         return frozenset(self.entries)
@@ -89,13 +89,13 @@ def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_by
     seen: set[str] = set()
     sizes: dict[str, int] = {}
     for info in infos:
-        # orig_filename: zipfile cuts the name at a NUL and turns the system's separator round before we see it
+        # orig_filename: zipfile's ``filename`` is cut at a NUL and has the system's separator replaced
         name = info.orig_filename
         _check_name(name)
         _check_kind(info, limits)
         plain = name.rstrip("/")
         if plain in seen:
-            raise PackageRefused("the archive holds this name twice", file=name)
+            raise PackageRefused("the archive contains this name twice", file=name)
         seen.add(plain)
         if not info.is_dir():
             sizes[name] = info.file_size
@@ -166,10 +166,10 @@ def check_digests(csar: Csar) -> None:
 
 
 def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = None) -> None:
-    """Unpack into the folder ``target``, which is made; leave out the files that ``skip`` names (disk images).
+    """Unpack into the folder ``target``, which is created; leave out the files that ``skip`` selects (disk images).
 
     Files get mode 0600, folders 0700, whatever the archive says: nothing in a package is executed in place.
-    Raises: PackageRefused when the archive's data is broken; what was written until then stays, for the caller to drop.
+    Raises: PackageRefused when the archive's data is broken; the files written until then stay, and the caller removes them.
     """
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
     with zipfile.ZipFile(csar.path) as archive:
@@ -178,7 +178,7 @@ def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = No
                 continue
             place = target / name
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug worth seeing
+            # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug that must show
             handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(handle, "wb") as out:
                 copy_entry(archive, name, out.write)
@@ -204,7 +204,7 @@ def file_digest(path: Path) -> str:
 
 
 def digest_of(stream: BinaryIO) -> str:
-    """Return the SHA-256 of what is left of a stream, hex."""
+    """Return the SHA-256 of the rest of a stream, hex."""
     digest = hashlib.sha256()
     while chunk := stream.read(CHUNK):
         digest.update(chunk)

@@ -38,7 +38,7 @@ def read_yaml(files: PackageFiles, name: str) -> JsonObject:
 
 
 def parse_yaml(text: str, *, name: str) -> JsonObject:
-    """As ``read_yaml``, from text; ``name`` is for the error."""
+    """Read YAML from text as ``read_yaml`` does; ``name`` is for the error."""
     _check_depth(text, name=name)
     loader = _PlainLoader(text)
     try:
@@ -51,13 +51,13 @@ def parse_yaml(text: str, *, name: str) -> JsonObject:
     finally:
         loader.dispose()
     if not isinstance(tree, dict):
-        raise PackageRefused("a mapping expected at the top of the YAML document", file=name)
+        raise PackageRefused("the YAML document is not a mapping", file=name)
     plain: JsonObject = _with_text_keys(tree)
     return plain
 
 
 def _check_depth(text: str, *, name: str) -> None:
-    """Refuse deep nesting before it is composed: libyaml's composer recurses in C and takes the process down."""
+    """Refuse deep nesting before composing: libyaml's composer recurses in C, and an overflow ends the process."""
     loader = _PlainLoader(text)
     depth = 0
     try:
@@ -76,7 +76,7 @@ def _check_depth(text: str, *, name: str) -> None:
 
 
 def _measure(node: Any, *, name: str, done: dict[int, int], above: tuple[int, ...]) -> int:
-    """Return the number of nodes with aliases written out; refuse loops and trees that explode."""
+    """Return the number of nodes with aliases written out; refuse loops and exponential growth."""
     if id(node) in above:
         raise PackageRefused("an alias that contains itself", file=name)
     if id(node) in done:
@@ -97,7 +97,7 @@ def _measure(node: Any, *, name: str, done: dict[int, int], above: tuple[int, ..
 
 
 def _with_text_keys(tree: Any) -> Any:
-    """JSON knows text keys only: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``."""
+    """Return the key as text, as JSON requires: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``."""
     if isinstance(tree, dict):
         return {_key(key): _with_text_keys(value) for key, value in tree.items()}
     if isinstance(tree, list):

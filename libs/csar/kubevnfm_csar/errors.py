@@ -1,4 +1,4 @@
-"""What can be wrong with a VNF package."""
+"""The errors of VNF packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubevnfm_kit.errors import NotFound, VnfmError
 
 
 class PackageRefused(VnfmError):
-    """The package breaks a rule; only another package helps. ``file`` and ``rule`` say where and which."""
+    """The package breaks a rule and must be replaced. ``file`` and ``rule`` say where and which."""
 
     code = "package-refused"
     title = "VNF package refused"

@@ -1,4 +1,4 @@
-"""Where the files of a package are read from: the archive, or the folder that it was unpacked to."""
+"""The sources of a package's files: the archive, or the folder that it was unpacked to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PackageFiles(Protocol):
     def limits(self) -> Limits: ...
 
     def names(self) -> frozenset[str]:
-        """Every file's path; folders are none."""
+        """The path of every file, without folders."""
         ...
 
     def size(self, name: str) -> int:
@@ -31,7 +31,7 @@ class PackageFiles(Protocol):
 
 
 class FolderFiles:
-    """A package that was unpacked before; what lies behind a link is not part of it."""
+    """An unpacked package; links are ignored, so that no file outside of it is read."""
 
     def __init__(self, folder: Path, *, limits: Limits | None = None) -> None:
         self.folder = folder
@@ -76,8 +76,8 @@ def read_text(files: PackageFiles, name: str) -> str:
 def locate(files: PackageFiles, reference: str, *, beside: str) -> str | None:
     """Return the path of the file that ``reference`` (in the file ``beside``) points to; None if there is none.
 
-    Tacker's v1 packages count from the package's root, v2 packages and TOSCA from the folder of the file that refers:
-    the latter is tried first because it is the standard (TOSCA Simple Profile, import definition).
+    In Tacker's v1 packages references are relative to the package's root, in v2 packages and TOSCA to the folder of the
+    referring file: the latter is tried first because it is the standard (TOSCA Simple Profile, import definition).
     """
     reference = reference.strip()
     if not reference or reference.startswith("/") or "\\" in reference:

@@ -1,4 +1,4 @@
-"""Base HOT: the Heat templates of a flavour, and what they call which resource.
+"""Base HOT: the Heat templates of a flavour and the names of their resources.
 
 ``BaseHOT/<flavourId>/<one>.yaml`` and ``BaseHOT/<flavourId>/nested/*.yaml`` (sequences.md 6.1, 6.3).
 """
@@ -35,7 +35,7 @@ class Template(BaseModel):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The parameters that it declares."""
+        """The declared parameters."""
         declared = self.body.get("parameters")
         return frozenset(declared) if isinstance(declared, dict) else frozenset()
 
@@ -91,7 +91,7 @@ class BaseHot(BaseModel):
 
 
 def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
-    """Return the flavour's templates; None when the package has none for it (a CNF, or a VNF by TOSCA alone).
+    """Return the flavour's templates; None if the package has none for it (a CNF, or a VNF described by TOSCA only).
 
     Raises: PackageRefused unless there is exactly one top template, each is a Heat template, and every nested file that
     one names is there.
@@ -102,7 +102,7 @@ def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
         return None
     tops = [name for name in here if "/" not in name.removeprefix(folder)]
     if len(tops) != 1:
-        raise PackageRefused(f"exactly one template expected beside nested/, {len(tops)} found", file=folder)
+        raise PackageRefused(f"there must be exactly one template beside nested/, found {len(tops)}", file=folder)
     nested: dict[str, Template] = {}
     for path in here:
         if path.startswith(f"{folder}nested/"):
@@ -118,12 +118,12 @@ def _template(files: PackageFiles, path: str) -> Template:
     text = read_text(files, path)
     body = parse_yaml(text, name=path)
     if "heat_template_version" not in body:
-        raise PackageRefused("heat_template_version is missing: no Heat template", file=path)
+        raise PackageRefused("heat_template_version is missing: not a Heat template", file=path)
     resources = body.get("resources")
     if resources is not None and (
         not isinstance(resources, dict) or not all(isinstance(resource, dict) for resource in resources.values())
     ):
-        raise PackageRefused("resources: a mapping of name to resource expected", file=path)
+        raise PackageRefused("resources: must be a mapping of name to resource", file=path)
     return Template(name=posixpath.basename(path), path=path, text=text, body=body)
 
 

@@ -1,4 +1,4 @@
-"""How large a package may be."""
+"""Limits on the size of a package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Limits:
     expansion_ratio: float = 20.0
     """Unpacked size over the archive's own. Real packages stay below 5; a bomb reaches 1,000."""
     small_bytes: int = 16 * MIB
-    """Unpacked size up to which the ratio is not judged: a few small text files compress well."""
+    """Unpacked size up to which the ratio is not checked: a few small text files compress well."""
     unpacked_bytes: int = 64 * GIB
     file_bytes: int = 32 * GIB
     """One file; disk images are the large ones."""

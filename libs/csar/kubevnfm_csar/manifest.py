@@ -1,4 +1,4 @@
-"""TOSCA-Metadata/TOSCA.meta and the ETSI manifest: where the VNFD starts, and the digests of the files.
+"""TOSCA-Metadata/TOSCA.meta and the ETSI manifest: the VNFD's entry file and the digests of the files.
 
 Source: TOSCA Simple Profile (TOSCA meta file), SOL004 (manifest).
 """
@@ -36,15 +36,15 @@ class Listed:
     signature: str = ""
     """The file that holds this file's own signature."""
     certificate: str = ""
-    """The file with the certificate of whoever signed this file."""
+    """The file with the certificate of this file's signer."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """What the package says about itself."""
+    """The index of a package: its entry file and the files that it lists."""
 
     path: str = ""
-    """The file that says it: TOSCA.meta or the manifest."""
+    """The file of the index: TOSCA.meta or the manifest."""
     entry: str = ""
     """The file that the VNFD starts with."""
     manifest: str | None = None
@@ -52,7 +52,7 @@ class Index:
     external: tuple[str, ...] = ()
     """URLs of artifacts outside the package."""
     certificate: str | None = None
-    """The file with the certificate of whoever signed the manifest, where it is not within the signature."""
+    """The file with the certificate of the manifest's signer, if the signature does not contain it."""
     in_manifest: frozenset[str] = frozenset()
     """The files whose digests the manifest gives: a signature of the manifest covers them."""
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -60,9 +60,9 @@ class Index:
 
 
 def read_index(files: PackageFiles) -> Index:
-    """Return the index out of TOSCA.meta, or out of the manifest in the root of a package without TOSCA-Metadata.
+    """Return the index from TOSCA.meta, or from the manifest in the root of a package without TOSCA-Metadata.
 
-    Raises: PackageRefused when neither is there, the entry file is missing, or an entry is incomplete.
+    Raises: PackageRefused if neither exists, the entry file is missing, or an entry is incomplete.
     """
     if META in files.names():
         return _from_meta(files)
@@ -81,7 +81,7 @@ def read_index(files: PackageFiles) -> Index:
 
 
 def split_signature(raw: bytes) -> tuple[bytes, bytes]:
-    """Return a manifest's text, which is what was signed, and its signature (CMS in PEM form), empty where it has none."""
+    """Return a manifest's text, which is the signed part, and its signature (CMS in PEM form), empty without one."""
     text, begin, signature = raw.partition(_CMS_BEGIN)
     return text, begin + signature
 
@@ -94,7 +94,7 @@ def _certificate(files: PackageFiles, manifest: str, named: str) -> str | None:
     """Return the certificate file that TOSCA.meta names, else the one beside the manifest, of its name (SOL004 5.3)."""
     if named:
         if named not in files.names():
-            raise PackageRefused(f"ETSI-Entry-Certificate names {named}, which the package does not hold", file=META)
+            raise PackageRefused(f"ETSI-Entry-Certificate names {named}, which the package does not contain", file=META)
         return named
     beside = f"{posixpath.splitext(manifest)[0]}.cert"
     return beside if beside in files.names() else None
@@ -114,7 +114,7 @@ def _root_files(files: PackageFiles) -> tuple[str, str]:
 
 
 def read_entry(files: PackageFiles) -> str:
-    """Return the file that the VNFD starts with, and nothing else checked: an unpacked copy may lack its images.
+    """Return the file that the VNFD starts with, without further checks: an unpacked copy may lack its images.
 
     Raises: PackageRefused as ``read_index``.
     """
@@ -129,7 +129,7 @@ def _head(files: PackageFiles) -> tuple[dict[str, str], list[dict[str, str]]]:
     if not entry:
         raise PackageRefused("Entry-Definitions is missing from the first block", file=META)
     if entry not in files.names():
-        raise PackageRefused(f"Entry-Definitions names {entry}, which the package does not hold", file=META)
+        raise PackageRefused(f"Entry-Definitions names {entry}, which the package does not contain", file=META)
     return head, blocks[1:]
 
 
@@ -143,7 +143,7 @@ def _from_meta(files: PackageFiles) -> Index:
         _take(block, key="name", files=files, where=META, listed=listed, external=external)
     if manifest:
         if manifest not in files.names():
-            raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not hold", file=META)
+            raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not contain", file=META)
         more, outside = _from_manifest(files, manifest)
         external.extend(outside)
         index = replace(
@@ -176,7 +176,7 @@ def _take(
     listed: dict[str, Listed],
     external: list[str],
 ) -> None:
-    """Check one block about one file and add it to ``listed``, or to ``external`` when it lies elsewhere."""
+    """Check one block about one file and add it to ``listed``, or to ``external`` if it is outside the package."""
     name = block.get(key, "")
     if not name:
         raise PackageRefused(f"a block without {key.capitalize()}: {', '.join(block)}", file=where)
@@ -186,8 +186,8 @@ def _take(
     place = name if name in files.names() else locate(files, name, beside="")
     if place is None:
         if any(other.startswith(posixpath.normpath(name) + "/") for other in files.names()):
-            return  # a folder listed as a whole: some packages do, and there is nothing to compare
-        raise PackageRefused(f"listed in {where}, but the package does not hold it", file=name)
+            return  # a folder listed as a whole: some packages do so, and there is no digest to compare
+        raise PackageRefused(f"listed in {where}, but the package does not contain it", file=name)
     algorithm, digest = block.get("algorithm", "").upper(), block.get("hash", "").lower()
     if bool(algorithm) != bool(digest):
         raise PackageRefused(f"{where} gives only one of Algorithm and Hash", file=name)
@@ -209,10 +209,10 @@ def _take(
 
 
 def _beside(block: dict[str, str], key: str, files: PackageFiles, where: str) -> str:
-    """Return the signature's or certificate's file that a block names, empty where it names none."""
+    """Return the signature's or certificate's file that a block names, empty without one."""
     name = block.get(key, "")
     if name and name not in files.names():
-        raise PackageRefused(f"{where} names it as a {key}, but the package does not hold it", file=name)
+        raise PackageRefused(f"{where} names it as a {key}, but the package does not contain it", file=name)
     return name
 
 

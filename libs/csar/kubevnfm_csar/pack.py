@@ -19,17 +19,17 @@ from kubevnfm_csar.manifest import META
 from kubevnfm_csar.package import Package, content_type_of, read_package
 
 BESIDE: Final = ("requests", "README.md")
-"""What samples keep beside the package's own files: bodies of requests, a word to the reader."""
+"""Files of a sample that are not part of the package: bodies of requests, a README."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time a zip archive can tell."""
+"""The earliest time that a zip archive can hold."""
 _MODE: Final = 0o100644
 
 
 def pack(folder: Path, out: Path, *, without: Sequence[str] = BESIDE) -> Package:
-    """Write the package and return what it holds, read back from the archive with every check of onboarding.
+    """Write the package and return its content, read back from the archive with every check of onboarding.
 
-    ``without``: names in the folder's root that stay out. Hidden files and byte code always do.
-    Raises: PackageRefused when onboarding would refuse the package; ``out`` is then left as it was.
+    ``without``: names in the folder's root that are left out, as hidden files and byte code always are.
+    Raises: PackageRefused if onboarding would refuse the package; ``out`` then stays unchanged.
     """
     head_file = folder / META
     if not head_file.is_file():
@@ -70,7 +70,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     info = zipfile.ZipInfo(name, date_time=_EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = _MODE << 16
-    info.create_system = 3  # Unix: else the machine that packs shows in the bytes
+    info.create_system = 3  # Unix: otherwise the bytes depend on the packing machine
     archive.writestr(info, content, compresslevel=9)
 
 

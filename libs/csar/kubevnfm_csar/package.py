@@ -1,4 +1,4 @@
-"""The one call that takes a package in: everything that onboarding checks and VnfPkgInfo shows."""
+"""Reads a package for onboarding: all checks, and all facts of VnfPkgInfo."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES: Final = {
     ".gz": "application/gzip", ".zip": "application/zip", ".tar": "application/x-tar",
 }  # fmt: skip
 _MEDIA_TYPE: Final = re.compile(r"^[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;\s*[\w.-]+=[\w.:+-]+)*$", re.ASCII)
-"""RFC 9110 8.3.1; what a package says ends up in a header."""
+"""RFC 9110 8.3.1; a media type from a package is used in a header."""
 _SIGNATURES: Final = (".sig.cms", ".cms", ".sig")
 
 
@@ -37,18 +37,18 @@ class Artifact(BaseModel):
     size_bytes: int
     content_type: str
     checksum: Checksum
-    """As the package lists it, and as it was found to be; of a file that it does not list: SHA-256."""
+    """The listed digest, which was verified; SHA-256 for a file that is not listed."""
     non_mano_set: str = ""
     """The set of non-MANO artifacts (SOL004 4.3.7) that it belongs to."""
 
 
 class Package(BaseModel):
-    """What is known of a package once it is taken in."""
+    """The facts of a checked package."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     checksum: Checksum
-    """Of the archive as it was uploaded."""
+    """The checksum of the uploaded archive."""
     size_bytes: int
     entry: str
     """The file that the VNFD starts with."""
@@ -63,13 +63,13 @@ class Package(BaseModel):
     image_checksums: dict[str, Checksum] = Field(default_factory=dict)
     """SHA-256 of the images in the package whose checksum the VNFD does not give, by path."""
     security: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Signature and certificate files by the file that they are of."""
+    """Signature and certificate files by the file that they belong to."""
     certificate: str | None = None
-    """The file with the certificate of whoever signed the manifest."""
+    """The file with the certificate of the manifest's signer."""
     base_hot_flavours: tuple[str, ...] = ()
     """The flavours that have Heat templates."""
     manifests: tuple[str, ...] = Field(default=())
-    """Listed YAML files under Files/: what ``lcm-kubernetes-def-files`` may name."""
+    """Listed YAML files under Files/: the candidates for ``lcm-kubernetes-def-files``."""
 
     @property
     def software_images(self) -> tuple[SoftwareImage, ...]:
@@ -77,7 +77,7 @@ class Package(BaseModel):
 
     @property
     def descriptor_files(self) -> tuple[str, ...]:
-        """What ``GET .../vnfd`` answers with: the definitions, and TOSCA.meta if the package has it."""
+        """The files of ``GET .../vnfd``: the definitions, and TOSCA.meta if the package has it."""
         return (*self.vnfd.files, META) if self.index == META else self.vnfd.files
 
     def artifact(self, path: str) -> Artifact | None:
@@ -91,7 +91,7 @@ def content_type_of(name: str) -> str:
 
 
 def read_package(path: Path, *, limits: Limits | None = None) -> Package:
-    """Check the archive at ``path`` in full and return what it holds.
+    """Check the archive at ``path`` completely and return its content.
 
     Raises: PackageRefused with the file and the rule that it breaks.
     """
@@ -99,7 +99,7 @@ def read_package(path: Path, *, limits: Limits | None = None) -> Package:
 
 
 def describe(csar: Csar) -> Package:
-    """As ``read_package``, of an archive that is open already."""
+    """Read an archive that is open already; as ``read_package``."""
     vnfd = read_vnfd(csar, entry=csar.index.entry)
     hots = [flavour_id for flavour_id in vnfd.flavours if read_base_hot(csar, flavour_id) is not None]
     _check_strays(csar, vnfd)
@@ -136,7 +136,7 @@ def describe(csar: Csar) -> Package:
 
 
 def _check_strays(files: PackageFiles, vnfd: Vnfd) -> None:
-    """Templates of a flavour that the VNFD does not have would never be used: a misspelt folder."""
+    """Refuse templates of a flavour that the VNFD does not have: the folder is misspelt, and they would not be used."""
     for name in files.names():
         folder, _, rest = name.removeprefix("BaseHOT/").partition("/")
         if name.startswith("BaseHOT/") and rest and folder not in vnfd.flavours:
@@ -145,7 +145,7 @@ def _check_strays(files: PackageFiles, vnfd: Vnfd) -> None:
 
 
 def _security(csar: Csar) -> dict[str, tuple[str, ...]]:
-    """Return signatures and certificates by the file that they are of: as listed, else by their names."""
+    """Return signatures and certificates by the file that they belong to: as listed, otherwise by file name."""
     found: dict[str, tuple[str, ...]] = {}
     names = csar.names()
     if csar.index.manifest is not None and csar.index.certificate is not None:
@@ -173,7 +173,7 @@ def _artifact(csar: Csar, name: str, non_mano_set: str) -> Artifact:
 
 
 def _checksum(csar: Csar, name: str) -> Checksum:
-    """Return the digest that the package lists, which was compared with the file; the file's own where there is none."""
+    """Return the digest that the package lists, which was compared with the file; without one, the file's own."""
     listed = csar.index.listed.get(name)
     if listed is not None and listed.hash:
         return Checksum(algorithm=listed.algorithm, hash=listed.hash)

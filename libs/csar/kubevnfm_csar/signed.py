@@ -1,7 +1,7 @@
-"""Signed packages (SOL004 clause 5): what is signed, by which file; nothing is verified here.
+"""Signed packages (SOL004 clause 5): the signed files and their signatures; nothing is verified here.
 
-Option 1: the manifest ends with a signature (CMS) of its text, whose digests cover the other files; a file may have a
-signature of its own besides. Option 2: an archive of the CSAR, the CSAR's signature and, maybe, a certificate.
+Option 1: the manifest ends with a signature (CMS) of its text, whose digests cover the other files; a file may also have a
+signature of its own. Option 2: an archive of the CSAR, the CSAR's signature and, maybe, a certificate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SignedArchive:
 
 
 def signed_archive(path: Path, *, limits: Limits | None = None) -> SignedArchive | None:
-    """Return the option 2 package that the archive is; None when it is none. Raises PackageRefused as ``open_csar``."""
+    """Return the archive as an option 2 package; None if it is not one. Raises PackageRefused as ``open_csar``."""
     limits = limits or Limits()
     entries = open_archive(path, limits)
     by_kind = [
@@ -55,7 +55,7 @@ def signed_archive(path: Path, *, limits: Limits | None = None) -> SignedArchive
 def uncovered(csar: Csar, security: set[str], signed_alone: set[str]) -> tuple[str, ...]:
     """Return the files that no digest of the manifest and no signature of their own covers.
 
-    ``security``: signature and certificate files, which need none; ``signed_alone``: files with a signature of their own.
+    ``security``: signature and certificate files, which need no signature; ``signed_alone``: files with a signature of their own.
     """
     covered = {csar.index.manifest, csar.index.certificate} | csar.index.in_manifest | security | signed_alone
     return tuple(sorted(name for name in csar.names() if name not in covered))

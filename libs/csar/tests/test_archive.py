@@ -1,4 +1,4 @@
-"""What an archive must keep before anything of it is unpacked."""
+"""The rules that an archive must keep before it is unpacked."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_links_and_devices_are_refused(tmp_path: Path, kind: int, rule: str) -> 
 def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate"):
         raw = raw_zip([(zipfile.ZipInfo("a"), b"1"), (zipfile.ZipInfo("a"), b"2")])
-    assert refusal(written(tmp_path, raw)).rule == "the archive holds this name twice"
+    assert refusal(written(tmp_path, raw)).rule == "the archive contains this name twice"
 
 
 def test_a_name_that_is_file_and_folder_is_refused(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_digest_that_differs_is_refused_with_the_file_and_both_digests(tmp_pat
 @pytest.mark.parametrize(
     ("block", "rule"),
     [
-        ("Name: Scripts/absent.sh\nAlgorithm: SHA-256\nHash: ab\n", "does not hold it"),
+        ("Name: Scripts/absent.sh\nAlgorithm: SHA-256\nHash: ab\n", "does not contain it"),
         ("Name: Scripts/install_k8s_cluster.sh\nAlgorithm: MD5\nHash: ab\n", "asks for MD5"),
         ("Name: UserData/k8s_cluster_user_data.py\nHash: ab\n", "only one of Algorithm and Hash"),
         ("Name: Scripts/install_k8s_cluster.sh\nAlgorithm: SHA-256\nHash: ab\n", "lists it twice"),

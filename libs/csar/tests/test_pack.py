@@ -26,7 +26,9 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_artifact_is_listed_with_its_digest_and_what_lies_beside_stays_out(folder: Path, tmp_path: Path) -> None:
+def test_every_artifact_is_listed_with_its_digest_and_files_beside_it_are_left_out(
+    folder: Path, tmp_path: Path
+) -> None:
     package = pack(folder, tmp_path / "out.zip")
     assert {one.path for one in package.artifacts if one.checksum is None} == set()
     assert "UserData/k8s_cluster_user_data.py" in package.files

@@ -1,4 +1,4 @@
-"""What counts as a signed package, and what its signature covers."""
+"""Signed packages, and the files that a signature covers."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def test_files_without_a_digest_in_the_manifest_are_not_covered(tmp_path: Path) 
     assert {one.path for one in found.artifacts} == {"listed.txt", "stray.txt", "own.sh", "by_name.sh"}
 
 
-def test_a_signature_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_signature_is_reported(tmp_path: Path) -> None:
     manifest = "Source: one.yaml\nSignature: none.sig\n"
-    with pytest.raises(PackageRefused, match="signature, but the package does not hold it") as caught:
+    with pytest.raises(PackageRefused, match="signature, but the package does not contain it") as caught:
         open_csar(zip_of(tmp_path / "package.zip", {"one.yaml": ONE_VNFD, "one.mf": manifest}))
     assert caught.value.file == "none.sig"
 

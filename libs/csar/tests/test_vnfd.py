@@ -1,4 +1,4 @@
-"""What is read out of VNFDs in the layouts that are in use."""
+"""VNFDs are read in all layouts that are in use."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str
     ("changed", "rule"),
     [
         (flavour(phases="heal_end: {implementation: absent}"), "neither an artifact of the VNF node nor a file"),
-        (flavour(driver_file="Scripts/absent.py"), "which the package does not hold"),
-        (flavour(driver_file="/etc/passwd"), "which the package does not hold"),
+        (flavour(driver_file="Scripts/absent.py"), "which the package does not contain"),
+        (flavour(driver_file="/etc/passwd"), "which the package does not contain"),
         (flavour(artifact_type="tosca.artifacts.Implementation.Bash"), "is supported"),
-        (flavour().replace("virtual_binding: masterNode", "virtual_binding: nobody"), "is no VDU"),
+        (flavour().replace("virtual_binding: masterNode", "virtual_binding: absent"), "is not a VDU"),
         (flavour().replace("virtual_link: internalVL", "virtual_link: nothing"), "is no virtual link"),
-        (flavour().replace("targets: [workerNode]", "targets: [nobody]"), "is no node of this flavour"),
+        (flavour().replace("targets: [workerNode]", "targets: [absent]"), "is no node of this flavour"),
         (flavour().replace("aspect: worker_instance", "aspect: nothing"), "is not declared"),
         (flavour().replace("default_level: instantiation_level_1", "default_level: l9"), "is not among the levels"),
         (flavour().replace("size: 1 MiB", "size: huge"), "a size such as '20 GB' expected"),
@@ -245,7 +245,7 @@ def test_user_data_gets_the_flavours_template_as_tacker_gives_it(tmp_path: Path)
         flavour_template(csar, "medium")
 
 
-def test_an_unpacked_copy_without_its_images_still_tells_its_flavours(tmp_path: Path) -> None:
+def test_an_unpacked_copy_without_its_images_still_has_its_flavours(tmp_path: Path) -> None:
     files = {**v1_files(), "Files/images/ubuntu.img": "image"}
     csar = open_csar(zip_of(tmp_path / "package.zip", with_meta(files, listed=("Files/images/ubuntu.img",))))
     extract(csar, tmp_path / "unpacked", skip=lambda name: name.startswith("Files/images/"))

@@ -64,7 +64,7 @@ class ListenerTls(BaseModel):
         if (self.internal_tls_certificate is None) != (self.internal_tls_key is None):
             raise ValueError("internal_tls_certificate and internal_tls_key: set both or none")
         if self.tls_client_ca is not None and self.tls_certificate is None:
-            raise ValueError("tls_client_ca: requires tls_certificate and tls_key")
+            raise ValueError("tls_client_ca: needs tls_certificate and tls_key")
         return self
 
     @property

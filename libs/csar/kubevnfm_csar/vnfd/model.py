@@ -1,6 +1,6 @@
-"""What a VNFD says, as frozen models that are stored with the package.
+"""The content of a VNFD as frozen models that are stored with the package.
 
-Names follow SOL001; sizes are bytes. Nothing here reads a file.
+Names follow SOL001; sizes are in bytes. No function here reads a file.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class SoftwareImage(Part):
     path: str | None = None
     """The image's file in the package; None: the VIM must already hold an image of this name."""
     uri: str | None = None
-    """Where the VNFD says the image lies, if that is outside the package or missing from it."""
+    """The image's location in the VNFD, if it is outside the package or missing from it."""
 
 
 class ComputeDemand(Part):
-    """What a VDU asks of the VIM's flavors (capability ``virtual_compute``)."""
+    """A VDU's requirements on the VIM's flavors (capability ``virtual_compute``)."""
 
     capability_name: str | None = None
     """``requested_additional_capability_name``: Tacker's packages write the Nova flavor's name there."""
@@ -65,7 +65,7 @@ class Vdu(Part):
     """The node template's name."""
     kind: Literal["compute", "container"] = "compute"
     name: str = ""
-    """``properties.name``; of a CNF: the Kubernetes object that it stands for (capi.md CR-030)."""
+    """``properties.name``; in a CNF: the Kubernetes object that it represents (capi.md CR-030)."""
     description: str = ""
     min_instances: int = 0
     max_instances: int | None = None
@@ -92,7 +92,7 @@ class Cp(Part):
     order: int | None = None
     layer_protocols: tuple[str, ...] = ()
     virtual_link: str | None = None
-    """The internal virtual link that it is on; None: the link is given by the request (extVirtualLinks)."""
+    """Its internal virtual link; None: the request gives the link (extVirtualLinks)."""
     is_external: bool = False
     """Whether extVirtualLinks may name it: exposed by substitution_mappings, on no internal link, or a VnfExtCp."""
     vnic_type: str = "normal"
@@ -112,7 +112,7 @@ class VirtualLink(Part):
 
 
 class PhaseDriver(Part):
-    """What the VNFD maps a phase of the life cycle to (``interfaces.Vnflcm``)."""
+    """The implementation of a phase of the life cycle (``interfaces.Vnflcm``)."""
 
     phase: str
     """``instantiate_end`` ..."""
@@ -121,7 +121,7 @@ class PhaseDriver(Part):
     file: str
     """The script's path in the package."""
     sha256: str = ""
-    """Of the script, when the package was taken in."""
+    """The script's digest when the package was onboarded."""
     dependencies: tuple[str, ...] = ()
     """Further files that it needs."""
 
@@ -134,7 +134,7 @@ class ScalingAspect(Part):
     description: str = ""
     max_scale_level: int
     deltas: tuple[dict[str, int], ...] = ()
-    """Instances added by VDU, for the step from level i to i + 1; the last one goes for all further steps."""
+    """Instances added by VDU, for the step from level i to i + 1; the last one applies to all further steps."""
 
     def delta(self, vdu_id: str, *, level: int) -> int:
         """Return how many instances of the VDU ``level`` has more than level 0."""
@@ -154,13 +154,13 @@ class Level(Part):
     level_id: str
     description: str = ""
     scale_levels: dict[str, int] = Field(default_factory=dict)
-    """Scale level by aspect; aspects not named are at 0."""
+    """Scale level by aspect; other aspects are at 0."""
     counts: dict[str, int] = Field(default_factory=dict)
-    """Instances by VDU where VduInstantiationLevels says so."""
+    """Instances by VDU, from VduInstantiationLevels."""
 
 
 class AffinityRule(Part):
-    """An affinity or anti-affinity rule; groups are written out."""
+    """An affinity or anti-affinity rule; groups are resolved to their members."""
 
     name: str
     kind: Literal["affinity", "anti-affinity"]
@@ -172,7 +172,7 @@ class AffinityRule(Part):
 
 
 class PackageChange(Part):
-    """A VnfPackageChange policy: from which package this one may be changed to."""
+    """A VnfPackageChange policy: the packages that can be changed to this one."""
 
     name: str
     selector: tuple[JsonObject, ...] = ()
@@ -182,7 +182,7 @@ class PackageChange(Part):
 
 
 class InitialValues(Part):
-    """What a new instance's free attributes start with."""
+    """The initial values of a new instance's free attributes."""
 
     configurable_properties: JsonObject = Field(default_factory=dict)
     extensions: JsonObject = Field(default_factory=dict)
@@ -202,7 +202,7 @@ class Flavour(Part):
     virtual_links: dict[str, VirtualLink] = Field(default_factory=dict)
     storages: dict[str, Storage] = Field(default_factory=dict)
     phases: dict[str, PhaseDriver] = Field(default_factory=dict)
-    """By phase; phases mapped to nothing (``[]``) are left out."""
+    """Drivers by phase; phases without implementation (``[]``) are left out."""
     aspects: dict[str, ScalingAspect] = Field(default_factory=dict)
     initial_deltas: dict[str, int] = Field(default_factory=dict)
     """Instances by VDU at scale level 0 (VduInitialDelta)."""
@@ -218,11 +218,11 @@ class Flavour(Part):
         return tuple({(driver.name, driver.file): driver for driver in self.phases.values()}.values())
 
     def phase_driver(self, phase: str) -> PhaseDriver | None:
-        """Return what runs in the phase; None: nothing does."""
+        """Return the driver of the phase; None if it has none."""
         return self.phases.get(phase)
 
     def level(self, level_id: str | None) -> Level | None:
-        """Return the level, or the default one; None when the flavour has no levels. Raises UnknownLevel."""
+        """Return the level, or the default one; None if the flavour has no levels. Raises UnknownLevel."""
         if level_id is None:
             return self.levels.get(self.default_level) if self.default_level is not None else None
         if level_id not in self.levels:
@@ -244,7 +244,7 @@ class Flavour(Part):
     def counts_at(self, scale_levels: Mapping[str, int]) -> dict[str, int]:
         """Return the instances by VDU at these scale levels (aspects left out: 0).
 
-        A VDU without a VduInitialDelta starts with its profile's minimum, as Tacker counts it.
+        A VDU without a VduInitialDelta starts with its profile's minimum, as in Tacker.
         """
         return {
             vdu_id: self.initial_deltas.get(vdu_id, vdu.min_instances)
@@ -281,7 +281,7 @@ class Vnfd(Part):
     """Every definition file that was read, the entry file first."""
     flavours: dict[str, Flavour] = Field(default_factory=dict)
     initial_values: InitialValues = InitialValues()
-    """Of a new instance, whose flavour is not known yet."""
+    """The initial values of a new instance, whose flavour is not known yet."""
 
     def flavour(self, flavour_id: str) -> Flavour:
         """Return the flavour. Raises UnknownFlavour."""
@@ -299,7 +299,7 @@ class Vnfd(Part):
 
     @property
     def software_images(self) -> tuple[SoftwareImage, ...]:
-        """Every image of every flavour; one that several flavours share comes once."""
+        """Every image of every flavour; one that several flavours share is listed once."""
         parts: list[Vdu | Storage] = []
         for flavour in self.flavours.values():
             parts.extend([*flavour.vdus.values(), *flavour.storages.values()])

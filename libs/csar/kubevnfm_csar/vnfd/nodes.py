@@ -1,4 +1,4 @@
-"""VDUs, storages, connection points and virtual links out of a topology."""
+"""VDUs, storages, connection points and virtual links of a topology."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _image(topology: Topology, node: Node) -> SoftwareImage | None:
     path = locate(topology.files, reference, beside=topology.file)
     name = text(data.get("name")) or posixpath.splitext(posixpath.basename(reference))[0]
     if not name:
-        raise PackageRefused(f"{node.name}.sw_image_data: a name expected", file=topology.file)
+        raise PackageRefused(f"{node.name}.sw_image_data: the name is missing", file=topology.file)
 
     def size(key: str) -> int:
         return size_bytes(data.get(key), file=topology.file, what=f"{node.name}.sw_image_data.{key}")

@@ -1,4 +1,4 @@
-"""What runs in which phase of the life cycle: ``interfaces.Vnflcm`` and the artifacts it names."""
+"""The drivers of the phases of the life cycle: ``interfaces.Vnflcm`` and the artifacts that it names."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications",
 def phase_drivers(topology: Topology, vnf: Node | None) -> dict[str, PhaseDriver]:
     """Return the driver of each phase that has one.
 
-    Raises: PackageRefused when an implementation names no artifact, its file is missing, or it is no Python script.
+    Raises: PackageRefused when an implementation names no artifact, its file is missing, or it is not a Python script.
     """
     if vnf is None:
         return {}
     found = {}
     for phase, operation in _operations(vnf):
-        # `[]`, `{}`, null and an empty implementation all mean: nothing is done in this phase
+        # `[]`, `{}`, null and an empty implementation all mean that the phase has no implementation
         implementation = operation.get("implementation") if isinstance(operation, dict) else operation
         primary, dependencies = _parts(implementation)
         if primary:
@@ -64,7 +64,7 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
 
 
 def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: str) -> str:
-    """Return the file of an artifact; a name that is no artifact may be the file itself (TOSCA, operation definition)."""
+    """Return the file of an artifact; a name that is not an artifact may be the file itself (TOSCA, operation definition)."""
     where = f"Vnflcm.{phase}: {name}"
     artifact = artifacts.get(name)
     if artifact is None:
@@ -78,7 +78,7 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
         raise PackageRefused(f"{where} is of type {kind}; {types.PYTHON} is supported", file=topology.file)
     place = locate(topology.files, reference, beside=topology.file)
     if place is None:
-        raise PackageRefused(f"{where} is in {reference}, which the package does not hold", file=topology.file)
+        raise PackageRefused(f"{where} is in {reference}, which the package does not contain", file=topology.file)
     return place
 
 

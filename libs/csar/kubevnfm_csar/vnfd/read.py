@@ -1,4 +1,4 @@
-"""Reads a VNFD (SOL001) out of a package: package-wide facts, and every deployment flavour."""
+"""Reads a VNFD (SOL001) from a package: package-wide facts, and every deployment flavour."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
 from kubevnfm_csar.vnfd.values import resolve, text
 
 _AUTOMATION: Final = {"is_autoscale_enabled": "isAutoscaleEnabled", "is_autoheal_enabled": "isAutohealEnabled"}
-"""SOL003 spells these two of vnfConfigurableProperties in camel case."""
+"""SOL003 writes these two of vnfConfigurableProperties in camel case."""
 
 
 def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
     """Return the VNFD of a package, in the archive or unpacked.
 
-    Raises: PackageRefused with the file and what is wrong in it.
+    Raises: PackageRefused with the file and its fault.
     """
     entry = entry or read_entry(files)
     templates = read_templates(files, entry)
@@ -76,7 +76,7 @@ def _topologies(files: PackageFiles, templates: Templates) -> dict[str, Topology
 
 
 def _flavour_topologies(topologies: Mapping[str, Topology], entry: str) -> dict[str, Topology]:
-    """Return the template of each flavour: those with substitution_mappings for one, else the entry file as the only.
+    """Return the template of each flavour: the files with substitution_mappings for one, otherwise the entry file as the only one.
 
     SOL001 puts each flavour of several into a file of its own and lets a VNFD of one flavour be one file, whose
     VNF node then carries the flavour's name.
@@ -168,7 +168,9 @@ def _flavour(flavour_id: str, topology: Topology) -> Flavour:
 def _check_references(flavour: Flavour, topology: Topology) -> None:
     for cp in flavour.cps.values():
         if cp.kind == "vdu" and cp.vdu_id is not None and cp.vdu_id not in flavour.vdus:
-            raise PackageRefused(f"{cp.cp_id}: virtual_binding names {cp.vdu_id}, which is no VDU", file=topology.file)
+            raise PackageRefused(
+                f"{cp.cp_id}: virtual_binding names {cp.vdu_id}, which is not a VDU", file=topology.file
+            )
         if cp.virtual_link is not None and cp.virtual_link not in flavour.virtual_links:
             raise PackageRefused(
                 f"{cp.cp_id}: virtual_link names {cp.virtual_link}, which is no virtual link", file=topology.file
@@ -182,7 +184,7 @@ def _check_references(flavour: Flavour, topology: Topology) -> None:
 
 
 def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:
-    """Return what the VNF node sets, over what the types of these properties bring."""
+    """Return the VNF node's values over the defaults of the properties' types."""
     if vnf is None:
         return InitialValues()
     definitions = topology.tree.properties(vnf.type)

@@ -32,7 +32,7 @@ LIST: Final = "/vnflcm/v2/vnf_instances"
 PACKAGES: Final = "/vnfpkgm/v1/vnf_packages"
 VIMS: Final = "/v1.0/vims"
 PASSWORD: Final = "pass:word-of-nfvo"
-HASHED: Final = str(PasswordHash.of(PASSWORD))
+HASHED: Final = str(PasswordHash.from_password(PASSWORD))
 
 
 def users_file(folder: Path, **roles_by_name: list[str]) -> Path:
@@ -189,7 +189,7 @@ async def test_users_change_without_a_restart(tmp_path: Path) -> None:
         (await get(world, basic("nfvo"))).must(200)
         users.write_text("[users.nfvo\n")  # half written: what was, stays
         (await get(world, basic("nfvo"))).must(200)
-        users.write_text(f'[users.nfvo]\nroles = ["reader"]\npassword = "{PasswordHash.of("another")}"\n')
+        users.write_text(f'[users.nfvo]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("another")}"\n')
         await refused(world, basic("nfvo"))
         (await get(world, basic("nfvo", "another"))).must(200)
         users_file(tmp_path, somebody=["reader"])

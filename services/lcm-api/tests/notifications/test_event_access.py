@@ -57,7 +57,7 @@ async def known_by(mode: str, folder: Path) -> AsyncIterator[Known]:
     async with AsyncExitStack() as stack:
         if mode == "basic":
             shown = {"Authorization": f"Basic {b64encode(b'rita:pw').decode()}"}
-            file = a_user(folder, password=str(PasswordHash.of("pw")))
+            file = a_user(folder, password=str(PasswordHash.from_password("pw")))
             settings = {"auth_modes": "basic", "auth_users_file": file}
             yield Known(shown, settings, lambda: _withdraw_user(folder))
         elif mode == "certificate":
