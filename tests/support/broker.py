@@ -1,4 +1,4 @@
-"""The broker as chaos needs it: restarted, listened to, and made to deliver everything twice."""
+"""Helpers for tests against a real broker: watch its events, count dead letters, deliver every message twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DOUBLED: Final = "x-doubled-by-a-test"
 
 @asynccontextmanager
 async def everything_twice(rabbit: RabbitServer) -> AsyncIterator[list[str]]:
-    """Within the block, publish every message once more; yield the types of those that were."""
+    """Within the block, publish every message a second time; yield the list of the types that were repeated."""
     doubled: list[str] = []
     async with await aio_pika.connect(rabbit.url) as connection:
         channel = await connection.channel()
@@ -50,22 +50,22 @@ async def everything_twice(rabbit: RabbitServer) -> AsyncIterator[list[str]]:
 
 @asynccontextmanager
 async def events_of(rabbit: RabbitServer, pattern: str) -> AsyncIterator[asyncio.Queue[dict[str, Any]]]:
-    """Yield a queue of the events that fit, as CloudEvents; told by the broker, so no service need live for it."""
-    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    """Yield a queue of the events that match, as CloudEvents. It reads from the broker, so no service needs to run."""
+    received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     async with await aio_pika.connect(rabbit.url) as connection:
         channel = await connection.channel()
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind(EVENTS, pattern)
 
-        async def take(message: AbstractIncomingMessage) -> None:
-            told.put_nowait(json.loads(message.body))
+        async def receive(message: AbstractIncomingMessage) -> None:
+            received.put_nowait(json.loads(message.body))
 
-        await queue.consume(take, no_ack=True)
-        yield told
+        await queue.consume(receive, no_ack=True)
+        yield received
 
 
 async def dead_letters(rabbit: RabbitServer) -> dict[str, int]:
-    """Return how many messages died, by service; services without any are left out."""
+    """Return the number of dead letters by service; services that have none are left out."""
     counts: dict[str, int] = {}
     async with await aio_pika.connect(rabbit.url) as connection:
         for service in SERVICES:

@@ -21,12 +21,12 @@ Blow = Callable[[], Awaitable[None]]
 BROKER: Final = "broker"
 IN_TURN: Final = "each service in turn"
 PATIENCE_S: Final = 120.0
-"""For an operation that was hit; an undisturbed one takes a few seconds."""
+"""The timeout of a disturbed operation; an undisturbed one takes a few seconds."""
 
 
 @dataclass
 class Chaos:
-    """One installation, and what was done to it."""
+    """Disturbs one installation, runs operations meanwhile, and checks the result."""
 
     installation: Installation
     user: User
@@ -37,7 +37,7 @@ class Chaos:
     # --- blows --------------------------------------------------------------------------------------------------------
 
     async def hit(self, target: str) -> None:
-        """Kill a process, or restart the broker; return while the process is still down."""
+        """Kill a process, or restart the broker. A killed process stays down until `mend`."""
         if target == IN_TURN:
             target = next(self._turns)
         if target == BROKER:
@@ -49,22 +49,22 @@ class Chaos:
         self._down.add(target)
 
     async def mend(self) -> None:
-        """Start again what was killed; return when it is ready."""
+        """Start the killed processes again; return when they are ready."""
         down, self._down = sorted(self._down), set()
         await asyncio.gather(*(asyncio.to_thread(self.installation.start_one, target) for target in down))
 
-    # --- operations under blows ---------------------------------------------------------------------------------------
+    # --- disturbed operations -----------------------------------------------------------------------------------------
 
     async def run(
         self, instance_id: str, task: str, body: Mapping[str, Any], holds: Sequence[Hold], target: str
     ) -> dict[str, Any]:
-        """Carry out an operation; hit the target at each hold in turn. It must complete without further help."""
+        """Carry out an operation and hit the target at each hold. The operation must complete without a retry."""
         async with HeldLab.holding(self.lab, holds, instance_id) as held:
             operation = await self.user.start(instance_id, task, body)
             for hold in holds:
                 await held.reached(hold)
                 await self.hit(target)
-                # Half of what hangs goes on while the target is down, half once it is back.
+                # Every other call continues while the target is still down; the rest continue once it is back.
                 if holds.index(hold) % 2:
                     await self.mend()
                 await held.let_go(hold)
@@ -74,20 +74,20 @@ class Chaos:
         return view
 
     async def build_cluster(self, target: str, holds: Sequence[Hold] = INSTANTIATE_CLUSTER) -> str:
-        """Instantiate a cluster of one master and one worker under blows; return its instance."""
+        """Instantiate a cluster of one master and one worker while hitting the target; return the instance id."""
         cluster_id = await self.user.create(await self.user.sample("cluster"))
         await self.run(cluster_id, "instantiate", self.user.cluster(), holds, target)
         await self.cluster_exists_once(cluster_id)
         return cluster_id
 
     async def end_cluster(self, cluster_id: str, target: str, holds: Sequence[Hold] = TERMINATE_CLUSTER) -> None:
-        """Terminate and delete a cluster under blows."""
+        """Terminate and delete a cluster while hitting the target."""
         await self.run(cluster_id, "terminate", GRACEFUL, holds, target)
         await self.nothing_is_left_of(cluster_id)
         await self.user.delete(cluster_id)
 
     async def build_cnf(self, cluster_id: str, target: str, holds: Sequence[Hold] = INSTANTIATE_CNF) -> str:
-        """Deploy the sample CNF on a cluster under blows; return its instance."""
+        """Deploy the sample CNF on a cluster while hitting the target; return the instance id."""
         cnf_id = await self.user.create(await self.user.sample("cnf"))
         vim = (await self.user.vims())[f"kubernetes_vim_{cluster_id}"]
         on_it = {"cluster": {"vimId": vim["id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}
@@ -97,7 +97,7 @@ class Chaos:
         return cnf_id
 
     async def end_cnf(self, cnf_id: str, cluster_id: str, target: str, holds: Sequence[Hold] = TERMINATE_CNF) -> None:
-        """Take the CNF away under blows."""
+        """Terminate and delete the CNF while hitting the target."""
         await self.run(cnf_id, "terminate", GRACEFUL, holds, target)
         assert _of_users(await self.lab.cluster_of(cluster_id)) == []
         await self.user.delete(cnf_id)
@@ -105,7 +105,7 @@ class Chaos:
     # --- proofs -------------------------------------------------------------------------------------------------------
 
     async def cluster_exists_once(self, cluster_id: str) -> None:
-        """One stack, two machines, each joined once, one VIM, one entry of it in the instance, one operation."""
+        """Check for one stack, two machines that joined once each, one VIM with one entry in the instance, one operation."""
         found = await self.lab.inventory()
         assert [one["name"] for one in found["stacks"] if cluster_id in one["tags"]] == [f"vnf-{cluster_id}"]
         servers = [one["name"] for one in found["servers"] if cluster_id in one["name"]]
@@ -125,14 +125,14 @@ class Chaos:
         assert [(each["operation"], each["operationState"]) for each in occurrences] == [("INSTANTIATE", "COMPLETED")]
 
     async def cnf_exists_once(self, cluster_id: str, cnf_id: str) -> None:
-        """Each object of the package, and no other."""
+        """Check that each object of the package exists, and no other."""
         kinds = ["ConfigMap", "Deployment", "PodDisruptionBudget", "Service"]
         assert _of_users(await self.lab.cluster_of(cluster_id)) == kinds
         pods = (await self.user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
         assert len(pods) == len({pod["computeResource"]["resourceId"] for pod in pods}) == 2
 
     async def nothing_is_left_of(self, cluster_id: str) -> None:
-        """No stack, machine, VIM or entry of the instance."""
+        """Check that no stack, machine, VIM or entry in the instance is left."""
         assert not any(cluster_id in name for name in await self.lab.names())
         assert f"kubernetes_vim_{cluster_id}" not in await self.user.vims()
         shown = await self.user.instance(cluster_id)
@@ -140,12 +140,12 @@ class Chaos:
         assert "KUBERNETES" not in str(shown.get("vimConnectionInfo"))
 
     async def nothing_died(self) -> None:
-        """No message became a dead letter."""
+        """Check that no message became a dead letter."""
         assert isinstance(self.installation, SixInstallation)
         assert await dead_letters(self.installation.rabbit) == {}
 
 
 def _of_users(cluster: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of what was made in the CNF's namespace."""
+    """Return the kinds of the objects in the CNF's namespace."""
     places = (place.split("/") for place in cluster["objects"])
     return sorted(kind for kind, namespace, _ in places if namespace == "default")

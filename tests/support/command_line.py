@@ -1,4 +1,4 @@
-"""The ``openstack`` command line, as a person who has it installed uses it."""
+"""The ``openstack`` command line, run as a user with an installed client runs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_LINE: Final = 16 << 20
 
 
 def commands_of(api_version: str) -> set[str]:
-    """Return every command that the client has for an API version and that we answer, as it is typed."""
+    """Return every command of the client for an API version that kubevnfm supports, as the user types it."""
     (points,) = ENVIRONMENT.glob("lib/python3*/site-packages/python_tackerclient-*.dist-info/entry_points.txt")
     parser = configparser.ConfigParser(delimiters=("=",))
     parser.read(points)
@@ -32,7 +32,7 @@ def commands_of(api_version: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command printed, and how it ended."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -49,7 +49,7 @@ class CommandLine:
 
     api_version: str
     access: Mapping[str, str]
-    """How it reaches the gateway, as its environment variables."""
+    """The environment variables that say how to reach the gateway."""
     used: set[str] = field(default_factory=set)
     """The commands that were run."""
     _process: asyncio.subprocess.Process | None = None
@@ -77,7 +77,7 @@ class CommandLine:
         await self._process.wait()
 
     async def tries(self, *arguments: str) -> Printed:
-        """Run a command; return what it printed, whatever it was."""
+        """Run a command; return its output and exit code, also when it failed."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -91,13 +91,13 @@ class CommandLine:
         return printed
 
     async def does(self, *arguments: str) -> str:
-        """Run a command that must succeed; return what it printed."""
+        """Run a command that must succeed; return its output."""
         printed = await self.tries(*arguments)
         assert printed.code == 0, f"{' '.join(arguments)}: {printed.code} {printed.out} {printed.errors}"
         return printed.out
 
     async def shows(self, *arguments: str) -> Any:
-        """Run a command that must succeed and prints something; return it."""
+        """Run a command that must succeed; return its JSON output."""
         return json.loads(await self.does(*arguments, "-f", "json"))
 
 

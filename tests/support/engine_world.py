@@ -1,8 +1,8 @@
-"""The engine of lcm-api on a store file and a bus, which can be killed between any two writes or sends and started again.
+"""The engine of lcm-api on a store file and a bus; it can be killed between any two writes or sends and started again.
 
-A life ends as a killed process does: from one moment on nothing more is written or sent, whatever still runs is
-cancelled, and nothing is closed in order. What the next life finds is the store's file; the twins of the other services
-answer a command as often as it is told, as the services do from their inboxes.
+A life ends like a killed process: from one moment on nothing is written or sent, running tasks are cancelled, and
+nothing is closed in order. The next life finds only the store's file. The twins of the other services answer each
+delivery of a command with the same event, as the services do from their inboxes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COLLECTIONS: Final = (instances.COLLECTION, occurrences.COLLECTION)
 
 @dataclass
 class Life:
-    """Counts the moments before each write and send, and ends at one of them: what is there then is what is found."""
+    """Counts the moments before each write and send, and can end at one of them."""
 
     ends_at: int | None = None
     moments: int = 0
@@ -49,25 +49,26 @@ class Life:
     was_killed: bool = False
 
     def moment(self) -> None:
-        """Pass a moment; raises CancelledError in who is there when the life ends, and in everybody afterwards."""
-        self.go_on()
+        """Pass a moment. Raises CancelledError if the life ends at it or has ended before."""
+        self.check()
         self.moments += 1
         if self.moments == self.ends_at:
             self.is_over = self.was_killed = True
-        self.go_on()
+        self.check()
 
-    def go_on(self) -> None:
+    def check(self) -> None:
+        """Raise CancelledError if the life is over."""
         if self.is_over:
             raise asyncio.CancelledError("killed")
 
 
 class MortalStore(SqliteStore):
-    """A store whose user can be killed before each write."""
+    """A store that stops working when the life ends; each write is a moment."""
 
     life: Life
 
     async def get(self, collection: str, id: str) -> Stored | None:
-        self.life.go_on()
+        self.life.check()
         return await super().get(collection, id)
 
     async def insert(
@@ -110,7 +111,7 @@ class MortalStore(SqliteStore):
 
 
 class MortalBus(InProcessBus):
-    """A bus whose user can be killed before each send; it may deliver every message twice."""
+    """A bus that stops working when the life ends; each send is a moment. It may deliver every message twice."""
 
     def __init__(self, life: Life, *, times: int = 1) -> None:
         super().__init__(RING, drain_s=0.0)
@@ -122,7 +123,7 @@ class MortalBus(InProcessBus):
 
 
 class SetClock:
-    """The time, as far on as it is told."""
+    """A clock that runs ``ahead_s`` seconds ahead of the system clock."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
@@ -133,13 +134,13 @@ class SetClock:
 
 @dataclass
 class Twins:
-    """The other services over all lives: every command is kept, and answered unless it is told to wait."""
+    """The other services, over all lives: record each command and answer it, unless ``waits`` matches it."""
 
     fails: Callable[[Envelope[Message]], bool] = lambda _: False
     waits: Callable[[Envelope[Message]], bool] = lambda _: False
     commands: list[Envelope[Message]] = field(default_factory=list)
     answers: dict[str, Envelope[Message]] = field(default_factory=dict)
-    """By the command's id: a service tells the outcome it has stored, however often it is asked."""
+    """By the command's id: a service stores its outcome and publishes the same event for each delivery."""
 
     def answer(self, command: Envelope[Message]) -> Envelope[Message]:
         if command.id not in self.answers:
@@ -152,7 +153,7 @@ class Twins:
         return self.answers[command.id]
 
     def asked(self) -> list[tuple[str, str, int]]:
-        """Return each command once, by operation, step and attempt, in the order of the first telling."""
+        """Return each command once, by operation, step and attempt, in the order of the first delivery."""
         return [
             (command.operationid, command.stepid, command.attempt)
             for command in {each.id: each for each in self.commands}.values()
@@ -161,7 +162,7 @@ class Twins:
 
 @dataclass
 class Living:
-    """A running engine and its user."""
+    """A running engine, with helpers that call it and wait for results."""
 
     life: Life
     store: MortalStore
@@ -178,7 +179,7 @@ class Living:
         return None if stored is None else InstanceRecord.from_document(stored.body)
 
     async def accept(self, record: OccurrenceRecord) -> None:
-        """Ask for the operation, unless an earlier life has taken it."""
+        """Start the operation, unless an earlier life has accepted it."""
         stored = await self.store.get(instances.COLLECTION, record.occ.vnf_instance_id)
         known = await self.record(record.occ.id)
         assert stored is not None
@@ -186,7 +187,7 @@ class Living:
             await self.engine.accept(stored, record, {})
 
     async def ask(self, task: Task, operation_id: str) -> None:
-        """Ask for the task, unless an earlier life has taken it; the operation rests or has ended already."""
+        """Request the task, unless an earlier life has accepted it. The operation must be at rest."""
         record = await self.record(operation_id)
         assert record is not None
         if record.occ.operation_state == "FAILED_TEMP" and record.ending is None:
@@ -216,27 +217,27 @@ class Living:
         async with asyncio.timeout(20):
             while not await condition():
                 await asyncio.sleep(0.002)
-                self.life.go_on()
+                self.life.check()
 
 
 @dataclass
 class EngineWorld:
-    """What outlasts the lives."""
+    """Everything that is kept from one life to the next."""
 
     folder: Path
     twins: Twins = field(default_factory=Twins)
     clock: SetClock = field(default_factory=SetClock)
     worker_clock: SetClock = field(default_factory=SetClock)
     heard: dict[str, Envelope[Message]] = field(default_factory=dict)
-    """The news by id."""
+    """The recorded events by id."""
     wake_ups: dict[str, Envelope[Message]] = field(default_factory=dict)
     """The engine's commands to itself by id."""
     twice: bool = False
     """Whether every message is delivered twice."""
 
     def news(self) -> list[tuple[str, ...]]:
-        """Return what was told, sorted: states of operations, and steps."""
-        return sorted(_told(envelope) for envelope in self.heard.values())
+        """Return the published states of operations and steps, sorted."""
+        return sorted(_summary(envelope) for envelope in self.heard.values())
 
     async def put(self, record: InstanceRecord) -> None:
         """Store an instance before the first life."""
@@ -245,20 +246,20 @@ class EngineWorld:
 
     @asynccontextmanager
     async def life(self, ends_at: int | None = None) -> AsyncIterator[Living]:
-        """Yield a running engine; when its life ends within the block, the block's CancelledError ends there."""
-        life = Life()  # starting up is no part of it
+        """Yield a running engine. If its life ends within the block, the CancelledError does not leave the block."""
+        life = Life()  # moments during start-up do not count
         async with MortalStore.open(self.folder / "store.db") as store:
             store.life = life
             bus = MortalBus(life, times=2 if self.twice else 1)
             relay = OutboxRelay(store, bus, collections=COLLECTIONS, settle_s=0.0, sweep_s=0.05, drain_s=0.0)
-            # A life begins so late that what an earlier one left is nobody's any more: leases are over, messages settled.
+            # Each life begins after the leases of the previous one have expired and its messages have settled.
             self.worker_clock.ahead_s += 60.0
             worker = CommandWorker(
                 service="lcm-api", bus=bus, store=store, key_ring=RING, drain_s=0.0, clock=self.worker_clock
             )
             outbox = Outbox(store, relay, RING)
             engine = Engine(store=store, outbox=outbox, ring=RING, clock=self.clock, clean_up_poll_s=0.01)
-            # Deleting an instance asks nothing of the packages.
+            # Deleting an instance does not use the packages.
             all_instances = Instances(
                 store=store, outbox=outbox, engine=engine, packages=cast("Any", None), ring=RING, clock=self.clock
             )
@@ -280,7 +281,7 @@ class EngineWorld:
             self.heard.setdefault(delivery.envelope.id, delivery.envelope)
             return Ack()
 
-        async def take(delivery: Delivery) -> Verdict:
+        async def answer(delivery: Delivery) -> Verdict:
             self.twins.commands.append(delivery.envelope)
             if not self.twins.waits(delivery.envelope):
                 await living.bus.publish(self.twins.answer(delivery.envelope))
@@ -292,7 +293,7 @@ class EngineWorld:
 
         with living.bus.holding():
             for service in SERVICES:
-                await living.bus.consume_commands(service, take)
+                await living.bus.consume_commands(service, answer)
             worker.handle_direct(AdvanceOperation, advance)
             worker.handle(RemoveRemains, living.engine.remove_remains)
             await worker.start()
@@ -301,7 +302,7 @@ class EngineWorld:
             relay.start()
 
 
-def _told(envelope: Envelope[Message]) -> tuple[str, ...]:
+def _summary(envelope: Envelope[Message]) -> tuple[str, ...]:
     match envelope.data:
         case OperationChanged(state=state):
             return ("operation", envelope.operationid, state)

@@ -1,7 +1,7 @@
-"""ETSI's OpenAPI files as a judge of v2 answers, and of subscriptions to packages, where the folder they lie in is told: ``$ETSI_OPENAPI``.
+"""Checks v2 responses and package subscriptions against ETSI's OpenAPI files, in the folder ``$ETSI_OPENAPI``.
 
-They are no part of the project. Some of what they say refuses valid data (ETSI's specification, or the rest of the same
-file, says so); each of these places is mended here, and a file that no longer has the defect is told as such.
+The files are not part of the project. Some of their rules reject data that ETSI's specification, or the rest of the same
+file, declares valid. This module corrects each such defect, and fails if a file no longer has the defect.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _JUDGED: Final = ("/vnflcm/v2/", "/vnfpkgm/v1/subscriptions")
 Tree = dict[str, Any]
 
 
-# --- what is mended ---------------------------------------------------------------------------------------------------
+# --- corrected defects ---------------------------------------------------------------------------------------------------
 
 
 def _without(name: str, key: str) -> Callable[[Tree], None]:
@@ -67,7 +67,7 @@ def _without(name: str, key: str) -> Callable[[Tree], None]:
 
 
 def _scale_level(definitions: Tree) -> None:
-    """Required is scaleLevel, declared is scaleToLevel; the specification says scaleLevel."""
+    """The file requires scaleLevel but declares scaleToLevel; the specification says scaleLevel."""
     properties = definitions["ScaleInfo"]["properties"]
     del properties["scaleToLevel"]
     properties["scaleLevel"] = {"type": "integer"}
@@ -80,14 +80,14 @@ def _no_external_cps(definitions: Tree) -> None:
 
 
 def _alternatives(definitions: Tree) -> None:
-    """The alternatives name vnfdId, the attribute is vnfdIds; and a filter may have none of them."""
+    """The alternatives name vnfdId, but the attribute is vnfdIds; also, a filter may have none of them."""
     filters = definitions["VnfInstanceSubscriptionFilter"]
     assert filters["anyOf"][0]["oneOf"][0]["required"] == ["vnfdId"]
     del filters["anyOf"]
 
 
 def _package_alternatives(definitions: Tree) -> None:
-    """A filter may have none of the alternatives; the states are one value here, a list in SOL005's file."""
+    """A filter may have none of the alternatives. The states are single values here but lists in SOL005's file."""
     filters = definitions["PkgmNotificationsFilter"]
     assert len(filters["anyOf"]) == 1
     del filters["anyOf"]
@@ -118,14 +118,14 @@ _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
     _LCM: (
         _no_external_cps,
         _metadata_of_vips,
-        _without("VnfLcmOpOcc", "oneOf"),  # exactly one of two attributes that ordinary occurrences have none of
+        _without("VnfLcmOpOcc", "oneOf"),  # it requires one of two attributes; an ordinary occurrence has neither
         _without("IpOverEthernetAddressInfo", "oneOf"),  # meant for each of ipAddresses
     ),
     _PACKAGES: (_package_alternatives,),
 }
 
 
-# --- the judge --------------------------------------------------------------------------------------------------------
+# --- the check --------------------------------------------------------------------------------------------------------
 
 
 class EtsiSchemas:
@@ -152,15 +152,15 @@ class EtsiSchemas:
         }
 
     def check_type(self, name: str, body: Any) -> None:
-        """Raise AssertionError when a body is not of the type."""
+        """Raise AssertionError if a body does not match the type."""
         error = best_match(self._validators[name].iter_errors(body))
         assert error is None, f"ETSI's {name}: {error.json_path}: {error.message[:500]}"
 
     def check(self, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Raise AssertionError when an answer of what is judged is not as ETSI has it; others are none of its business."""
+        """Raise AssertionError if the response violates ETSI's schema. Resources without a schema are not checked."""
         path, _, query = path.partition("?")
         if "fields=" in query or "exclude_default" in query:
-            return  # a selection lacks what its type requires
+            return  # a selection may lack required attributes
         if not path.startswith(_JUDGED) or not body or "json" not in headers.get("Content-Type", ""):
             return
         document = json.loads(body)
@@ -174,6 +174,6 @@ class EtsiSchemas:
 
 @cache
 def etsi_schemas() -> EtsiSchemas | None:
-    """Return the schemas, or None where the folder is not told."""
+    """Return the schemas, or None if ``$ETSI_OPENAPI`` is not set."""
     folder = os.environ.get(VARIABLE)
     return EtsiSchemas(Path(folder)) if folder else None

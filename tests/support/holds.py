@@ -1,4 +1,4 @@
-"""Where an operation can be held: one place in each step, by a call to the lab that hangs until it is let go."""
+"""Places at which a test can hold an operation: in each step, a call to the lab that hangs until it is released."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Hold:
     part: str
     verb: str
     node: str = "*"
-    """Whose call: a pattern in which ``{id}`` is the VNF instance."""
+    """A pattern for the node that makes the call; ``{id}`` is the VNF instance."""
 
 
 INSTANTIATE_CLUSTER: Final[Sequence[Hold]] = (
@@ -49,7 +49,7 @@ TERMINATE_CNF: Final[Sequence[Hold]] = (
 
 @dataclass
 class HeldLab:
-    """A lab in which calls hang, one after the other let go by `reached_and_let_go`."""
+    """A lab in which the held calls hang until `let_go` releases them, one after the other."""
 
     lab: LabControl
     _let_go: dict[str, AsyncExitStack] = field(default_factory=dict)
@@ -71,9 +71,9 @@ class HeldLab:
             await asyncio.gather(*(stack.aclose() for stack in held._let_go.values()))
 
     async def reached(self, hold: Hold, *, timeout_s: float = 90.0) -> None:
-        """Return when the operation hangs there."""
+        """Return when the operation has made the call and hangs in it."""
         await self.lab.called(hold.part, hold.verb, timeout_s=timeout_s)
 
     async def let_go(self, hold: Hold) -> None:
-        """Let the operation go on."""
+        """Release the call, so that the operation continues."""
         await self._let_go.pop(hold.name).aclose()

@@ -1,4 +1,4 @@
-"""kubevnfm installed in its two wirings, for tests that see it from outside only."""
+"""Installations of kubevnfm in both wirings, for tests that use only its external interfaces."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from servers.rabbitmq import RabbitServer
 from six_processes import SERVICES, SixProcesses
 
 PAGE_SIZE: Final = 10
-"""What a list answers at once: small, so that a test of paging needs few documents."""
+"""The page size of lists: small, so that a test of paging needs few documents."""
 LEASE_S: Final = 2.0
-"""How long a command stays a killed process's: short, so that tests of kills are."""
+"""The time after which another process takes over a killed process's command: short, to keep kill tests short."""
 
 
 SUBSCRIBERS: Final = "127.0.0.0/8"
-"""Where the tests' own subscribers listen."""
+"""The network in which the tests' own subscribers listen."""
 
 
 class Installation(ABC):
-    """kubevnfm, running. Ended and started again it goes on where it was."""
+    """A running kubevnfm. Its state survives a stop and a start."""
 
     def __init__(self, folder: Path, lab: LabProcess) -> None:
         self.folder, self.lab = folder, lab
@@ -38,20 +38,20 @@ class Installation(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The gateway."""
+        """The base URL of the gateway."""
 
     @property
     @abstractmethod
     def processes(self) -> tuple[str, ...]:
-        """The names of what can be killed."""
+        """The names of the processes that `kill` accepts."""
 
     @abstractmethod
     def start(self) -> None:
-        """Return when all is ready."""
+        """Start every process; return when all are ready."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End all in good order."""
+        """Stop every process in an orderly way."""
 
     @abstractmethod
     def kill(self, process: str) -> None:
@@ -59,19 +59,19 @@ class Installation(ABC):
 
     @abstractmethod
     def start_one(self, process: str) -> None:
-        """Start one that was killed; return when it is ready."""
+        """Start a killed process again; return when it is ready."""
 
     @abstractmethod
     def stored_files(self) -> list[Path]:
-        """Return every file that holds its documents, messages or packages' facts."""
+        """Return every file that stores documents, messages or facts about packages."""
 
     @abstractmethod
     def log_files(self) -> list[Path]:
-        """Return every log that was written so far."""
+        """Return every log file that exists."""
 
 
 class SingleInstallation(Installation):
-    """One process, SQLite, the bus in process; ``settings`` are more of its environment."""
+    """One process with SQLite and the in-process bus; ``settings`` are additional environment variables."""
 
     def __init__(self, folder: Path, lab: LabProcess, **settings: str) -> None:
         super().__init__(folder, lab)
@@ -122,7 +122,7 @@ class SingleInstallation(Installation):
 
 
 class SixInstallation(Installation):
-    """Six processes, RabbitMQ, FerretDB."""
+    """Six processes with RabbitMQ and FerretDB."""
 
     def __init__(self, folder: Path, lab: LabProcess, rabbit: RabbitServer, ferret: FerretServer) -> None:
         super().__init__(folder, lab)
@@ -158,7 +158,7 @@ class SixInstallation(Installation):
         self._six.start_one(process)
 
     def start_twin(self, process: str) -> tuple[str, Process]:
-        """Start one more process of a service; return where it listens."""
+        """Start one more process of a service; return its URL and the process."""
         return self._six.start_twin(process)
 
     def stored_files(self) -> list[Path]:
@@ -169,12 +169,12 @@ class SixInstallation(Installation):
 
 
 class GivenInstallation(Installation):
-    """One that somebody else runs, in containers for example: told by its address, and only used.
+    """An installation that runs already, for example in containers. The tests use it but do not start or stop it.
 
-    ``$KUBEVNFM_E2E_URL`` is its gateway. ``$KUBEVNFM_E2E_LAB`` is what its lab tells when it starts, as JSON, with the
-    ``control_url`` that is reached from here and the ``auth_url`` that is reached from there. Lists of it must be
-    answered ``PAGE_SIZE`` at a time. ``$KUBEVNFM_E2E_CALLBACK_HOST``: see `subscriber`. Its files and logs are out of
-    reach, and its passwords are words like any other, so ``test_secrets`` is not for it.
+    ``$KUBEVNFM_E2E_URL`` is the URL of its gateway. ``$KUBEVNFM_E2E_LAB`` is the JSON that its lab prints at its start;
+    ``control_url`` must be reachable from the tests and ``auth_url`` from the installation. The page size of its lists
+    must be ``PAGE_SIZE``. For ``$KUBEVNFM_E2E_CALLBACK_HOST`` see `subscriber`. Its files and logs cannot be read, and
+    its passwords are common words, so ``test_secrets`` skips it.
     """
 
     def __init__(self, folder: Path, lab: LabProcess, url: str) -> None:
@@ -190,7 +190,7 @@ class GivenInstallation(Installation):
         return ()
 
     def start(self) -> None:
-        """It runs already; look which samples an earlier run of the tests left there."""
+        """Look up the samples that an earlier test run has uploaded; the installation runs already."""
         for request in (PROJECT / "deploy" / "samples").glob("*/requests/create.json"):
             vnfd_id = json.loads(request.read_text())["vnfdId"]
             query = f"{self._url}/vnfpkgm/v1/vnf_packages?filter=(eq,vnfdId,{vnfd_id})"
@@ -199,13 +199,13 @@ class GivenInstallation(Installation):
                     self.vnfd_id_by_sample[request.parents[1].name] = vnfd_id
 
     def stop(self) -> None:
-        """It goes on."""
+        """Do nothing: the installation keeps running."""
 
     def kill(self, process: str) -> None:
-        raise AssertionError(f"{process} is not ours to kill")
+        raise AssertionError(f"cannot kill {process}: the tests did not start it")
 
     def start_one(self, process: str) -> None:
-        raise AssertionError(f"{process} is not ours to start")
+        raise AssertionError(f"cannot start {process}: the tests do not manage it")
 
     def stored_files(self) -> list[Path]:
         return []

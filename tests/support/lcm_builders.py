@@ -207,7 +207,7 @@ ANSWERS: dict[str, Event] = {
     "vim.deregister": VimDeregistered(vim_ids=("vim-2",)),
     "lcm.remove_remains": RemainsRemoved(vnf_instance_id="inst-1"),
 }
-"""What a service answers, by the command's routing key."""
+"""The event that a service publishes in reply, by the command's routing key."""
 
 
 def answer_to(command: Envelope[Message]) -> Envelope[Message]:

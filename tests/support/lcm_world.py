@@ -1,4 +1,4 @@
-"""lcm-api as it runs, on a store and a bus of its own; twins of the other services answer its commands."""
+"""A running lcm-api with its own store and bus; twins of the other services answer its commands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _packed(sample: str, folder: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whatever it was."""
+    """A response, whatever its status."""
 
     status: int
     headers: Mapping[str, str]
@@ -67,7 +67,7 @@ class Answer:
 
     @property
     def detail(self) -> str:
-        """The sentence of a ProblemDetails."""
+        """The ``detail`` of a ProblemDetails."""
         return str(self.json["detail"])
 
     def must(self, status: int) -> Answer:
@@ -76,7 +76,7 @@ class Answer:
         return self
 
     def problem(self, status: int) -> Any:
-        """Return the ProblemDetails; raises AssertionError when it is none, or has another status."""
+        """Return the ProblemDetails. Raises AssertionError if the body is not one, or has another status."""
         self.must(status)
         assert self.headers["Content-Type"].startswith("application/problem+json")
         body = self.json
@@ -86,7 +86,7 @@ class Answer:
 
 
 class FragileStore(SqliteStore):
-    """A store that can be told to be down for readers."""
+    """A store whose reads fail while ``is_down`` is set."""
 
     is_down = False
 
@@ -100,11 +100,11 @@ class FragileStore(SqliteStore):
 
     def _answer(self) -> None:
         if self.is_down:
-            raise StoreUnavailable("told to be down")
+            raise StoreUnavailable("unavailable by request of the test")
 
 
 class ServiceTwins:
-    """The other services: each command is kept and answered at once, unless its kind is told to fail or to wait."""
+    """The other services: record each command and answer it at once, unless ``failing`` or ``waiting`` has its kind."""
 
     def __init__(self, bus: InProcessBus) -> None:
         self._bus = bus
@@ -112,34 +112,34 @@ class ServiceTwins:
         self.failing: set[str] = set()
         """Routing keys of the commands that fail."""
         self.remains: dict[str, object] | None = None
-        """What a failure says is left."""
+        """The remains that a failure reports."""
         self.waiting: set[str] = set()
-        """Routing keys of the commands that nobody answers."""
+        """Routing keys of the commands that stay unanswered."""
         self.answers: dict[str, Event] = dict(ANSWERS)
         """By routing key of the command; ``<routing key>/<step>`` takes precedence."""
         self.held: list[Envelope[Message]] = []
-        self._took = asyncio.Event()
+        self._arrived = asyncio.Event()
 
     async def start(self) -> None:
         for service in SERVICES:
-            await self._bus.consume_commands(service, self._take)
+            await self._bus.consume_commands(service, self._receive)
 
     async def has_asked(self, count: int) -> list[Envelope[Message]]:
-        """Wait for so many commands; return them."""
+        """Wait for ``count`` commands; return all commands so far."""
         async with asyncio.timeout(10):
             while len(self.commands) < count:
-                self._took.clear()
-                await self._took.wait()
+                self._arrived.clear()
+                await self._arrived.wait()
         return self.commands
 
     def asked(self) -> list[str]:
         """Return the routing keys of all commands so far."""
         return [type(command.data).routing_key() for command in self.commands]
 
-    async def _take(self, delivery: Delivery) -> Verdict:
+    async def _receive(self, delivery: Delivery) -> Verdict:
         command = delivery.envelope
         self.commands.append(command)
-        self._took.set()
+        self._arrived.set()
         key = type(command.data).routing_key()
         if isinstance(command.data, CancelStep):
             await self._end(command.data)
@@ -150,7 +150,7 @@ class ServiceTwins:
         return Ack()
 
     async def _end(self, cancel: CancelStep) -> None:
-        """End the command that is cancelled, if it is held."""
+        """Fail the cancelled command, if it is held."""
         for command in [one for one in self.held if one.id == cancel.command["id"]]:
             self.held.remove(command)
             ended = CommandFailed(
@@ -159,7 +159,7 @@ class ServiceTwins:
             await self._bus.publish(command.follow_up(ended, source="/kubevnfm/twin"))
 
     def answer(self, command: Envelope[Message]) -> Envelope[Message]:
-        """Return the event that answers the command, by what the twins are told now."""
+        """Return the event that answers the command under the current settings of the twins."""
         key = type(command.data).routing_key()
         event = self.answers.get(f"{key}/{command.stepid}") or self.answers[key]
         if key in self.failing:
@@ -170,7 +170,7 @@ class ServiceTwins:
         return command.follow_up(event, source="/kubevnfm/twin")
 
     async def release(self) -> None:
-        """Answer what was held, and hold nothing more."""
+        """Answer the held commands, and hold no further ones."""
         self.waiting.clear()
         held, self.held = self.held, []
         for command in held:
@@ -178,7 +178,7 @@ class ServiceTwins:
 
 
 class TwinVims:
-    """vim-registry's records; ``kubevnfm_clients.ports.Vims``."""
+    """A stand-in for vim-registry that implements ``kubevnfm_clients.ports.Vims``."""
 
     def __init__(self) -> None:
         self.records: dict[str, dict[str, Any]] = {"vim-1": dict(OPENSTACK_VIM)}
@@ -216,7 +216,7 @@ class TwinVims:
 
 
 class TwinLogs:
-    """mgmt-executor's output of machines."""
+    """A stand-in for the output of machines that mgmt-executor stores."""
 
     async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
         yield f"{operation_id} on {node}\n".encode()
@@ -224,7 +224,7 @@ class TwinLogs:
 
 @dataclass
 class World:
-    """A running lcm-api, and its user."""
+    """A running lcm-api, with helpers that call it and wait for results."""
 
     url: str
     bus: InProcessBus
@@ -246,7 +246,7 @@ class World:
         data: Any = None,
         params: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send it, as v2 unless other headers are given; never raises for a status."""
+        """Send a request, as v2 unless other headers are given; return the response whatever its status."""
         sent = JSON_HEADERS if headers is None else headers
         async with self.session.request(
             method, f"{self.url}{path}", json=body, data=data, headers=sent, params=params, allow_redirects=False
@@ -287,7 +287,7 @@ class World:
         return await self.onboarded(package_id)
 
     async def onboarded(self, package_id: str) -> dict[str, Any]:
-        """Return the package once its content was fetched and checked, whatever came of it."""
+        """Return the package once its content was fetched and checked, successfully or not."""
         await self.bus.quiet()
         while True:
             package: dict[str, Any] = (await self.packages("GET", f"/{package_id}")).must(200).json
@@ -310,13 +310,13 @@ class World:
         return str((await self.lcm("POST", "/vnf_instances", request)).must(201).json["id"])
 
     async def ask(self, instance_id: str, task: str, body: Any) -> str:
-        """Ask for an operation; return its occurrence's id."""
+        """Start an operation; return the id of its occurrence."""
         accepted = (await self.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).must(202)
         assert accepted.raw == b""
         return accepted.headers["Location"].rpartition("/")[2]
 
     async def instantiate(self, instance_id: str, sample: str = "vm", **changes: Any) -> str:
-        """Ask for an instantiate with the sample's request; return the occurrence's id."""
+        """Start an instantiate with the sample's request; return the id of its occurrence."""
         return await self.ask(instance_id, "instantiate", {**sample_request(sample, "instantiate"), **changes})
 
     async def operation(self, operation_id: str) -> dict[str, Any]:
@@ -324,7 +324,7 @@ class World:
         return shown
 
     async def reached(self, operation_id: str, *states: str) -> dict[str, Any]:
-        """Wait until the occurrence's newest state is one of these (any where it rests, unless given); return it."""
+        """Wait until the occurrence's newest state is one of these (default: any in `ENDS`); return the occurrence."""
         wanted = frozenset(states) or ENDS
 
         def newest() -> str | None:
@@ -357,14 +357,14 @@ class World:
         return operation_id
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition over what was told; looked at whenever an operation has changed."""
+        """Wait for a condition; it is evaluated whenever an event reports that an operation has changed."""
         async with asyncio.timeout(10):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
 
     async def keep(self, delivery: Delivery) -> Verdict:
-        """Take the news of operations."""
+        """Record a change of an operation."""
         if isinstance(delivery.envelope.data, OperationChanged):
             self.changes.append(delivery.envelope.data)
             self._changed.set()
@@ -390,15 +390,18 @@ async def lcm_world(
     store_kind: type[FragileStore] = FragileStore,
     **changes: Any,
 ) -> AsyncIterator[World]:
-    """Yield a running lcm-api with its data in the folder; ``limits``: of its listener; ``changes`` are settings.
+    """Yield a running lcm-api with its data in the folder.
 
-    ``clock``: the machine's unless given. ``ring``: opens the secrets of the store and of the bus.
+    ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``ring`` decrypts the secrets of the
+    store and of the bus; ``changes`` are settings.
     """
     vims, starting = TwinVims(), ExitStack()
     async with store_kind.open(folder / "store.db") as store, InProcessBus(ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
-            starting.enter_context(bus.holding())  # what an earlier life left behind is told once everybody listens
+            starting.enter_context(
+                bus.holding()
+            )  # messages left by an earlier life are delivered once all consumers listen
             await twins.start()
             configured = settings(folder, **changes)
             async with (

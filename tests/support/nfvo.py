@@ -1,4 +1,4 @@
-"""An NFVO's granting interface (SOL003 clause 9): a small HTTP server that keeps what it is asked, and decides as told."""
+"""An NFVO's granting interface (SOL003 clause 9): a small HTTP server that records requests; tests set its decision."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ PROBLEM: Final = {
 
 @dataclass
 class StubNfvo:
-    """What was asked, and what is answered."""
+    """Records the requests, and answers as its attributes say."""
 
     url: str = ""
     is_refusing: bool = False
     undecided: int = 0
-    """So many polls are answered 202 before it decides."""
+    """The number of polls that are answered with 202 before the decision."""
     faults: int = 0
-    """So many requests are answered 503 first."""
+    """The number of requests that are answered with 503 first."""
     status: int | None = None
-    """Every request is answered with it."""
+    """If set, the status of every response."""
     location: str | None = None
-    """What a 202 says in place of the grant's URI."""
+    """The ``Location`` of a 202, in place of the grant's URI."""
     more: dict[str, Any] = field(default_factory=dict)
-    """Attributes of the grants."""
+    """Additional attributes of the grants."""
     wants: str | None = None
-    """The Authorization header that must be shown."""
+    """The required Authorization header; None accepts every request."""
     asked: Callable[[], None] = lambda: None
-    """Called when a request comes."""
+    """Called for each request for a grant."""
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
-    """While it is not set, nothing is answered."""
+    """Requests are answered only while this is set."""
 
     requests: list[dict[str, Any]] = field(default_factory=list)
     polls: list[str] = field(default_factory=list)
     versions: set[str] = field(default_factory=set)
     token_forms: list[dict[str, str]] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once a request has come."""
+    """Set once a request has arrived."""
 
     @classmethod
     @asynccontextmanager

@@ -349,12 +349,12 @@ def v2_files() -> dict[str, str | bytes]:
 
 
 def package(folder: Path, files: Mapping[str, str | bytes] | None = None) -> Path:
-    """Write a package; a v1 one unless told otherwise."""
+    """Write a package of the given files (default: `v1_files`); return its path."""
     return zip_of(folder / "package.zip", v1_files() if files is None else files)
 
 
 def raw_zip(entries: list[tuple[zipfile.ZipInfo, bytes]]) -> bytes:
-    """An archive whose entries are as odd as they need to be."""
+    """Return an archive of exactly these entries, which may be malformed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for info, content in entries:

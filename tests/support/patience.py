@@ -1,4 +1,4 @@
-"""Waiting, from outside, for what nobody tells."""
+"""Polling for conditions that no event announces."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ T = TypeVar("T")
 
 
 async def until(found: Callable[[], Awaitable[T | None]], *, timeout_s: float = 60.0, pause_s: float = _PAUSE_S) -> T:
-    """Await ``found()`` again and again; return its first answer that is not None. Raises TimeoutError."""
+    """Await ``found()`` repeatedly; return its first result that is not None. Raises TimeoutError."""
     async with asyncio.timeout(timeout_s):
-        # Nobody tells a user over HTTP, so there is no event to wait for: we ask, as a person's script would.
+        # A user over HTTP gets no event to wait for, so this polls as a user's script would.
         while (answer := await found()) is None:  # noqa: ASYNC110
             await asyncio.sleep(pause_s)
         return answer
 
 
 async def until_true(holds: Callable[[], Awaitable[bool]], *, timeout_s: float = 20.0, pause_s: float = 0.002) -> None:
-    """Await ``holds()`` again and again, in process; return when it is true. Raises TimeoutError."""
+    """Await ``holds()`` repeatedly, in process; return when it is true. Raises TimeoutError."""
 
     async def found() -> bool | None:
         return True if await holds() else None

@@ -1,4 +1,4 @@
-"""Processes that tests start: told by pid and start time, so that nobody ends a stranger that got the same number."""
+"""Processes that tests start, identified by pid and start time: a reused pid is never mistaken for the process."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _STOP_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A process of this machine, for as long as it lives and no longer."""
+    """The identity of one process on this machine, valid only while it runs."""
 
     pid: int
     started_at: int
     """Clock ticks after boot (proc(5), field 22 of /proc/<pid>/stat)."""
 
     @classmethod
-    def of(cls, pid: int) -> ProcessId | None:
-        """Return who runs under the number now; None when nobody does, or only its unread exit code is left."""
+    def find(cls, pid: int) -> ProcessId | None:
+        """Return the process that has the pid now; None if there is none or it is a zombie."""
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
@@ -36,10 +36,10 @@ class ProcessId:
 
     @property
     def is_alive(self) -> bool:
-        return ProcessId.of(self.pid) == self
+        return ProcessId.find(self.pid) == self
 
     def end(self, *, group: bool = False) -> None:
-        """SIGTERM, and SIGKILL to who does not go; nothing when the process is gone already."""
+        """Send SIGTERM, then SIGKILL if the process does not end. Does nothing if it has ended already."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self.is_alive:
                 return
@@ -50,7 +50,7 @@ class ProcessId:
 
 
 class Process:
-    """A program that writes its output to a file; ``start``, ``kill`` and ``stop`` may follow one another."""
+    """A program whose output goes to a file; ``start``, ``kill`` and ``stop`` may be called repeatedly."""
 
     def __init__(self, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> None:
         self.name, self.log = name, log
@@ -63,9 +63,9 @@ class Process:
         return self._running.pid
 
     def start(self) -> None:
-        """Start it; nothing is waited for."""
+        """Start the process; do not wait until it is ready."""
         assert self._running is None, f"{self.name} runs already"
-        # A setting of the person who runs the tests is none of the process's; its own go by environment, not argv.
+        # The settings of the user's shell must not reach the process; its own settings are environment variables.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KUBEVNFM_")}
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
@@ -73,15 +73,15 @@ class Process:
             )
 
     def kill(self) -> None:
-        """End it as a power cut would (SIGKILL)."""
+        """Kill the process (SIGKILL), like a power cut."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in good order."""
+        """Stop the process in an orderly way (SIGTERM)."""
         self._end(signal.SIGTERM)
 
     def check(self) -> None:
-        """Raise AssertionError with the end of its log when it has ended by itself."""
+        """Raise AssertionError with the end of its log if the process has ended by itself."""
         if self._running is not None and self._running.poll() is not None:
             raise AssertionError(f"{self.name} ended with {self._running.returncode}:\n{self.tail()}")
 
@@ -102,7 +102,7 @@ class Process:
 
 
 def await_answer(url: str, process: Process, *, timeout_s: float = 60.0, context: ssl.SSLContext | None = None) -> None:
-    """Return when GET gives 200. Raises AssertionError when the process ends, or the time does."""
+    """Return when GET answers 200. Raises AssertionError if the process ends first, or at the timeout."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         process.check()

@@ -161,7 +161,7 @@ class SixProcesses:
 
 
 def new_keys() -> dict[str, str]:
-    """Return fresh values of the settings that all services share and nobody else may know."""
+    """Return new values for the secrets that all services share."""
     return {
         "INTERNAL_TOKEN": secrets.token_urlsafe(32),
         "KEYS": KeyRing.new_key(),
@@ -207,7 +207,7 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
     pids = six.pids | {"rabbitmq": rabbit.pids[0], "ferretdb": ferret.pids[0], "epmd": rabbit.pids[1]}
     state = {
         "url": six.url,
-        "processes": {name: vars(found) for name, pid in pids.items() if (found := ProcessId.of(pid)) is not None},
+        "processes": {name: vars(found) for name, pid in pids.items() if (found := ProcessId.find(pid)) is not None},
     }
     (folder / "state.json").write_text(json.dumps(state, indent=2))
     say(f"the gateway is at {six.url}; logs are in {six.logs}; `make down` ends it")

@@ -1,4 +1,4 @@
-"""kubevnfm as its user sees it: HTTP to the gateway, and nothing else."""
+"""A user of kubevnfm: only HTTP requests to the gateway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKED: Final = PROJECT / ".run" / "samples"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whatever it was."""
+    """A response, whatever its status."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,23 +38,23 @@ class Answer:
 
     @property
     def detail(self) -> str:
-        """The sentence of a ProblemDetails."""
+        """The ``detail`` of a ProblemDetails."""
         return str(self.json["detail"])
 
     def must(self, status: int) -> Answer:
-        """Return itself when it has the status; raises AssertionError with its body when not."""
+        """Return the answer itself. Raises AssertionError with the body if the status differs."""
         assert self.status == status, f"{status} expected, got {self.status}: {self.text[:2000]}"
         return self
 
 
 class User:
-    """Calls of one API version. An async context manager."""
+    """A client of one API version. An async context manager."""
 
     def __init__(self, installation: Installation, version: ApiVersion = "v2", *, url: str | None = None) -> None:
-        """``url``: of the gateway that is called, where the installation has more than one."""
+        """``url``: the gateway to call, if the installation has several."""
         self.installation, self.version, self._url = installation, version, url or installation.url
         self.heard: list[str] = []
-        """Every answer's headers and body, for tests that search them."""
+        """The headers and body of every response, for tests that search them."""
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -83,7 +83,7 @@ class User:
         headers: Mapping[str, str] | None = None,
         data: bytes | None = None,
     ) -> Answer:
-        """Send it with exactly these headers (aiohttp's own aside); never raises for a status."""
+        """Send a request with exactly these headers and those of aiohttp; return the response whatever its status."""
         async with self._open.request(method, f"{self._url}{path}", json=body, data=data, headers=headers) as response:
             raw = await response.read()
             answer = Answer(response.status, response.headers, raw.decode(errors="replace"))
@@ -94,19 +94,19 @@ class User:
     async def lcm(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Call below ``/vnflcm/<version>`` with the ``Version`` that belongs there."""
+        """Call below ``/vnflcm/<version>`` with the matching ``Version`` header."""
         sent = {"Version": VERSION[self.version], **(headers or {})}
         return await self.call(method, f"/vnflcm/{self.version}{path}", body, headers=sent)
 
     # --- packages -----------------------------------------------------------------------------------------------------
 
     async def upload(self, archive: Path | bytes) -> dict[str, Any]:
-        """Create a package, send its content, wait until that was checked; return it, ONBOARDED or ERROR."""
+        """Create a package, upload its content, wait until it was checked; return the package, ONBOARDED or ERROR."""
         package = (await self.call("POST", "/vnfpkgm/v1/vnf_packages", {})).must(201).json
         return await self.upload_into(package["id"], archive)
 
     async def upload_into(self, package_id: str, archive: Path | bytes) -> dict[str, Any]:
-        """Send content for a package that exists; return it when it was checked."""
+        """Upload content into an existing package; return the package once the content was checked."""
         content = archive if isinstance(archive, bytes) else await asyncio.to_thread(archive.read_bytes)
         path = f"/vnfpkgm/v1/vnf_packages/{package_id}"
         sent = await self.call(
@@ -152,16 +152,16 @@ class User:
     # --- operations ---------------------------------------------------------------------------------------------------
 
     async def ask(self, instance_id: str, task: str, body: Mapping[str, Any]) -> Answer:
-        """Ask for an operation; return the answer, whatever it is."""
+        """Request an operation; return the response, whatever its status."""
         return await self.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)
 
     async def start(self, instance_id: str, task: str, body: Mapping[str, Any]) -> str:
-        """Ask for an operation that must be accepted; return its occurrence's id."""
+        """Request an operation that must be accepted; return the id of its occurrence."""
         accepted = (await self.ask(instance_id, task, body)).must(202)
         return accepted.headers["Location"].rsplit("/", 1)[-1]
 
     async def rest(self, operation_id: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
-        """Wait until the operation rests; return our view of it. A gateway that is away meanwhile is waited for."""
+        """Wait until the operation rests, also while the gateway is unavailable; return kubevnfm's view of it."""
 
         async def rests() -> dict[str, Any] | None:
             try:
@@ -176,23 +176,23 @@ class User:
     async def do(
         self, instance_id: str, task: str, body: Mapping[str, Any], *, timeout_s: float = 60.0
     ) -> dict[str, Any]:
-        """Carry out an operation that must complete; return our view of it."""
+        """Carry out an operation that must complete; return kubevnfm's view of it."""
         view = await self.rest(await self.start(instance_id, task, body), timeout_s=timeout_s)
         assert view["state"] == "COMPLETED", json.dumps(view.get("error", view), indent=1)
         return view
 
     async def act(self, operation_id: str, action: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
-        """Retry, roll back or fail an operation that is FAILED_TEMP; return our view of it when it rests again."""
+        """Retry, roll back or fail an operation in FAILED_TEMP; return kubevnfm's view of it when it rests again."""
         (await self.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/{action}")).must(200 if action == "fail" else 202)
         return await self.rest(operation_id, timeout_s=timeout_s)
 
     async def occurrence(self, operation_id: str) -> dict[str, Any]:
-        """Return an operation as SOL003 shows it."""
+        """Return the operation occurrence in the form of SOL003."""
         shown: dict[str, Any] = (await self.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).must(200).json
         return shown
 
     async def log(self, operation_id: str) -> str:
-        """Return what the machines printed."""
+        """Return the output of the machines."""
         return (await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}/log")).must(200).text
 
     async def terminate(self, instance_id: str, *, forceful: bool = False) -> None:
@@ -208,12 +208,12 @@ class User:
         return {vim["name"]: vim for vim in listed}
 
     async def register_lab(self) -> None:
-        """Make the lab's OpenStack the default VIM, if it is not yet."""
+        """Register the lab's OpenStack as the default VIM, if it is not registered yet."""
         if "lab" not in await self.vims():
             (await self.call("POST", "/v1.0/vims", {"vim": self.installation.lab.vim()})).must(201)
 
     async def events(self, **query: str) -> AsyncIterator[dict[str, Any] | None]:
-        """Yield server-sent events as they come; None once when the stream is open."""
+        """Yield server-sent events as they arrive; the first item is None and means that the stream is open."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
         async with self._open.get(f"{self._url}/kubevnfm/v1/events", params=query, timeout=timeout) as response:
             assert response.status == 200
@@ -231,7 +231,7 @@ FORCEFUL: Final = {"terminationType": "FORCEFUL"}
 
 
 def sample_body(sample: str, request: str) -> dict[str, Any]:
-    """Return a request's body as the samples have it."""
+    """Return a request body of a sample package."""
     return dict(json.loads((SAMPLES / sample / "requests" / f"{request}.json").read_text()))
 
 

@@ -1,4 +1,4 @@
-"""A store, a bus and commands of a made-up service."""
+"""A store, a bus and commands of an invented service."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Progressed(Event, kind="test.worker.progressed"):
 
 
 class MoodyStore(SqliteStore):
-    """A store that counts its writes and can be told to be down."""
+    """A store that counts its writes; it is unavailable while ``is_down`` is set."""
 
     writes = 0
     is_down = False
@@ -67,22 +67,22 @@ class MoodyStore(SqliteStore):
 
     async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
         if self.is_down:
-            raise StoreUnavailable("told to be down")
+            raise StoreUnavailable("unavailable by request of the test")
         return await super().pending_outbox(collection, limit=limit)
 
     async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
         if self.is_down:
-            raise StoreUnavailable("told to be down")
+            raise StoreUnavailable("unavailable by request of the test")
         await super().clear_outbox(collection, id, message_ids)
 
     def _count_write(self) -> None:
         if self.is_down:
-            raise StoreUnavailable("told to be down")
+            raise StoreUnavailable("unavailable by request of the test")
         self.writes += 1
 
 
 class Heard:
-    """The events that were told, in order."""
+    """Records the envelopes of events, in the order in which they arrive."""
 
     def __init__(self) -> None:
         self.envelopes: list[Envelope[Message]] = []
@@ -106,7 +106,7 @@ class Heard:
 
 async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
     async with asyncio.timeout(10):
-        while not await condition():  # noqa: ASYNC110 - it asks a store, which sets no Event of ours
+        while not await condition():  # noqa: ASYNC110 - the condition reads a store, which sets no asyncio.Event
             await asyncio.sleep(0.01)
 
 
@@ -156,7 +156,7 @@ async def bus() -> AsyncIterator[InProcessBus]:
 
 @pytest.fixture
 async def heard(bus: InProcessBus) -> Heard:
-    """Everything but progress that is told."""
+    """Records every event except progress."""
     heard = Heard()
     await bus.consume_events("ears", ["test.worker.worked", "service.command.failed"], heard)
     return heard

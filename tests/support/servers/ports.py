@@ -6,7 +6,7 @@ import socket
 
 
 def free_port() -> int:
-    """Return a TCP port on 127.0.0.1 that nobody listens on now."""
+    """Return a TCP port on 127.0.0.1 that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
