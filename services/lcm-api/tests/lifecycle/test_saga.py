@@ -14,10 +14,12 @@ from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
+from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (
     ACCESS,
     ANSWERS,
+    CLUSTER_PARAMETERS,
     NOW,
     RESOURCES,
     RING,
@@ -216,13 +218,10 @@ def test_each_move_tells_the_state_and_the_steps() -> None:
 
 
 def test_a_name_that_points_nowhere_fails_the_step_before_anything_is_sent() -> None:
+    cluster = CLUSTER_PARAMETERS["k8s_cluster_installation_param"]
+    master = {**cluster["master_node"], "ssh_cp_name": "nowhere"}
     draft = an_instantiate_draft(
-        parameters={
-            "k8s_cluster_installation_param": {
-                "master_node": {"aspect_id": "master_instance", "ssh_cp_name": "nowhere", "cluster_cp_name": "nowhere"},
-                "worker_node": {"aspect_id": "worker_instance", "ssh_cp_name": "workerNode_CP2"},
-            }
-        }
+        parameters=hide({"k8s_cluster_installation_param": {**cluster, "master_node": master}})
     )
     move = granted(draft)
     move = answered(move, answer_to(commands_of(move)[0]))
