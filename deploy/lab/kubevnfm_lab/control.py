@@ -154,6 +154,7 @@ def _check_fault(rule: Mapping[str, Any]) -> None:
         kinds = _KINDS.get(name)
         if kinds is None:
             raise Refused(name, f"no such field; there are {', '.join(_KINDS)}")
+        # In Python a bool is an int, but `"times": true` is a mistake.
         if isinstance(value, bool) or not isinstance(value, kinds):
             expected = " or ".join(kind.__name__ for kind in kinds)
             raise Refused(name, f"{expected} expected, got {value!r}")

@@ -79,6 +79,7 @@ class FaultBook:
 
     async def check(self, part: str, verb: str, *, node: str = "") -> None:
         """See ``ports.Faults.check``."""
+        # A copy, since faults may be added and removed while a call waits in one of them.
         for fault in list(self._faults.values()):
             if not fault.meets(part, verb, node):
                 continue

@@ -100,6 +100,7 @@ def _descend(resource: Resource, value: Any, parent: str, path: str) -> None:
         wanted = _BY_PARENT.get((parent, name)) or _TYPES.get(name)
         if wanted is not None and item is not None:
             _check(resource, item, wanted, here)
+        # Keys of free content may be called like fields: a label "spec" is a string all the same.
         if wanted != _MAP and name not in _OPEN:
             _descend(resource, item, name, here)
         elif name == "resources" and isinstance(item, dict):
@@ -125,6 +126,7 @@ def _check(resource: Resource, value: Any, wanted: str, path: str) -> None:
 
 
 def _require(resource: Resource, value: Any, kind: type, wanted: str, path: str) -> None:
+    # In Python a bool is an int, but JSON's true is no number.
     is_fine = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
     if not is_fine:
         raise _unreadable(resource, value, wanted, path)

@@ -43,6 +43,7 @@ def _container_defaults(container: Obj) -> None:
     tag = image.rpartition("/")[2].partition(":")[2]
     _fill(
         container,
+        # An image whose tag may move is pulled at every start; a version or a digest does not move.
         imagePullPolicy="Always" if tag in {"", "latest"} and "@" not in image else "IfNotPresent",
         terminationMessagePath="/dev/termination-log",
         terminationMessagePolicy="File",
@@ -119,6 +120,7 @@ def _job_spec(spec: Obj) -> None:
 def _job(obj: Obj) -> None:
     spec, metadata = obj["spec"], obj["metadata"]
     _job_spec(spec)
+    # A Job's pods are selected by its uid, so that a later Job of the same name does not adopt them.
     if not spec["manualSelector"] and not spec.get("selector") and isinstance(spec.get("template"), dict):
         uid = metadata.get("uid", "")
         own = {"batch.kubernetes.io/controller-uid": uid}
@@ -167,6 +169,7 @@ def _endpoint_slice(obj: Obj) -> None:
 
 def _secret(obj: Obj) -> None:
     _fill(obj, type="Opaque")
+    # A write-only field: readers find its values encoded under data.
     texts = obj.pop("stringData", None)
     if isinstance(texts, dict):
         encoded = {name: base64.b64encode(str(text).encode()).decode() for name, text in texts.items()}

@@ -137,6 +137,7 @@ def with_condition(
     fresh: Obj = {"type": kind, "status": "True" if status else "False", "reason": reason, "message": message}
     result = [c for c in conditions if c.get("type") != kind]
     old = next((c for c in conditions if c.get("type") == kind), None)
+    # Equal conditions are returned unchanged, so that no write, and no event of a watch, follows.
     if old is not None and all(old.get(name, "") == value for name, value in fresh.items()):
         return conditions
     moment = now()

@@ -75,6 +75,7 @@ class Rbac:
     def _rules(self, binding: Obj, namespace: str) -> Sequence[Mapping[str, Any]]:
         ref = binding["roleRef"]
         if ref.get("kind") == "ClusterRole":
+            # A RoleBinding may refer to a ClusterRole too; its rules then apply in the binding's namespace only.
             role = self._store.get(f"clusterroles.{_GROUP}", Key("", ref["name"]))
         else:
             role = self._store.get(f"roles.{_GROUP}", Key(namespace, ref["name"]))
@@ -105,6 +106,7 @@ def _grants(rule: Mapping[str, Any], attempt: Attempt) -> bool:
     subresource = attempt.resource.partition("/")[2]
     if not _covers(resources, attempt.resource) and not (subresource and f"*/{subresource}" in resources):
         return False
+    # A rule with names permits no create or list: such requests have no name.
     names = rule.get("resourceNames") or ()
     return _covers(rule.get("apiGroups"), attempt.group) and (not names or attempt.name in names)
 

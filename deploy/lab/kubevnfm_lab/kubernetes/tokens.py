@@ -85,6 +85,7 @@ class Tokens:
             "kubernetes.io": about,
         }
         if expires is not None:
+            # A Secret's token has neither audience nor expiry: it is the legacy form, valid while the Secret exists.
             claims |= {"aud": list(audiences) or [ISSUER], "exp": int(expires.timestamp()), "nbf": claims["iat"]}
         held_by = None
         if secret is not None:
@@ -102,6 +103,7 @@ class Tokens:
         head = part(json.dumps({"alg": "ES256", "kid": "lab"}).encode())
         body = part(json.dumps(claims, separators=(",", ":")).encode())
         signature = self._key.sign(f"{head}.{body}".encode(), ec.ECDSA(hashes.SHA256()))
+        # A JWS carries the two numbers side by side (RFC 7518, 3.4), the library returns them in DER.
         r, s = utils.decode_dss_signature(signature)
         return f"{head}.{body}.{part(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
@@ -113,6 +115,7 @@ class Tokens:
         if grant is None:
             return None
         account = self._store.get("serviceaccounts", grant.account)
+        # A new account of the same name does not inherit the tokens of the deleted one.
         if account is None or account["metadata"]["uid"] != grant.account_uid:
             return None
         if grant.expires is not None and grant.expires <= datetime.now(UTC):
@@ -133,6 +136,7 @@ class Tokens:
             return identity
         if not certificate:
             return None
+        # Kubernetes takes the user from the common name of a client certificate and the groups from its organizations.
         subject = [pair for rdn in certificate.get("subject", ()) for pair in rdn]
         user = next((value for name, value in subject if name == "commonName"), "")
         groups = [value for name, value in subject if name == "organizationName"]

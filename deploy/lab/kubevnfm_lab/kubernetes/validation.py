@@ -147,6 +147,7 @@ def _container_problems(container: Obj, field: str, volumes: set[str]) -> Iterat
             yield wrong(f"{field}.resources.requests", asked, f"must be less than or equal to {name} limit of {limit}")
 
 
+# Quantities are compared only, so floats are exact enough.
 _UNITS: Final = {
     "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,

@@ -92,6 +92,7 @@ class Api:
             headers = {"User-Agent": "kubectl/lab", "Accept": "application/json"}
             if self.access.token:
                 headers["Authorization"] = f"Bearer {self.access.token}"
+            # No limit of connections: every watch keeps one, and `kubectl wait` for many objects opens as many.
             connector = aiohttp.TCPConnector(ssl=_tls(self.access), limit=0)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
             self._session = aiohttp.ClientSession(connector=connector, headers=headers, timeout=timeout)
@@ -136,6 +137,7 @@ class Api:
                 if response.status >= 400:
                     raise ApiRefusal(response.status, "", await response.text())
                 buffer = b""
+                # Split here, since aiohttp's own line reader refuses long lines, and an object may be 1 MiB long.
                 async for chunk in response.content.iter_any():
                     *lines, buffer = (buffer + chunk).split(b"\n")
                     for line in lines:

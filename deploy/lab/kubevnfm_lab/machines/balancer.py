@@ -24,15 +24,22 @@ class Balancer:
         self._targets: dict[tuple[str, int], list[Target]] = {}
         self._turns = itertools.count()
         self._lock = asyncio.Lock()
+        self._stale = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def changed(self) -> None:
         """Schedule an update; called whenever a service or a machine starts or stops."""
-        # A run that has not started yet will see this change too.
-        if not self._tasks or all(task.done() for task in self._tasks):
-            task = asyncio.get_running_loop().create_task(self.settle())
+        self._stale = True
+        if not self._tasks:
+            task = asyncio.get_running_loop().create_task(self._settle_while_stale())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    async def _settle_while_stale(self) -> None:
+        # A change while sockets are being opened comes after the configurations were read: it needs another run.
+        while self._stale:
+            self._stale = False
+            await self.settle()
 
     def holders(self) -> Mapping[str, Machine]:
         """Return the machine that holds each virtual address: of those that run, the one with the highest priority."""

@@ -64,6 +64,7 @@ def _render(tokens: Sequence[tuple[str, str]], at: int, document: Any, current: 
             for item in _values(text.removeprefix("range ").strip(), document, current):
                 part, behind = _render(tokens, at, document, item)
                 output += part
+            # A range over nothing renders no token of its block, so its end has to be found without rendering.
             at = behind if behind != at else _after_range(tokens, at)
         elif text[:1] in "\"'":
             output += re.sub(r"\\(.)", lambda match: _ESCAPES.get(match.group(1), match.group(1)), text[1:-1])

@@ -59,6 +59,7 @@ class Kernel:
         if name not in KNOWN_MODULES:
             return False
         self.modules.add(name)
+        # These keys exist only while the module is loaded; installers that set them earlier fail on real machines too.
         if name == "br_netfilter":
             for key, value in BRIDGE_SYSCTL.items():
                 self.sysctl.setdefault(key, value)
@@ -112,6 +113,7 @@ def sysctl_assignments(text: str) -> list[tuple[str, str]]:
 def sysctl_files(root: Path) -> list[Path]:
     """Return the files that ``sysctl --system`` reads, in its order."""
     folders = [root / "usr/lib/sysctl.d", root / "etc/sysctl.d"]
+    # A file under /etc replaces the one of the same name under /usr/lib, and the names give the order of all.
     by_name = {file.name: file for folder in folders for file in sorted(folder.glob("*.conf"))}
     last = root / "etc/sysctl.conf"
     return [by_name[name] for name in sorted(by_name)] + ([last] if last.exists() else [])

@@ -114,6 +114,7 @@ class PackageDatabase:
     def _releases(self) -> list[str]:
         sources = [source for source in self.sources() if "k8s" in source or "kubernetes" in source]
         minors = {match.group(1) for source in sources for match in MINOR_IN_URI.finditer(source)}
+        # The former apt.kubernetes.io, and mirrors of it, hold all releases in one repository.
         everything = any(MINOR_IN_URI.search(source) is None for source in sources)
         fitting = [r for r in self.kubernetes_releases if everything or r.rsplit(".", 1)[0] in minors]
         return sorted(fitting, key=lambda release: [int(part) for part in release.split(".")], reverse=True)

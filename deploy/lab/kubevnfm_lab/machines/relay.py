@@ -52,6 +52,7 @@ class Relay:
             finally:
                 far_writer.close()
         except asyncio.CancelledError:
+            # A reset rather than a proper end: the peer must notice that the connection was lost.
             writer.transport.abort()
         finally:
             self._connections.discard(task)
@@ -79,6 +80,7 @@ async def _one_way(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
         while data := await reader.read(CHUNK):
             writer.write(data)
             await writer.drain()
+        # One direction may end before the other: a client that has sent its request still reads the answer.
         if writer.can_write_eof():
             writer.write_eof()
     except OSError:

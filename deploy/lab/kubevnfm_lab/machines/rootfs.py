@@ -62,6 +62,7 @@ class Rootfs:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in FOLDERS:
             (self.root / folder).mkdir()
+        # As on Ubuntu since 19.04: /bin is a link into /usr.
         for alias in ("bin", "sbin"):
             (self.root / alias).symlink_to(f"usr/{alias}")
         self._write_etc(config, swap=swap, hostname=hostname)

@@ -84,6 +84,7 @@ class Cloud:
     def _populate(self) -> None:
         """Create what a fresh cloud has: the networks of the first project, and public images."""
         projects = list(self.identity.projects)
+        # Shared only if there are other projects: a single one sees them as its own.
         self.neutron.make_lab_networks(projects[0], shared=len(projects) > 1)
         for name in self.settings.images:
             self.glance.make_builtin(name, projects[0])

@@ -110,6 +110,7 @@ class Wire:
             try:
                 body = {} if raw_body or method not in _WITH_BODY else await self._json(request)
                 call = Call(request, ANONYMOUS, body)
+                # Before the token is checked: a service that is down refuses every call.
                 await self._gate.enter(self.part, verb, node(call) if node else "")
                 if not open_to_all:
                     call.token = self._token(request)
@@ -142,6 +143,7 @@ class Wire:
     def _token(self, request: web.Request) -> Token:
         token = self._identity.find(request.headers.get("X-Auth-Token", ""))
         if token is None:
+            # Glance answers with a page of its own, the others with the JSON of keystonemiddleware.
             if self.part == "glance":
                 raise ServiceError("glance", 401, "Unauthorized", _GLANCE_STRANGER)
             message = "The request you have made requires authentication."
@@ -161,6 +163,7 @@ class Wire:
         if body is None:
             return {}
         if not isinstance(body, dict):
+            # Handlers look up the member that they need and refuse the body that lacks it.
             return {"": body}
         return body
 

@@ -98,6 +98,7 @@ class DaemonSets:
         """Delete pods of an old template, as many at once as may be unavailable."""
         limit = value_at(daemon_set, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable") or 1
         if isinstance(limit, str):
+            # At least one: with 10 % of three nodes an update would never start.
             limit = max(1, int(limit.rstrip("%")) * len(wanted) // 100)
         live = [pod for pod in pods if _node_of(pod) in wanted and not is_terminating(pod)]
         room = limit - (len(wanted) - sum(is_ready(pod) for pod in live))

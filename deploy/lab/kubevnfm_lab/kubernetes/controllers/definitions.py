@@ -63,6 +63,7 @@ class Definitions:
             self._serve(definition)
         elif uid not in self._waiting:
             self._waiting.add(uid)
+            # A real API server needs a moment too: clients must wait for the condition before they create objects.
             self._plane.later(self._plane.delay_s, lambda: self._establish(key, uid))
 
     def _clash(self, definition: Obj) -> str:
@@ -92,6 +93,8 @@ class Definitions:
             else:
                 status["acceptedNames"] = obj["spec"]["names"]
                 stored = [version["name"] for version in obj["spec"]["versions"] if version.get("storage")]
+                # A version stays listed after another becomes the storage version, since objects may still be stored in
+                # it.
                 before = status.get("storedVersions") or []
                 status["storedVersions"] = [*before, *(name for name in stored if name not in before)]
             status["conditions"] = conditions
@@ -102,6 +105,7 @@ class Definitions:
     def _establish(self, key: Key, uid: str) -> None:
         self._waiting.discard(uid)
         definition = self._plane.store.get(_DEFINITIONS, key)
+        # In the meantime another definition of the same name may have taken its place.
         if definition is None or definition["metadata"]["uid"] != uid or is_terminating(definition):
             return
         # The kind is served first, so that a client that sees the condition finds it.
@@ -140,6 +144,7 @@ class Definitions:
             except ApiError as error:
                 if error.code != 404:
                     raise
+        # An object with finalizers is still there; its deletion brings the definition back here.
         if self._plane.store.list(name):
             return
 

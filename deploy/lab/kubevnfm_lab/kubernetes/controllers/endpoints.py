@@ -145,6 +145,7 @@ def _ports(service: Obj, pods: Sequence[Obj]) -> list[Obj]:
 
 
 def _endpoints(service: Obj, pods: Sequence[Obj]) -> Obj:
+    # No subset rather than an empty one: `kubectl get endpoints` then shows <none>.
     if not pods:
         return {}
     subset: Obj = {"ports": _ports(service, pods)}

@@ -112,6 +112,7 @@ class GarbageCollector:
         try:
             self._plane.registry.delete(resource, key_of(obj), Deletion(policy=policy, uid=obj["metadata"]["uid"]))
         except ApiError as error:
+            # 404: deleted in the meantime. 409: another object has the name by now, which the uid protects.
             if error.code not in {404, 409}:
                 raise
 

@@ -42,6 +42,7 @@ class Budgets:
             for pod in self._plane.store.list("pods", key.namespace)
             if is_active(pod) and matches_selector(spec.get("selector"), labels_of(pod))
         ]
+        # Percentages are shares of the number that the controllers want, not of the pods that happen to exist.
         expected = self._expected(pods)
         healthy = sum(is_ready(pod) for pod in pods)
         if spec.get("maxUnavailable") is not None:
@@ -83,6 +84,7 @@ class Budgets:
 
 
 def _share(value: int | str, of: int) -> int:
+    # Rounded up for both limits, so that 50 % of 7 pods is 4: a budget of Kubernetes rounds the same way.
     return value if isinstance(value, int) else math.ceil(int(value.rstrip("%")) * of / 100)
 
 

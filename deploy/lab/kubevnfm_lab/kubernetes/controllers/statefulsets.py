@@ -77,12 +77,14 @@ class StatefulSets:
             pod = pods.get(number)
             if pod is None:
                 self._make_or_adopt(stateful_set, number)
+            # A pod that ended keeps its name, which the replacement needs: so it is deleted first.
             elif value_at(pod, "status", "phase") in {"Succeeded", "Failed"} and not is_terminating(pod):
                 delete_pod(self._plane, stateful_set, pod, component=_COMPONENT)
             elif is_ready(pod) and not is_terminating(pod):
                 continue
             if one_by_one:
                 return
+        # The highest number leaves first, since the others may depend on lower ones.
         for number in sorted(pods.keys() - set(numbers), reverse=True):
             if not is_terminating(pods[number]):
                 delete_pod(self._plane, stateful_set, pods[number], component=_COMPONENT)
@@ -101,6 +103,7 @@ class StatefulSets:
             if number >= partition and labels_of(pod).get(_REVISION) != current and not is_terminating(pod):
                 delete_pod(self._plane, stateful_set, pod, component=_COMPONENT)
                 return
+            # Only one pod is missing at a time: the next is replaced once this one is ready again.
             if is_terminating(pod) or not is_ready(pod):
                 return
 
@@ -127,6 +130,7 @@ class StatefulSets:
         for claim in spec.get("volumeClaimTemplates") or []:
             claim_name = f"{claim['metadata']['name']}-{name}"
             self._make_claim(stateful_set, claim, claim_name)
+            # A claim template overrides a volume of the pod template that has its name, as the API reference says.
             volumes = [v for v in volumes if v["name"] != claim["metadata"]["name"]]
             volumes.append(
                 {"name": claim["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim_name}},
@@ -145,6 +149,7 @@ class StatefulSets:
             **(value_at(spec, "selector", "matchLabels") or {}),
         }
         metadata: Obj = {"name": name, "namespace": namespace, "labels": labels}
+        # Claims have no owner by default: data outlives the StatefulSet, and a new one of the same name finds it.
         if value_at(spec, "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
             metadata["ownerReferences"] = [controller_reference(stateful_set)]
         try:
@@ -167,6 +172,7 @@ class StatefulSets:
         }
         before = value_at(stateful_set, "status", "currentRevision") or current
         done = len(updated) == len(pods) == spec["replicas"] and status["readyReplicas"] == len(pods)
+        # The revision counts as current only after the last pod has it, by which clients see the end of a rollout.
         status["currentRevision"] = current if done else before
         if done or before == current:
             status |= {"updatedReplicas": len(updated), "currentReplicas": len(updated)}

@@ -139,6 +139,7 @@ class Claims:
                 continue
             if quantity(offer["capacity"]["storage"]) >= quantity(spec["resources"]["requests"]["storage"]):
                 fitting.append(volume)
+        # The smallest, so that large volumes stay free for claims that need them.
         return min(fitting, key=lambda v: quantity(v["spec"]["capacity"]["storage"]), default=None)
 
     def _provision(self, claim: Obj, storage_class: Obj) -> Obj | None:

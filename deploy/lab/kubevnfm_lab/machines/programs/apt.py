@@ -59,6 +59,7 @@ async def _install(call: Call, given: Options, names: list[str]) -> Exit:
     packages = call.machine.packages
     chosen, missing = [], []
     for name in names:
+        # A path names a package file, which is only required to exist: the lab cannot unpack it.
         if "/" in name:
             if not call.path(name).exists():
                 missing.append(f"E: Unsupported file {name} given on commandline")
@@ -89,6 +90,7 @@ async def _install(call: Call, given: Options, names: list[str]) -> Exit:
             f"Setting up {package.name} ({package.version}) ...",
         ]
         install(call, package, old)
+    # An installation takes no time here; yielding lets the end of the script cancel it.
     await asyncio.sleep(0)
     return Exit(0, "\n".join(lines) + "\n")
 

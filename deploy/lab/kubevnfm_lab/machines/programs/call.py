@@ -133,6 +133,7 @@ def options(args: Sequence[str], *, with_value: Sequence[str] = (), glued: str =
         name, equals, value = arg.partition("=")
         if arg in with_value:
             taken.values.setdefault(arg, []).append(rest.pop(0) if rest else "")
+        # Go's flag package also accepts "-n=value" of a single letter.
         elif arg.startswith("--") or (equals and len(name) == 2):
             taken.values.setdefault(name, []).append(value)
         elif len(arg) > 2 and arg[1] in glued:

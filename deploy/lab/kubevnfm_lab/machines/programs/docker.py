@@ -26,11 +26,13 @@ DENIED = "permission denied while trying to connect to the Docker daemon socket 
 async def docker(call: Call) -> Exit:
     """Run one command of docker."""
     given = options(call.args, with_value=WITH_VALUE)
+    # The newer forms name the kind first: `docker image pull` is `docker pull`.
     if given.words[:1] in (["container"], ["image"]):
         given.words.pop(0)
     verb, names = (given.words[0], given.words[1:]) if given.words else ("", [])
     if given.has("--version") and not verb:
         return Exit(0, "Docker version 27.5.1, build 9f9e405\n")
+    # The client connects to the daemon before it looks at the command.
     if not call.machine.units.is_active("docker"):
         raise Failed(DOWN)
     if not call.is_root:
@@ -141,6 +143,7 @@ async def _run(call: Call, given: Options, names: list[str]) -> Exit:
         restart=given.get("--restart", default="no"),
         environment=given.all("-e", "--env"),
     )
+    # Created before it is started: if the port is taken, the container remains, as it does with Docker.
     images.containers[name] = container
     try:
         await _start_one(call.machine, container)

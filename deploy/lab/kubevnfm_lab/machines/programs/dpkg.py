@@ -94,6 +94,7 @@ def _format(form: str, package: Package, held: bool) -> str:
     }
     for name, value in values.items():
         form = form.replace(f"${{{name}}}", value)
+    # The shell passes these escapes on unchanged; dpkg-query itself interprets them.
     return form.replace("\\n", "\n").replace("\\t", "\t")
 
 

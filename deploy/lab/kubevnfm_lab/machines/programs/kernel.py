@@ -89,6 +89,7 @@ async def sysctl(call: Call) -> Exit:
     for word in given.words:
         key, assigned, value = word.partition("=")
         key = key.strip().replace("/", ".")
+        # One unknown key does not prevent the others from being set, but the exit status reports it.
         if key not in kernel.sysctl:
             errors += f"sysctl: cannot stat /proc/sys/{key.replace('.', '/')}: No such file or directory\n"
             continue

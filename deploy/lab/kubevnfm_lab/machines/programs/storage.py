@@ -165,6 +165,7 @@ async def exportfs(call: Call) -> Exit:
     given = options(call.args)
     if not call.is_root:
         raise Failed("exportfs: could not open /var/lib/nfs/.etab.lock for locking: errno 13 (Permission denied)")
+    # The kernel serves what this file says, not what /etc/exports says: changes there need another run.
     etab = call.machine.root / "var/lib/nfs/etab"
     if given.has("-r", "-a"):
         lines, errors = _exports(call)

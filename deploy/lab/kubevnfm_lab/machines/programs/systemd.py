@@ -113,6 +113,7 @@ def _change(call: Call, verb: str, name: str, *, now: bool) -> Exit:
     unit = units.find(name)
     full = name if "." in name.rsplit("/", 1)[-1] else f"{name}.service"
     if unit is None:
+        # Only services are modelled; scripts also enable timers and targets, which a stock image has.
         if full.endswith((".timer", ".target", ".socket", ".mount", ".slice")):
             return Exit()
         text = {
@@ -125,6 +126,7 @@ def _change(call: Call, verb: str, name: str, *, now: bool) -> Exit:
         errors = ""
         if verb == "enable" and not unit.enabled:
             place = f"/etc/systemd/system/multi-user.target.wants/{unit.name}.service"
+            # systemctl reports the link on stderr, so that scripts that read stdout see nothing of it.
             errors = f"Created symlink {place} -> /lib/systemd/system/{unit.name}.service.\n"
         unit.enabled = verb == "enable"
         if now:
@@ -138,6 +140,7 @@ def _change(call: Call, verb: str, name: str, *, now: bool) -> Exit:
         return Exit(1, stderr=f"{full} is not active, cannot reload.\n")
     if verb == "try-restart" and unit.state != "active":
         return Exit()
+    # Starting a running service changes nothing; in particular it does not read its configuration again.
     if verb == "start" and unit.state == "active":
         return Exit()
     refusal = units.reload(unit) if verb == "reload" else units.start(unit)

@@ -146,6 +146,7 @@ class Identity:
 
     def issue(self, user: User, project: Project | None, *, methods: tuple[str, ...]) -> Token:
         """Return a new token of the user for the project; raise Keystone's 401 if it has no role there."""
+        # Without a scope Keystone uses the user's default project; here that is the first in which the user has a role.
         scope = project or next(
             (self.projects[p] for p in user.roles_by_project), Project("", "", Domain("default", "Default"))
         )
@@ -153,6 +154,7 @@ class Identity:
         if project is not None and not roles:
             raise unauthorized()
         now = time.time()
+        # A lab may run for days; clients that never revoke their tokens must not fill its memory.
         if len(self._tokens) > 10_000:
             self._tokens = {key: token for key, token in self._tokens.items() if token.expires_at > now}
         token = Token(

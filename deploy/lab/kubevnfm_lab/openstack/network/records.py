@@ -115,6 +115,7 @@ class Subnet(Record):
 
     def next_free(self) -> int | None:
         """Return the next free address of the pools, after the last one allocated."""
+        # First from the last address on, then from the beginning: addresses that were released there are free again.
         for start_at_cursor in (True, False):
             for first, last in self.pools:
                 start = max(first, self.cursor) if start_at_cursor else first

@@ -138,6 +138,7 @@ def parse(source: object, *, name: str = "root stack") -> Template:
     raise invalid_template("The template is not a JSON object or YAML mapping.")
 
 
+# Nested templates are parsed again for every member of a group, and every service test sends the same few.
 @lru_cache(maxsize=512)
 def _parse_text(text: str, name: str) -> Template:
     return _take_apart(load_yaml(text, name))
@@ -145,6 +146,7 @@ def _parse_text(text: str, name: str) -> Template:
 
 def load_yaml(text: str, name: str) -> Json:
     """Return a mapping from YAML or JSON text; raise Heat's 400."""
+    # JSON is YAML too, but the JSON parser is many times faster, and clients send templates as JSON.
     if text.lstrip().startswith("{"):
         try:
             value = json.loads(text)

@@ -69,6 +69,7 @@ def stack_detail(stack: Stack, links: Links, *, outputs: bool) -> Json:
         "stack_status": stack.state,
         "stack_status_reason": stack.reason,
     }
+    # Resources of a stack in deletion are partly gone, so its outputs cannot be computed.
     if outputs and stack.action != "DELETE":
         detail["outputs"] = stack.outputs()
     return detail

@@ -116,6 +116,7 @@ class Cinder:
         volume_type = self.types.for_volume(body.get("volume_type"))
         if self._quotas.exceeded(project_id, volumes=1):
             message = f"VolumeLimitExceeded: Maximum number of volumes allowed ({self._quotas.limits['volumes']}) exceeded for quota 'volumes'."
+            # Cinder answers 413 where Nova and Neutron answer 403 and 409.
             raise ServiceError("cinder", 413, "VolumeLimitExceeded", message)
         if self._quotas.exceeded(project_id, gigabytes=size):
             used = self._quotas.used(project_id, "gigabytes")
@@ -145,6 +146,7 @@ class Cinder:
         """Make a volume available."""
         if self._durations.volume_create_s:
             await asyncio.sleep(self._durations.volume_create_s)
+        # It may have been reset to another status, or deleted, during the wait.
         if volume.status == "creating":
             self._now(volume, "available")
 
@@ -192,6 +194,7 @@ class Cinder:
 
     def delete(self, volume: Volume) -> None:
         """Delete a volume; raise BadRequest while it is attached."""
+        # Two deletions of the same volume may overlap; the quota must be released only once.
         if volume.volume_id not in self.volumes:
             return
         if volume.attachments:

@@ -89,6 +89,8 @@ class Property:
             return text in _TRUE
         if self.kind == "list" and not isinstance(value, list):
             if isinstance(value, str):
+                # A string is accepted for a list, as a parameter of type comma_delimited_list may be passed on
+                # unparsed.
                 return [one.strip() for one in value.split(",")] if value else []
             raise ValueError(f'"{value!r}" is not a list')
         if self.kind == "map" and not isinstance(value, dict):
@@ -266,6 +268,7 @@ def checked(
                 raise Invalid("Property error", f"{where}.properties", f"Property {name} not assigned")
             props[name] = spec.default
             continue
+        # During validation, an attribute of a resource that does not exist yet has no value to check.
         if value is UNKNOWN:
             props[name] = UNKNOWN
             continue

@@ -160,6 +160,7 @@ class MultipartMimeType(SoftwareConfigType):
         message = MIMEMultipart()
         for part in resource.props["parts"] or ():
             given = str(part.get("config") or "")
+            # A part is given as the id of a stored configuration, or as the text itself.
             text = self.services.configs.get(given, given)
             subtype = "x-shellscript" if text.startswith("#!") else "cloud-config"
             message.attach(MIMEText(text, part.get("subtype") or subtype))

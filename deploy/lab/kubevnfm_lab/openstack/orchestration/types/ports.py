@@ -99,6 +99,7 @@ class PortType(NeutronType):
         props, project_id = resource.props, resource.stack.project_id
         await self.services.enter("neutron", "port_update")
         if "fixed_ips" in changed:
+            # An empty request asks for any free address, as Neutron gives one to a port without fixed_ips.
             self.neutron.readdress_port(port, self._fixed_ips(props, project_id) or [{}])
         if "name" in changed:
             port.name = props["name"] or resource.physical_name
@@ -146,6 +147,7 @@ class PortType(NeutronType):
         return super().attribute(resource, name, path)
 
     def _fixed_ips(self, props: Json, project_id: str) -> list[Json] | None:
+        # None leaves the choice to Neutron, an empty list asks for a port without any address.
         if props["no_fixed_ips"]:
             return []
         if not props["fixed_ips"]:
@@ -305,6 +307,7 @@ class SecurityGroupType(NeutronType):
         group.name = resource.props["name"] or resource.physical_name
         group.description = resource.props["description"] or ""
         group.rules.clear()
+        # A group without this rule lets nothing out: Neutron adds it to every group, and Heat restores it on an update.
         self.neutron.add_rule(group, direction="egress")
         self._rules(resource, group)
         group.touched()
@@ -323,6 +326,7 @@ class SecurityGroupType(NeutronType):
     def _rules(self, resource: Resource, group: SecurityGroup) -> None:
         for rule in resource.props["rules"] or ():
             facts = {**rule, "direction": rule.get("direction") or "ingress"}
+            # Without a group of its own choice, such a rule means the group that it belongs to.
             if facts.pop("remote_mode", None) == "remote_group_id" and not facts.get("remote_group_id"):
                 facts["remote_group_id"] = group.record_id
             self.neutron.add_rule(group, **facts)

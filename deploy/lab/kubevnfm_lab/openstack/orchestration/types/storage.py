@@ -80,6 +80,7 @@ class VolumeResource(ResourceType):
                 "snapshot_id": props["snapshot_id"],
             },
         )
+        # Set before the wait: a stack that is deleted meanwhile must find the volume.
         resource.physical_id = volume.volume_id
         await self.services.cinder.make(volume)
         if volume.status == "error":
@@ -211,6 +212,7 @@ class VolumeTypeResource(ResourceType):
         if changed & {"name", "description", "is_public"}:
             types.update(existing, name=props["name"], description=props["description"], is_public=props["is_public"])
         if "metadata" in changed:
+            # Heat deletes every key before it sets the new ones, so a key that is left out disappears.
             for key in list(existing.extra_specs):
                 types.remove_spec(existing, key)
             if props["metadata"]:
