@@ -1,4 +1,4 @@
-"""What the tests across services share: one lab, one installation in each wiring, kept for the whole session."""
+"""Fixtures of the tests across services: one lab and one installation in each wiring for the whole session."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from user import User
 __all__ = ["ferretdb", "rabbitmq"]
 
 GIVEN_URL = os.environ.get("KUBEVNFM_E2E_URL")
-"""An installation that runs already; tests then use it in place of their own: see `GivenInstallation`."""
+"""If set, the tests use this running installation in place of their own; see `GivenInstallation`."""
 WIRINGS = ["single", "six"] if GIVEN_URL is None else ["given"]
 
 
 def pytest_configure() -> None:
-    """End the servers and processes of the session at SIGTERM too, as at Ctrl-C."""
+    """Stop the session's servers and processes at SIGTERM, as at Ctrl-C."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Spread the longest tests evenly when several workers share the list: each worker begins with a part of it."""
+    """Spread the longest tests evenly over the list, because each worker begins with a contiguous part of it."""
     if not hasattr(config, "workerinput"):
         return
     longest = [item for item in items if _is_long(item)]
@@ -46,7 +46,7 @@ def _is_long(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
-    """A lab in which nothing takes time, the same for all tests of the session."""
+    """A lab without simulated delays, shared by all tests of the session."""
     if GIVEN_URL is not None:
         yield LabProcess.given(tmp_path_factory.mktemp("lab"), json.loads(os.environ["KUBEVNFM_E2E_LAB"]))
         return
@@ -60,7 +60,7 @@ def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess
 
 @pytest.fixture
 async def lab(lab_process: LabProcess) -> AsyncIterator[LabControl]:
-    """The lab's controls; a test's faults go with the test."""
+    """The control interface of the lab; the faults that a test injects end with the test."""
     async with LabControl(lab_process.control_url) as control:
         yield control
 
@@ -84,7 +84,7 @@ def six(
 
 @pytest.fixture(scope="session")
 def given(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """kubevnfm as somebody else runs it."""
+    """The running installation at ``$KUBEVNFM_E2E_URL``."""
     assert GIVEN_URL is not None
     yield from _running(GivenInstallation(tmp_path_factory.mktemp("given"), lab_process, GIVEN_URL))
 
@@ -99,21 +99,21 @@ def _running(installation: Installation) -> Iterator[Installation]:
 
 @pytest.fixture(params=WIRINGS)
 def installation(request: pytest.FixtureRequest) -> Installation:
-    """kubevnfm, in each of its wirings; or the one that is given."""
+    """kubevnfm in each of its wirings, or the given installation."""
     found: Installation = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 async def user(installation: Installation) -> AsyncIterator[User]:
-    """Somebody who speaks v2, with the lab as default VIM."""
-    async with User(installation) as somebody:
-        await somebody.register_lab()
-        yield somebody
+    """A user of API version 2, with the lab as the default VIM."""
+    async with User(installation) as caller:
+        await caller.register_lab()
+        yield caller
 
 
 @pytest.fixture
 async def v1(installation: Installation, user: User) -> AsyncIterator[User]:
-    """The same for v1."""
-    async with User(installation, "v1") as somebody:
-        yield somebody
+    """A user of API version 1, with the lab as the default VIM."""
+    async with User(installation, "v1") as caller:
+        yield caller

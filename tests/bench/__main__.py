@@ -1,4 +1,4 @@
-"""``make bench``: prints each figure with its spread beside its goal (two cores; the lab in a process of its own).
+"""``make bench``: prints each figure with its spread and its goal (for two cores; the lab runs in its own process).
 
 python tests/bench [--wiring single|six|both] [--instances 50000] [--everyday-seconds 60] [--install-seconds 15]
 """
@@ -69,7 +69,7 @@ async def life_cycle(target: Target, wiring: str, vnfd_id: str) -> list[Figure]:
 
 
 async def notified(load: Load, vnfd_id: str, goal: float) -> Figure:
-    """From an operation's state change to the callback, operations one after the other."""
+    """Measure the time from a state change to the callback, with one operation at a time."""
     wanted, forceful = body("vm", "instantiate"), {"terminationType": "FORCEFUL"}
     async with subscriber() as callbacks:
         subscription, _ = await load.call("POST", "/vnflcm/v2/subscriptions", {"callbackUri": callbacks.uri})
@@ -81,7 +81,7 @@ async def notified(load: Load, vnfd_id: str, goal: float) -> Figure:
 
 
 async def installs(target: Target, seconds: float) -> list[Figure]:
-    """Install clusters of 1, 10 and 50 workers, each node taking a fixed simulated time."""
+    """Install clusters of 1, 10 and 50 workers; each node takes a fixed simulated time."""
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as folder:
         package = wide_cluster(Path(folder))
@@ -152,7 +152,7 @@ def _widen(document: dict[str, Any]) -> None:
 
 
 async def lists(target: Target, count: int) -> list[Figure]:
-    """The first page of 100 out of many instances, plain and filtered."""
+    """Measure the first page of 100 out of many instances, without and with a filter."""
     async with Load(target.url) as load:
         pages = {
             f"first page of 100 out of {count}": (INSTANCES, 30.0),
@@ -172,7 +172,7 @@ async def lists(target: Target, count: int) -> list[Figure]:
 
 
 async def everyday(target: Target, vnfd_id: str, seconds: float) -> list[Figure]:
-    """What many clients do at once among many instances: create, show, list and delete; any error ends the bench."""
+    """Have many clients create, show, list and delete instances among many others; any error ends the bench."""
     taken: dict[str, list[float]] = {}
     async with Load(target.url) as load:
 
@@ -209,7 +209,7 @@ async def prepared(target: AbstractAsyncContextManager[Target], endpoints: Mappi
     async with target as running:
         async with GatewayClient(running.url) as client:
             found, _ = await client.call("GET", "/v1.0/vims")
-            for vim in found["vims"]:  # of the lab before this one
+            for vim in found["vims"]:  # registered for an earlier lab
                 if vim["auth_url"] != endpoints["auth_url"]:
                     await client.call("DELETE", f"/v1.0/vims/{vim['id']}")
             if not any(vim["auth_url"] == endpoints["auth_url"] for vim in found["vims"]):
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no installs")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended in either case
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM must stop the started processes too
     wirings = ("single", "six") if arguments.wiring == "both" else (arguments.wiring,)
     met = [asyncio.run(measure(wiring, arguments)) for wiring in wirings]
     say("\nall goals met" if all(met) else "\na goal was missed")

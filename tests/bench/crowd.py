@@ -1,4 +1,4 @@
-"""Fills a store with many instances: copies of one that the gateway made, written through the store's own port."""
+"""Fills a store with many instances: copies of one that the gateway made, written through the store's port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ONCE = 500
 
 
 async def crowd(opened: AbstractAsyncContextManager[DocumentStore], count: int) -> None:
-    """Add ``count`` instances; nobody else has an SQLite file open meanwhile."""
+    """Add ``count`` instances. No other process may have an SQLite file open meanwhile."""
     async with opened as store:
         model = next(iter(await store.find("vnf_instances", Query(limit=1))))
         start = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What is done to a running gateway, and timed, over HTTP as a user would."""
+"""The measured calls to a running gateway, over HTTP as a user makes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Load:
         await self._session.close()
 
     async def call(self, method: str, path: str, sent: Any = None) -> tuple[Any, Mapping[str, str]]:
-        """Return the answer; anything but success ends the bench with what was told."""
+        """Return the body and the headers of the response; any error ends the bench with its text."""
         async with self._session.request(method, path, json=sent) as response:
             text = await response.text()
             if response.status >= 400:
@@ -51,9 +51,9 @@ class Load:
         return str(created["id"])
 
     async def operate(self, instance_ids: Sequence[str], task: str, request: Mapping[str, Any]) -> float:
-        """Run an operation on all instances at once; return the seconds until the last COMPLETED was told.
+        """Run an operation on all instances at once; return the seconds until the last one is COMPLETED.
 
-        One event stream tells: polls would be late, or most of what is measured.
+        One event stream reports the ends: polling would be late, or would be most of the measured load.
         """
         ended: set[str] = set()
         async with self._session.get("/kubevnfm/v1/events?type=lcm.operation.changed") as stream:
@@ -78,7 +78,7 @@ class Load:
 
 
 async def rate(clients: int, seconds: float, one: Callable[[], Awaitable[Any]]) -> tuple[float, list[float]]:
-    """Have ``clients`` repeat ``one`` for a while; return calls a second and the milliseconds of each."""
+    """Have ``clients`` repeat ``one`` for ``seconds``; return the calls per second and the milliseconds of each call."""
     taken: list[float] = []
     end = time.perf_counter() + seconds
 

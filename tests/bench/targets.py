@@ -1,4 +1,4 @@
-"""What is measured: kubevnfm as one process, or as six; always against a lab in a process of its own."""
+"""The measured installations: kubevnfm as one process or as six; the lab always runs in its own process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Target:
     name: str
     url: str
     pids: Mapping[str, int]
-    """Process id by what runs in it."""
+    """Process ids by the name of the program or service."""
 
     def memory_mib(self) -> dict[str, float]:
         """Return the resident memory of each process now."""
@@ -42,7 +42,7 @@ def _resident_mib(pid: int) -> float:
 
 @asynccontextmanager
 async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[Target]:
-    """Yield the one process on SQLite."""
+    """Yield kubevnfm in one process on SQLite."""
     port = free_port()
     environment = {
         **os.environ,
@@ -64,7 +64,7 @@ async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[
 
 @asynccontextmanager
 async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) -> AsyncIterator[Target]:
-    """Yield the six processes on RabbitMQ and FerretDB."""
+    """Yield kubevnfm in six processes on RabbitMQ and FerretDB."""
     processes = SixProcesses(
         data_dir,
         amqp_url=servers.rabbit.url,
@@ -92,7 +92,7 @@ class Servers:
 
 @contextmanager
 def real_servers(folder: Path) -> Iterator[Servers]:
-    """Yield a RabbitMQ and a FerretDB of their own."""
+    """Yield a new RabbitMQ and a new FerretDB."""
     program = ferretdb.program()
     if program is None or rabbitmq.install() is not None:
         raise SystemExit("the servers are missing: `make servers` installs them")
@@ -109,7 +109,7 @@ def real_servers(folder: Path) -> Iterator[Servers]:
 
 
 async def until_ready(url: str) -> None:
-    """Return when the gateway says that it is ready."""
+    """Return when the gateway reports that it is ready."""
     async with aiohttp.ClientSession() as session, asyncio.timeout(60):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Chaos: every test finds all processes running, and leaves them so."""
+"""Chaos: all processes run before and after every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a stack under blows: SIGKILL while Heat is asked and while it works; nothing is changed twice."""
+"""Changes of a stack with SIGKILL during the request to Heat and while Heat works; nothing is changed twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STOP: Final[Sequence[Hold]] = (Hold("stopping", "nova", "server_action", "vnf-{i
 
 
 async def machines(chaos: Chaos, instance_id: str) -> dict[str, Any]:
-    """Return the machines in the cloud and, to compare, in the instance."""
+    """Return the machines in the cloud, after checking that the instance shows the same ones."""
     servers = (await chaos.lab.inventory()).get("servers", [])
     there = {server["id"]: server for server in servers if instance_id in server["name"]}
     info = (await chaos.user.instance(instance_id))["instantiatedVnfInfo"]
@@ -32,7 +32,7 @@ async def machines(chaos: Chaos, instance_id: str) -> dict[str, Any]:
 
 
 async def all_changes(chaos: Chaos, target: str) -> None:
-    """Build, scale out, heal one, stop and start, scale in, make the whole stack anew, take down."""
+    """Instantiate, scale out, heal one machine, stop, start, scale in, heal the whole stack, terminate."""
     user = chaos.user
     instance_id = await user.create(await user.sample("vm"))
     await chaos.run(instance_id, "instantiate", sample_body("vm", "instantiate"), (), target)
@@ -51,7 +51,7 @@ async def all_changes(chaos: Chaos, target: str) -> None:
     await chaos.run(instance_id, "heal", {"vnfcInstanceId": [vnfc]}, HEAL, target)
     healed = set(await machines(chaos, instance_id))
     assert len(healed) == 2
-    assert healed & both == both - first, "the named one alone was made anew, once"
+    assert healed & both == both - first, "only the named machine was replaced, once"
 
     await chaos.run(instance_id, "operate", sample_body("vm", "stop"), STOP, target)
     assert {one["status"] for one in (await machines(chaos, instance_id)).values()} == {"SHUTOFF"}

@@ -1,4 +1,4 @@
-"""Every message of a whole run is delivered twice: nothing exists twice, nobody is told anything new."""
+"""Every message of a whole run is delivered twice: nothing exists twice, and no notification is repeated."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from subscriber import Subscriber
 from user import User
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
-NOBODY = ""
+NO_TARGET = ""
 
 
 async def test_every_message_delivered_twice_harms_nothing(six_chaos: Chaos) -> None:
-    """Issue 2: cluster, its VIM, a CNF on it, and all down again; the subscriber hears each fact once."""
+    """Issue 2: cluster, its VIM, a CNF on it, and all terminated; the subscriber gets each notification once."""
     assert isinstance(six_chaos.installation, SixInstallation)
     user = six_chaos.user
     async with everything_twice(six_chaos.installation.rabbit) as doubled, Subscriber.listening() as subscriber:
         subscription = await user.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})
-        cluster_id = await six_chaos.build_cluster(NOBODY, [])
-        cnf_id = await six_chaos.build_cnf(cluster_id, NOBODY, [])
-        await six_chaos.end_cnf(cnf_id, cluster_id, NOBODY, [])
-        await six_chaos.end_cluster(cluster_id, NOBODY, [])
+        cluster_id = await six_chaos.build_cluster(NO_TARGET, [])
+        cnf_id = await six_chaos.build_cnf(cluster_id, NO_TARGET, [])
+        await six_chaos.end_cnf(cnf_id, cluster_id, NO_TARGET, [])
+        await six_chaos.end_cluster(cluster_id, NO_TARGET, [])
         heard = await subscriber.has_heard(cluster_id, 8)
         (await user.lcm("DELETE", f"/subscriptions/{subscription.json['id']}")).must(204)
-        await _a_package_is_told_of_once(user, subscriber)
+        await _package_notifications_come_once(user, subscriber)
     ids = [each["id"] for each in heard]
     assert len(ids) == len(set(ids))
     assert [each.get("operationState") for each in heard] == [
@@ -36,7 +36,7 @@ async def test_every_message_delivered_twice_harms_nothing(six_chaos: Chaos) -> 
     assert {"lcm", "infra", "mgmt", "vim"} <= domains, "commands and events of every service came twice"
 
 
-async def _a_package_is_told_of_once(user: User, subscriber: Subscriber) -> None:
+async def _package_notifications_come_once(user: User, subscriber: Subscriber) -> None:
     many, vnfd_id = "/vnfpkgm/v1/subscriptions", "5b5d5ab5-8a4c-4a4e-9d1b-666666666666"
     subscription = await user.call("POST", many, {"callbackUri": subscriber.uri, "filter": {"vnfdId": [vnfd_id]}})
     package = await user.upload(zipped(own_vm(vnfd_id)))

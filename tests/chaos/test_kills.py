@@ -1,7 +1,7 @@
 """SIGKILL of any process, and restarts of the broker, at every step: all completes without help, nothing exists twice.
 
-The tests that sweep hit at each step of one run. ``make test`` has the sweeps that hit the services in turn, the broker,
-and the one process; ``make test-chaos`` all of them: each service at each step, in sweeps and in runs with one hit.
+A sweep is one run with a hit at each step. ``make test`` runs the sweeps that hit the services in turn, the broker and
+the single process. ``make test-chaos`` runs everything: each service at each step, in sweeps and in runs with one hit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SOME_BROKER_HOLDS = (INSTANTIATE_CLUSTER[1], INSTANTIATE_CLUSTER[4], INSTANTIATE
 
 
 async def test_services_killed_in_turn_at_the_steps_of_cluster_and_cnf_harm_nothing(six_chaos: Chaos) -> None:
-    """Two rounds and more over the six: API-061."""
+    """API-061: more than two rounds over the six services."""
     cluster_id = await six_chaos.build_cluster(IN_TURN)
     cnf_id = await six_chaos.build_cnf(cluster_id, IN_TURN)
     await six_chaos.end_cnf(cnf_id, cluster_id, IN_TURN)
@@ -34,20 +34,20 @@ async def test_a_process_killed_at_each_step_of_cluster_and_cnf_harms_nothing(si
 
 
 async def test_a_broker_that_restarts_during_instantiate_and_terminate_harms_nothing(six_chaos: Chaos) -> None:
-    """At three steps of instantiate and one of terminate; ``deep`` has all of them."""
+    """Hits at three steps of instantiate and one of terminate; ``deep`` tests hit at all steps."""
     cluster_id = await six_chaos.build_cluster(BROKER, SOME_BROKER_HOLDS)
     await six_chaos.end_cluster(cluster_id, BROKER, TERMINATE_CLUSTER[:1])
 
 
 async def test_the_one_process_killed_at_some_steps_goes_on_where_it_was(single_chaos: Chaos) -> None:
-    """The single node, on its data folder; ``deep`` has all steps."""
+    """The single process with its data folder; ``deep`` tests hit at all steps."""
     cluster_id = await single_chaos.build_cluster("kubevnfm", INSTANTIATE_CLUSTER[1::3])
     await single_chaos.end_cluster(cluster_id, "kubevnfm", TERMINATE_CLUSTER[1:])
 
 
 @pytest.mark.deep
 async def test_the_one_process_killed_at_each_step_goes_on_where_it_was(single_chaos: Chaos) -> None:
-    """The single node, on its data folder."""
+    """The single process with its data folder."""
     cluster_id = await single_chaos.build_cluster("kubevnfm")
     cnf_id = await single_chaos.build_cnf(cluster_id, "kubevnfm")
     await single_chaos.end_cnf(cnf_id, cluster_id, "kubevnfm")

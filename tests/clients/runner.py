@@ -1,8 +1,8 @@
 """Runs commands of the ``openstack`` command line, one after another, in the environment that it is installed in.
 
-Each line of the input is a command's arguments as JSON; each line of the output its exit code and what it printed. Every
-command is a process of its own, as for a person who types it: the client keeps things in its modules. Forked where the
-modules are imported already, it saves their import.
+Each input line holds the arguments of a command as JSON; each output line holds its exit code, output and errors. Every
+command runs in its own process, as in a shell, because the client keeps state in its modules. The process is forked after
+the modules are imported, which saves their import.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import tackerclient.osc.plugin
 import tackerclient.osc.v1.nfvo.vim
 import tackerclient.osc.v1.vnflcm.vnflcm
 import tackerclient.osc.v1.vnfpkgm.vnf_package
-import tackerclient.v1_0.client  # noqa: F401  # imported for the processes to come
+import tackerclient.v1_0.client  # noqa: F401  # imported for the forked processes
 from openstackclient.shell import OpenStackShell
 
 
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> None:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
             code = OpenStackShell().run(arguments)
-        except SystemExit as end:  # argparse ends so
+        except SystemExit as end:  # raised by argparse
             code = end.code
     sys.stdout.write(f"{json.dumps([code, out.getvalue(), errors.getvalue()])}\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""python-tackerclient, unmodified: each command that has to do with VNFs, packages and VIMs, of both API versions.
+"""The unmodified python-tackerclient: each command for VNFs, packages and VIMs, in both API versions.
 
 Not part of `make test`: `make test-clients` installs the client and runs this.
 """
@@ -34,13 +34,13 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 VNFD_ID: Final = sample_body("vm", "create")["vnfdId"]
 CREATE_STACK: Final = ("heat", "stack_create")
 LOOPBACK: Final = {"KUBEVNFM_ALLOWED_NETWORKS": "127.0.0.0/8"}
-"""Where the subscribers of the tests listen, and packages are fetched from."""
+"""The network of the tests' subscribers and of the server that packages are fetched from."""
 PASSWORD: Final = "pass-of-the-clients"
 
 
 @dataclass(frozen=True)
 class Site:
-    """A running kubevnfm, and how clients reach it."""
+    """A running kubevnfm and the client settings to reach it."""
 
     installation: SingleInstallation
     access: Mapping[str, str]
@@ -48,7 +48,7 @@ class Site:
 
 @pytest.fixture(params=["none", "v3password"])
 async def site(request: pytest.FixtureRequest, lab_process: LabProcess, tmp_path: Path) -> AsyncIterator[Site]:
-    """An installation of its own for each way to log in."""
+    """A separate installation for each authentication method."""
     async with AsyncExitStack() as stack:
         if request.param == "none":
             installation = SingleInstallation(tmp_path / "kubevnfm", lab_process, **LOOPBACK)
@@ -94,7 +94,7 @@ async def v2(site: Site) -> AsyncIterator[CommandLine]:
 
 
 class Files:
-    """The files that commands are given."""
+    """Writes the files that are arguments of commands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -123,7 +123,7 @@ class Files:
         return str(path)
 
     def package(self, *, vnfd_id: str = VNFD_ID, software_version: str = "1.0") -> str:
-        """Return the sample machine as a package, under another VNFD id where asked."""
+        """Return the vm sample as a package with the given VNFD id."""
         folder = self.folder / str(uuid4())
         shutil.copytree(SAMPLES / "vm", folder)
         vnfd = folder / "Definitions" / "vm.vnfd.yaml"
@@ -200,14 +200,14 @@ async def test_the_commands_of_packages(v1: CommandLine, files: Files) -> None:
                      ("--exclude_default",), ("--filter", f"(eq,vnfdId,{VNFD_ID})")):  # fmt: skip
         (listed,) = await v1.shows("vnf", "package", "list", *selector)
         assert listed["Id"] == package_id
-    assert await v1.shows("vnf", "package", "list", "--filter", "(eq,vnfdId,nobody)") == []
+    assert await v1.shows("vnf", "package", "list", "--filter", "(eq,vnfdId,unknown)") == []
 
     changed = await v1.shows("vnf", "package", "update", "--operational-state", "DISABLED", package_id)
     assert changed == {"Operational State": "DISABLED"}
     same = await v1.tries("vnf", "package", "update", "--operational-state", "DISABLED", package_id)
     assert same.code != 0
-    told = await v1.shows("vnf", "package", "update", "--user-data", "owner=us", package_id)
-    assert told["User Defined Data"]["owner"] == "us"
+    updated = await v1.shows("vnf", "package", "update", "--user-data", "owner=us", package_id)
+    assert updated["User Defined Data"]["owner"] == "us"
 
     content, vnfd, artifact = (str(files.folder / name) for name in ("content.zip", "vnfd", "artifact"))
     await v1.does("vnf", "package", "download", "--file", content, package_id)
@@ -277,7 +277,7 @@ class Lcm:
         return await until(rests)
 
     async def begins(self, instance_id: str, *arguments: str) -> None:
-        """Run a command that begins an operation."""
+        """Run a command that starts an operation."""
         command, *more = arguments
         assert "accepted" in await self.client.does("vnflcm", command, *more)
 
@@ -289,7 +289,7 @@ class Lcm:
         return rested
 
     async def fails(self, instance_id: str, lab: LabControl) -> str:
-        """Instantiate while the cloud refuses; return the operation, FAILED_TEMP."""
+        """Instantiate while the cloud rejects stacks; return the operation, which is FAILED_TEMP."""
         async with lab.fault(*CREATE_STACK, status=403, message="the fault of this test"):
             await self.begins(instance_id, "instantiate", instance_id, self.request("instantiate"))
             rested = await self.rested(instance_id)
@@ -303,7 +303,7 @@ class Lcm:
 
 @pytest.fixture(params=["1", "2"])
 async def lcm(request: pytest.FixtureRequest, site: Site, v1: CommandLine, v2: CommandLine, files: Files) -> Lcm:
-    """A client of each API version; the VIM and the package are there. Version 2 has no commands for these."""
+    """A client of each API version. The v1 client sets up the VIM and the package: v2 has no commands for them."""
     await _register(v1, files, site)
     await _onboard(v1, files.package())
     v1.used.clear()
@@ -311,15 +311,15 @@ async def lcm(request: pytest.FixtureRequest, site: Site, v1: CommandLine, v2: C
 
 
 async def _versions(lcm: Lcm) -> None:
-    told = await lcm.client.shows("vnflcm", "versions")
-    assert told["uriPrefix"] == "/vnflcm"
+    versions = await lcm.client.shows("vnflcm", "versions")
+    assert versions["uriPrefix"] == "/vnflcm"
     for major in ("1", "2"):
-        told = await lcm.client.shows("vnflcm", "versions", "--major-version", major)
-        assert told["uriPrefix"] == f"/vnflcm/v{major}"
+        versions = await lcm.client.shows("vnflcm", "versions", "--major-version", major)
+        assert versions["uriPrefix"] == f"/vnflcm/v{major}"
 
 
 async def _life(lcm: Lcm, files: Files) -> None:
-    """From create to delete, with each change in between."""
+    """Run each operation on one instance, from create to delete."""
     client = lcm.client
     instance_id = await lcm.create()
     assert instance_id in {each["ID"] for each in await client.shows("vnflcm", "list")}

@@ -1,4 +1,4 @@
-"""Every end-to-end test leaves the cloud as it found it."""
+"""Every end-to-end test must remove all its resources from the cloud."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lab_process import LabControl
 
 @pytest.fixture(autouse=True)
 async def leaves_nothing_behind(lab: LabControl) -> AsyncIterator[None]:
-    """Fail a test after which more is in the lab than before; the next ones are judged by what they add."""
+    """Fail a test that leaves resources in the lab. Resources from before the test do not count."""
     before = await lab.names()
     yield
     left = await lab.names() - before

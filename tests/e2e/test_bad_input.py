@@ -1,4 +1,4 @@
-"""Requests that cannot work are refused with the field and the rule, before anything exists (sequences.md 2)."""
+"""Invalid requests are rejected with the field and the rule, before anything is created (sequences.md 2)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_bad_instantiate_names_its_attribute(user: User, change: Params,
 
 
 async def test_a_vim_that_does_not_answer_is_not_registered(user: User) -> None:
-    """Done-list of issue 2; api.md chapter 8: the VIM is asked before 201."""
+    """Done-list of issue 2; api.md chapter 8: the VIM is contacted before the 201."""
     away = user.installation.lab.vim(name="away", is_default=False, auth_url="http://127.0.0.1:9/identity/v3")
     refused = await user.call("POST", "/v1.0/vims", {"vim": away})
     assert refused.status in {502, 503, 504}, refused.text
@@ -96,7 +96,7 @@ async def test_a_vim_that_does_not_answer_is_not_registered(user: User) -> None:
 
 
 async def test_a_vim_with_a_wrong_password_is_not_registered(user: User) -> None:
-    """The Keystone's refusal is told; the password is not."""
+    """The response reports Keystone's refusal, without the password."""
     wrong = user.installation.lab.vim(name="wrong", is_default=False)
     wrong["auth_cred"]["password"] = "not-the-password"
     refused = await user.call("POST", "/v1.0/vims", {"vim": wrong})
@@ -108,7 +108,7 @@ async def test_a_vim_with_a_wrong_password_is_not_registered(user: User) -> None
 async def test_two_nodes_that_share_an_address_are_refused_before_any_machine_is_touched(
     user: User, lab: LabControl
 ) -> None:
-    """Done-list of issue 2: a request whose names point two nodes at one address."""
+    """Done-list of issue 2: a request whose names give two nodes the same address."""
     body = user.cluster(level="instantiation_level_1")
     install = body["additionalParams"]["k8s_cluster_installation_param"]
     install["worker_node"]["aspect_id"] = "master_instance"
@@ -116,7 +116,7 @@ async def test_two_nodes_that_share_an_address_are_refused_before_any_machine_is
     cluster_id = await user.create(await user.sample("cluster"))
     await lab.forget_calls()
     answer = await user.ask(cluster_id, "instantiate", body)
-    if answer.status == 202:  # only the stack's own addresses can tell
+    if answer.status == 202:  # the conflict shows only in the addresses of the stack
         operation = answer.headers["Location"].rsplit("/", 1)[-1]
         view = await user.rest(operation)
         assert view["state"] == "FAILED_TEMP"

@@ -1,4 +1,4 @@
-"""The main job: a Kubernetes cluster VNF, its VIM, a CNF on it, and all down again."""
+"""The main use: a Kubernetes cluster VNF, its VIM, a CNF on it, and the termination of all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert [step["name"] for step in view["steps"]] == CLUSTER_STEPS
     shown = await user.instance(cluster_id)
 
-    # The nodes, as Kubernetes and as Nova know them.
+    # Kubernetes and Nova agree on the nodes.
     kubernetes = await lab.cluster_of(cluster_id)
     machines = {server["id"]: server for server in (await lab.inventory())["servers"]}
     vnfcs = shown["instantiatedVnfInfo"]["vnfcResourceInfo"]
@@ -31,7 +31,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert {vnfc["metadata"]["node_name"] for vnfc in vnfcs} == {node["name"] for node in kubernetes["nodes"]}
     assert set(kubernetes["joins"].values()) == {1}
 
-    # Two VIM connections: the OpenStack one untouched, the cluster's enough to register it by hand.
+    # Two VIM connections: OpenStack's is unchanged; the cluster's is sufficient to register it manually.
     connections = shown["vimConnectionInfo"]
     types = sorted(each["vimType"] for each in connections.values())
     assert types == ["ETSINFV.KUBERNETES.V_1", "ETSINFV.OPENSTACK_KEYSTONE.V_3"]
@@ -44,7 +44,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert (vim["id"], vim["type"], vim["status"]) == (cluster["vimId"], "kubernetes", "ACTIVE")
     assert vim["auth_cred"]["bearer_token"] == "***"
 
-    # A CNF on it, by nothing but the VIM's id.
+    # A CNF on the cluster, by the VIM's id alone.
     cnf_id = await user.create(await user.sample("cnf"), vnfInstanceName="web")
     on_it = {"cluster": {"vimId": cluster["vimId"], "vimType": cluster["vimType"]}}
     view = await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})
@@ -54,7 +54,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert {pod["computeResource"]["vimConnectionId"] for pod in pods} <= {"cluster"}
     assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget"} <= _kinds(await lab.cluster_of(cluster_id))
 
-    # D0: the ground stays under a CNF that lives.
+    # D0: a cluster that carries a CNF cannot be terminated.
     refused = (await user.ask(cluster_id, "terminate", GRACEFUL)).must(409)
     assert cnf_id in refused.detail
     in_use = (await user.call("DELETE", f"/v1.0/vims/{cluster['vimId']}")).must(409)
@@ -69,7 +69,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
 
 
 async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -> None:
-    """SEQ-040: the guard is for GRACEFUL; FORCEFUL is the operator's word."""
+    """SEQ-040: the check applies to GRACEFUL only; FORCEFUL overrides it."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     vim_id = (await user.vims())[f"kubernetes_vim_{cluster_id}"]["id"]
@@ -83,7 +83,7 @@ async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -
 
 
 async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user: User) -> None:
-    """SEQ-025: refused before anything is created."""
+    """SEQ-025: the request is rejected before anything is created."""
     body = user.cluster()
     body["additionalParams"]["k8s_cluster_installation_param"]["vim_name"] = "edge"
     first, second = [await user.create(await user.sample("cluster")) for _ in range(2)]
@@ -119,7 +119,7 @@ async def test_the_operation_shows_its_steps_nodes_and_times_and_what_machines_p
 
 
 async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
-    """Server-sent events: every state, every step's start before its end."""
+    """Server-sent events: every state in order, and the start of each step before its end."""
     instance_id = await user.create(await user.sample("vm"))
     states: list[str] = []
     steps: list[tuple[str, str]] = []
@@ -136,7 +136,7 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
                 break
         elif event["type"] == "kubevnfm.lcm.step.changed.v1":
             steps.append((event["data"]["step"], event["data"]["state"]))
-    await stream.aclose()  # type: ignore[attr-defined]  # an async generator, typed as what it yields
+    await stream.aclose()  # type: ignore[attr-defined]  # an async generator that is typed as an AsyncIterator
     assert sorted(states, key=["STARTING", "PROCESSING", "COMPLETED"].index) == states
     assert ("create_resources", "started") in steps
     await user.terminate(instance_id)
@@ -147,17 +147,17 @@ async def test_the_cluster_request_of_the_samples_is_the_same_in_both_versions(
     user: User, v1: User, version: str
 ) -> None:
     """SEQ-047, SEQ-021."""
-    somebody = v1 if version == "v1" else user
-    cluster_id = await somebody.create(await somebody.sample("cluster"))
-    await somebody.do(cluster_id, "instantiate", user.cluster())
+    caller = v1 if version == "v1" else user
+    cluster_id = await caller.create(await caller.sample("cluster"))
+    await caller.do(cluster_id, "instantiate", user.cluster())
     certificate = _connection(await v1.instance(cluster_id))["interfaceInfo"]["ssl_ca_cert"]
     assert _connection(await v1.instance(cluster_id))["vimType"] == "kubernetes"
     assert hashlib.sha256(base64.b64decode("".join(certificate.strip().splitlines()[1:-1]))).digest()
-    await somebody.terminate(cluster_id)
+    await caller.terminate(cluster_id)
 
 
 def _kinds(cluster: Mapping[str, Any]) -> set[str]:
-    """Return the kinds of what users have made in the namespace that the CNF goes to."""
+    """Return the kinds of the objects in the CNF's namespace."""
     return {kind for kind, namespace, _ in (place.split("/") for place in cluster["objects"]) if namespace == "default"}
 
 

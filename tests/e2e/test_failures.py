@@ -1,4 +1,4 @@
-"""Steps that fail: what is told, what retry repeats, and what rollback, fail and delete leave behind (nothing)."""
+"""Failing steps: the reported error, the steps that retry repeats, and that rollback and delete leave nothing behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def _failed(user: User, operation: str, *, timeout_s: float = 60.0) -> dic
 
 
 async def _is_gone(lab: LabControl, instance_id: str) -> None:
-    """Return when nothing in the cloud carries the instance's name."""
+    """Return when no resource in the cloud has the instance's name."""
 
     async def gone() -> bool | None:
         return not any(instance_id in name for name in await lab.names()) or None
@@ -39,7 +39,7 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     await lab.forget_calls()
     cluster_id = await user.create(await user.sample("cluster"))
     request = user.cluster(level="instantiation_level_1")
-    # one after the other: a join that runs while another fails is given up, and its node is not ready
+    # one node at a time: a join that runs while another fails is cancelled, and its node is not ready
     request["additionalParams"]["k8s_cluster_installation_param"]["x_max_parallel_nodes"] = 1
     async with lab.fault("program", "kubeadm join*", times=1, after=1, message="the fault of this test"):
         operation = await user.start(cluster_id, "instantiate", request)
@@ -60,7 +60,7 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     cluster = await lab.cluster_of(cluster_id)
     assert sorted(cluster["joins"].values()) == [1, 1, 1]
     joins = await lab.calls("program", "kubeadm join")
-    assert sorted(joins.values()) == [1, 2], "the ready node was asked once, the other twice"
+    assert sorted(joins.values()) == [1, 2], "the ready node joined once, the other was tried twice"
     await user.terminate(cluster_id)
 
 
@@ -116,8 +116,8 @@ async def test_a_new_instantiate_removes_what_a_given_up_one_left(user: User, la
     await user.terminate(cluster_id)
 
 
-async def test_a_full_quota_is_told_before_anything_is_created(user: User, lab: LabControl) -> None:
-    """Done-list of issue 2: clear error, nothing created; retry completes once there is room."""
+async def test_a_full_quota_is_reported_before_anything_is_created(user: User, lab: LabControl) -> None:
+    """Done-list of issue 2: clear error, nothing created; a retry completes once the quota allows it."""
     cluster_id = await user.create(await user.sample("cluster"))
     async with lab.quota(instances=1):
         operation = await user.start(cluster_id, "instantiate", user.cluster())
@@ -128,7 +128,7 @@ async def test_a_full_quota_is_told_before_anything_is_created(user: User, lab: 
     await user.terminate(cluster_id)
 
 
-async def test_a_stack_that_heat_cannot_build_is_told_with_heats_reason(user: User, lab: LabControl) -> None:
+async def test_a_stack_that_heat_cannot_build_is_reported_with_heats_reason(user: User, lab: LabControl) -> None:
     """No valid host: the reason of the failed server reaches the operator, and rollback removes half a stack."""
     instance_id = await user.create(await user.sample("vm"))
     async with lab.fault("nova", "server_create", message="No valid host was found.", status=500):
@@ -139,8 +139,8 @@ async def test_a_stack_that_heat_cannot_build_is_told_with_heats_reason(user: Us
     await user.delete(instance_id)
 
 
-async def test_a_wrong_password_of_the_machines_is_told_with_node_and_address(user: User, lab: LabControl) -> None:
-    """Sequences 2.3, 2.4: login refused. The password itself is nowhere in the answer."""
+async def test_a_wrong_password_of_the_machines_is_reported_with_node_and_address(user: User, lab: LabControl) -> None:
+    """Sequences 2.3, 2.4: the login is refused. The response does not contain the password."""
     body = user.cluster()
     body["additionalParams"]["k8s_cluster_installation_param"]["worker_node"]["password"] = "not-the-password"
     cluster_id = await user.create(await user.sample("cluster"))
@@ -154,7 +154,7 @@ async def test_a_wrong_password_of_the_machines_is_told_with_node_and_address(us
 
 
 async def test_a_vim_that_is_down_for_a_moment_delays_and_does_not_fail(user: User, lab: LabControl) -> None:
-    """A retryable error is tried again by itself."""
+    """A retryable error is retried automatically."""
     instance_id = await user.create(await user.sample("vm"))
     async with lab.fault("heat", "*", effect="drop", times=2):
         await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
@@ -162,7 +162,7 @@ async def test_a_vim_that_is_down_for_a_moment_delays_and_does_not_fail(user: Us
 
 
 async def test_a_machine_that_hangs_holds_one_operation_and_no_other(user: User, lab: LabControl) -> None:
-    """A node that answers nothing for a while: others go on; it completes when the node does."""
+    """A node does not answer for a while: other operations continue, and its own completes once the node answers."""
     cluster_id = await user.create(await user.sample("cluster"))
     instance_id = await user.create(await user.sample("vm"))
     await lab.forget_calls()
@@ -202,7 +202,7 @@ async def test_a_failed_terminate_can_be_retried_but_not_rolled_back(user: User,
 
 
 async def test_a_machine_that_cannot_be_deleted_at_first_is_deleted_in_the_end(user: User, lab: LabControl) -> None:
-    """Heat often can at the next try, so nobody needs to ask for it."""
+    """A second attempt by Heat often succeeds, so the deletion is retried without a request."""
     instance_id = await user.create(await user.sample("vm"))
     await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
     async with lab.fault("nova", "server_delete", message="the hypervisor is away", times=1):

@@ -1,4 +1,4 @@
-"""Lists: filter, selectors, paging (api.md chapter 5), over enough instances for two pages and a bit."""
+"""Lists: filter, selectors, paging (api.md chapter 5), over enough instances for more than two pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from user import User
 
 
 async def _walk(user: User, query: str) -> list[list[dict[str, Any]]]:
-    """Return every page of a list, by the Link headers."""
+    """Return every page of a list, following the Link headers."""
     answer = (await user.lcm("GET", f"/vnf_instances?{query}")).must(200)
     pages = [answer.json]
     while link := answer.headers.get("Link"):

@@ -40,7 +40,7 @@ async def test_retry_and_rollback_at_once_are_one_of_both(user: User, lab: LabCo
 
 
 async def test_many_instances_are_built_and_taken_down_at_once(user: User, lab: LabControl) -> None:
-    """API-043: they do not wait for one another, and each gets one stack of its own."""
+    """API-043: the operations do not wait for one another, and each creates its own stack."""
     vnfd_id = await user.sample("vm")
     made = await asyncio.gather(*(user.create(vnfd_id) for _ in range(20)))
     body = sample_body("vm", "instantiate")
@@ -51,7 +51,7 @@ async def test_many_instances_are_built_and_taken_down_at_once(user: User, lab: 
 
 
 async def test_sixteen_clients_create_list_show_and_delete_side_by_side(installation: Installation) -> None:
-    """Nobody's request fails or shows another's instance; `make bench` does it for a minute."""
+    """No request fails or returns the instance of another client; `make bench` runs this load for a minute."""
     async with User(installation) as first:
         vnfd_id = await first.sample("vm")
 

@@ -1,4 +1,4 @@
-"""The tasks of a VNF of plain machines, as a user asks for them: each in both wirings, seen in the cloud."""
+"""Each operation of a VNF of plain machines, in both wirings; the results are checked in the cloud."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ def level_of(shown: dict[str, Any]) -> int:
 async def test_a_vnf_is_scaled_out_and_in_by_either_version(user: User, v1: User, lab: LabControl) -> None:
     """API-034, API-055, API-056."""
     instance_id = await built(user)
-    for somebody in (user, v1):
+    for caller in (user, v1):
         before = set(await machines(lab, instance_id))
         body = {**sample_body("vm", "scale_out"), "numberOfSteps": "1"}
-        operation = await somebody.start(instance_id, "scale", body)
+        operation = await caller.start(instance_id, "scale", body)
         assert (await user.rest(operation))["state"] == "COMPLETED"
         after = set(await machines(lab, instance_id))
         assert before < after
-        assert affected(await somebody.occurrence(operation)) == ["ADDED"]
+        assert affected(await caller.occurrence(operation)) == ["ADDED"]
     shown = await user.instance(instance_id)
     assert (level_of(shown), servers_of(shown)) == (2, after)
     assert shown["instantiatedVnfInfo"]["maxScaleLevels"] == [{"aspectId": "VDU1_scale", "scaleLevel": 2}]
 
-    for somebody, leaves_first in ((user, max), (v1, min)):
+    for caller, leaves_first in ((user, max), (v1, min)):
         made_at = {
             one["computeResource"]["resourceId"]: one["metadata"]["creation_time"]
             for one in await vnfcs(user, instance_id)
         }
-        operation = await somebody.start(instance_id, "scale", sample_body("vm", "scale_in"))
+        operation = await caller.start(instance_id, "scale", sample_body("vm", "scale_in"))
         assert (await user.rest(operation))["state"] == "COMPLETED"
         (gone,) = set(made_at) - set(await machines(lab, instance_id))
-        assert made_at[gone] == leaves_first(made_at.values()), "v2 lets the newest go, v1 the oldest"
+        assert made_at[gone] == leaves_first(made_at.values()), "v2 removes the newest, v1 the oldest"
         assert affected(await user.occurrence(operation)) == ["REMOVED"]
     assert level_of(await user.instance(instance_id)) == 0
     await user.terminate(instance_id)
@@ -173,18 +173,18 @@ async def test_a_heal_of_all_keeps_the_stack_in_v2_and_replaces_it_in_v1(user: U
 async def test_machines_are_stopped_and_started(user: User, v1: User, lab: LabControl) -> None:
     """API-060."""
     instance_id = await built(user)
-    for somebody, body, state, status in (
+    for caller, body, state, status in (
         (user, "stop", "STOPPED", "SHUTOFF"),
         (v1, "start", "STARTED", "ACTIVE"),
     ):
-        operation = await somebody.start(instance_id, "operate", sample_body("vm", body))
+        operation = await caller.start(instance_id, "operate", sample_body("vm", body))
         assert (await user.rest(operation))["state"] == "COMPLETED"
         assert {server["status"] for server in (await machines(lab, instance_id)).values()} == {status}
-        info = (await somebody.instance(instance_id))["instantiatedVnfInfo"]
+        info = (await caller.instance(instance_id))["instantiatedVnfInfo"]
         assert info["vnfState"] == state
         assert {one["vnfcState"] for one in info["vnfcInfo"]} == {state}
-        assert affected(await somebody.occurrence(operation)) == ["MODIFIED"]
-        (await somebody.ask(instance_id, "operate", sample_body("vm", body))).must(409)
+        assert affected(await caller.occurrence(operation)) == ["MODIFIED"]
+        (await caller.ask(instance_id, "operate", sample_body("vm", body))).must(409)
     await user.do(instance_id, "operate", sample_body("vm", "stop"))
     await user.do(instance_id, "heal", {})
     info = (await user.instance(instance_id))["instantiatedVnfInfo"]
@@ -198,15 +198,15 @@ async def test_connection_points_move_to_another_network(user: User, v1: User, l
     """API-034: the request in the form of either version."""
     instance_id = await built(user)
     before = {str(server["addresses"]) for server in (await machines(lab, instance_id)).values()}
-    somebody, body = (v1, "change_ext_conn.v1") if version == "v1" else (user, "change_ext_conn")
-    operation = await somebody.start(instance_id, "change_ext_conn", sample_body("vm", body))
+    caller, body = (v1, "change_ext_conn.v1") if version == "v1" else (user, "change_ext_conn")
+    operation = await caller.start(instance_id, "change_ext_conn", sample_body("vm", body))
     view = await user.rest(operation)
     assert view["state"] == "COMPLETED", view
     after = {str(server["addresses"]) for server in (await machines(lab, instance_id)).values()}
     assert not after & before
     (link,) = (await user.instance(instance_id))["instantiatedVnfInfo"]["extVirtualLinkInfo"]
     assert link["resourceHandle"]["resourceId"] == "net1"
-    (changed,) = (await somebody.occurrence(operation))["changedExtConnectivity"]
+    (changed,) = (await caller.occurrence(operation))["changedExtConnectivity"]
     assert changed["resourceHandle"]["resourceId"] == "net1"
     assert ("currentVnfExtCpData" in changed) == (version == "v2")
     await user.terminate(instance_id)
@@ -259,7 +259,7 @@ async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
 
 
 async def package_of(user: User, vnfd_id: str, content: bytes) -> str:
-    """Return the descriptor of a package that this installation has, uploaded at the first call."""
+    """Return the VNFD id of a package, which is uploaded at the first call."""
     listed = (await user.call("GET", f"/vnfpkgm/v1/vnf_packages?filter=(eq,vnfdId,{vnfd_id})")).must(200).json
     if not listed:
         assert (await user.upload(content))["onboardingState"] == "ONBOARDED"
@@ -346,7 +346,7 @@ async def test_an_operation_that_runs_is_cancelled(user: User, lab: LabControl, 
         else:
             assert (await user.rest(operation))["state"] == "FAILED_TEMP"
     view = await user.rest(operation)
-    if mode == "GRACEFUL":  # the last step ended by itself: nothing was left to cancel
+    if mode == "GRACEFUL":  # the last step ended by itself, so there was nothing to cancel
         assert view["state"] == "COMPLETED", view
     else:
         occurrence = await user.occurrence(operation)

@@ -116,8 +116,8 @@ async def test_content_that_is_not_a_zip_is_refused(user: User) -> None:
     """API-112, API-007."""
     package = (await user.call("POST", BASE, {})).must(201).json
     content = f"{BASE}/{package['id']}/package_content"
-    told = await user.call("PUT", content, data=b"this is no archive", headers={"Content-Type": "application/zip"})
-    assert "zip archive" in told.must(400).detail
+    refused = await user.call("PUT", content, data=b"this is no archive", headers={"Content-Type": "application/zip"})
+    assert "zip archive" in refused.must(400).detail
     (await user.call("PUT", content, data=b"a,b", headers={"Content-Type": "text/csv"})).must(415)
     shown = (await user.call("GET", f"{BASE}/{package['id']}")).must(200).json
     assert shown["onboardingState"] == "CREATED"

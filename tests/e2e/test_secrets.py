@@ -1,4 +1,4 @@
-"""Marked passwords and tokens through a whole run: in no log, document, message or answer are they found in clear."""
+"""Marked passwords and tokens in a whole run: no log, document, message or response contains them in clear text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from user import GRACEFUL, User, sample_body
 
 
 def _forms(secret: str) -> set[bytes]:
-    """Return how a secret might be written: as it is, in base64 at each of three offsets, and as hex."""
+    """Return the forms of a secret: as it is, in base64 at each of three offsets, and as hex."""
     raw = secret.encode()
     shifted = {base64.b64encode(b"x" * pad + raw)[8 if pad else 0 : -4] for pad in range(3)}
     return {raw, raw.hex().encode(), *shifted}
@@ -32,20 +32,20 @@ def _found(where: str, content: bytes, marked: Mapping[str, str]) -> list[str]:
 
 
 async def _token_of(lab: LabControl, user: User, cluster_id: str) -> str:
-    """Return the cluster's admin token, as its master tells root."""
+    """Return the cluster's admin token, read on its master as root."""
     master = (await lab.cluster_of(cluster_id))["endpoint"].removeprefix("https://").split(":")[0]
     machine = user.installation.lab
     async with asyncssh.connect(
         master, machine.ssh_port, username="ubuntu", password=machine.machine_password, known_hosts=None
     ) as connection:
         get = "kubectl get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
-        told = await connection.run(f"sudo KUBECONFIG=/etc/kubernetes/admin.conf {get}", check=True)
-    return base64.b64decode(str(told.stdout)).decode()
+        result = await connection.run(f"sudo KUBECONFIG=/etc/kubernetes/admin.conf {get}", check=True)
+    return base64.b64decode(str(result.stdout)).decode()
 
 
 @asynccontextmanager
 async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
-    """Yield the list of every message on the broker within the block; stays empty where there is no broker."""
+    """Yield a list of every message on the broker within the block; it stays empty without a broker."""
     heard: list[bytes] = []
     if not isinstance(installation, SixInstallation):
         yield heard
@@ -57,10 +57,10 @@ async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
         for service in SERVICES:
             await queue.bind(COMMANDS, service)
 
-        async def keep(message: aio_pika.abc.AbstractIncomingMessage) -> None:
+        async def record(message: aio_pika.abc.AbstractIncomingMessage) -> None:
             heard.append(f"{dict(message.headers)} ".encode() + message.body)
 
-        await queue.consume(keep, no_ack=True)
+        await queue.consume(record, no_ack=True)
         yield heard
 
 
@@ -68,7 +68,7 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
     """API-030, issue 2 part 4: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
     installation = user.installation
     if isinstance(installation, GivenInstallation):
-        pytest.skip("logs and documents of a given installation are out of reach, and its passwords are common words")
+        pytest.skip("logs and documents of a given installation cannot be read, and its passwords are common words")
     proxy, listener, wrong = (f"marked-{secrets.token_hex(12)}" for _ in range(3))
     marked = {
         "VIM password": installation.lab.vim_password,
@@ -79,8 +79,8 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
     }
     body = user.cluster()
     body["additionalParams"]["k8s_cluster_installation_param"]["proxy"] = {
-        "http_proxy": f"http://somebody:{proxy}@192.0.2.1:3128",
-        "https_proxy": f"http://somebody:{proxy}@192.0.2.1:3128",
+        "http_proxy": f"http://proxyuser:{proxy}@192.0.2.1:3128",
+        "https_proxy": f"http://proxyuser:{proxy}@192.0.2.1:3128",
         "no_proxy": "192.0.2.2",
     }
     basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": listener}}
@@ -123,10 +123,10 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         (await user.call("DELETE", f"/vnfpkgm/v1/subscriptions/{of_packages.json['id']}")).must(204)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-        told = [str(each.body) for each in subscriber.received]
+        notified = [str(each.body) for each in subscriber.received]
 
     leaks: list[str] = []
-    for where, texts in {"an HTTP answer": [*user.heard, *v1.heard], "a notification": told}.items():
+    for where, texts in {"an HTTP answer": [*user.heard, *v1.heard], "a notification": notified}.items():
         assert texts
         leaks += _found(where, "\n".join(texts).encode(), marked)
     leaks += _found("a message", b"\n".join(messages), marked)
@@ -135,7 +135,7 @@ async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, 
         leaks += _found(path.name, await asyncio.to_thread(path.read_bytes), marked)
     assert len(installation.stored_files()) >= 1
     assert leaks == []
-    assert _finds_what_is_there(installation.stored_files(), cluster_id), "the search looks where the documents are"
+    assert _finds_what_is_there(installation.stored_files(), cluster_id), "the search does not reach the documents"
 
 
 async def _watch(stream: AsyncIterator[object]) -> None:
@@ -144,7 +144,7 @@ async def _watch(stream: AsyncIterator[object]) -> None:
 
 
 async def _read_everything(user: User, operation: str) -> None:
-    """Ask for all that shows a run; `User.heard` keeps the answers."""
+    """Request every resource that shows a run; `User.heard` records the responses."""
     for path in ("/vnf_instances", "/vnf_lcm_op_occs", "/subscriptions"):
         (await user.lcm("GET", path)).must(200)
     shown = await user.occurrence(operation)

@@ -1,4 +1,4 @@
-"""Subscriptions: what subscribers are told about an instance's whole life, and about a package's."""
+"""Subscriptions: the notifications over the whole life of an instance and of a package."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ async def test_subscribers_of_both_versions_hear_the_whole_life_in_order(user: U
         assert {each.version for each in old.received} == {"1.3.0"}
         assert {each.version for each in new.received} <= {"2.0.0", "2.3.0"}
         assert {(each.user, each.password) for each in new.received} == {("listener", "heard-only")}
-        for somebody, subscription in zip((v1, user), subscriptions, strict=True):
-            listed = (await somebody.lcm("GET", "/subscriptions")).must(200)
+        for caller, subscription in zip((v1, user), subscriptions, strict=True):
+            listed = (await caller.lcm("GET", "/subscriptions")).must(200)
             assert "heard-only" not in listed.text
-            (await somebody.lcm("DELETE", f"/subscriptions/{subscription}")).must(204)
-            (await somebody.lcm("GET", f"/subscriptions/{subscription}")).must(404)
+            (await caller.lcm("DELETE", f"/subscriptions/{subscription}")).must(204)
+            (await caller.lcm("GET", f"/subscriptions/{subscription}")).must(404)
 
 
 async def test_a_subscriber_that_is_down_for_a_moment_misses_nothing(user: User) -> None:
@@ -131,7 +131,7 @@ async def test_a_subscription_that_cannot_work_is_refused(user: User) -> None:
 
 
 async def test_a_subscriber_of_packages_hears_of_one_from_onboarded_to_deleted(user: User) -> None:
-    """API-120, API-122, API-123; one that is away for a moment misses nothing."""
+    """API-120, API-122, API-123; a subscriber that is unavailable for a moment misses nothing."""
     many, vnfd_id = "/vnfpkgm/v1/subscriptions", "5b5d5ab5-8a4c-4a4e-9d1b-555555555555"
     async with Subscriber.listening() as subscriber, Subscriber.listening() as away:
         made = []

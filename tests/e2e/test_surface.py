@@ -1,4 +1,4 @@
-"""What every resource has in common: versions, methods, headers, errors (api.md chapter 1)."""
+"""Common behaviour of all resources: versions, methods, headers, errors (api.md chapter 1)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ LCM = "/vnflcm/v2/vnf_instances"
 @pytest.mark.parametrize("version", [None, "2.0.0", "1.3.0"])
 async def test_the_versions_are_public(user: User, path: str, version: str | None) -> None:
     """API-001."""
-    told = (await user.call("GET", path, headers={"Version": version} if version else None)).must(200).json
-    assert told["uriPrefix"] == path.removesuffix("/api_versions")
-    assert told["apiVersions"]
+    shown = (await user.call("GET", path, headers={"Version": version} if version else None)).must(200).json
+    assert shown["uriPrefix"] == path.removesuffix("/api_versions")
+    assert shown["apiVersions"]
 
 
 @pytest.mark.parametrize(

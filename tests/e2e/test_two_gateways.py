@@ -1,4 +1,4 @@
-"""Two processes of lcm-api on the same queues and documents: what one takes the other may finish."""
+"""Two processes of lcm-api on the same queues and documents: either may finish the work of the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = ["STARTING", "PROCESSING", "COMPLETED"]
 
 
 async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation) -> None:
-    """API-074: each subscriber is told everything, in order: once, or where the teller was killed, at least once."""
+    """API-074: each subscriber gets every notification in order: once, or at least once if its sender was killed."""
     url, twin = six.start_twin("lcm-api")
     try:
         async with User(six) as one, User(six, url=url) as other, Subscriber.listening() as subscriber:
@@ -31,7 +31,9 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
             body = sample_body("vm", "instantiate")
             ids = await asyncio.gather(*(user.create(vnfd_id) for user in users))
             begun = await asyncio.gather(*(u.start(i, "instantiate", body) for u, i in zip(users, ids, strict=True)))
-            for operation, user in zip(begun, reversed(users), strict=True):  # each is asked at the other one
+            for operation, user in zip(
+                begun, reversed(users), strict=True
+            ):  # each client asks the gateway of the other
                 assert (await user.rest(operation))["state"] == "COMPLETED"
             for instance_id in ids:
                 assert await states(subscriber, instance_id, 3) == STATES
@@ -50,10 +52,10 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
 
 
 async def states(subscriber: Subscriber, instance_id: str, count: int) -> list[str]:
-    """Wait for so many notifications about an instance; return the states, repeats left out."""
+    """Wait for ``count`` different notifications about an instance; return their states in order."""
 
     async def enough() -> list[str] | None:
-        told = {each["id"]: each["operationState"] for each in subscriber.about(instance_id)}
-        return list(told.values()) if len(told) >= count else None
+        found = {each["id"]: each["operationState"] for each in subscriber.about(instance_id)}
+        return list(found.values()) if len(found) >= count else None
 
     return await until(enough, timeout_s=30)

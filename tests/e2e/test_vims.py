@@ -54,13 +54,13 @@ async def test_a_vim_is_made_listed_shown_changed_and_deleted(user: User, ending
 
 @BOTH
 async def test_clients_find_a_vim_by_name_or_id(user: User, ending: str) -> None:
-    """API-130: what python-tackerclient asks before each show, set and delete."""
+    """API-130: the queries of python-tackerclient before each show, set and delete."""
     vim = (await user.vims())["lab"]
     for query in ("name=lab&fields=id", f"id={vim['id']}&fields=id"):
         found = (await user.call("GET", f"/v1.0/vims{ending}?{query}")).must(200).json
         assert found == {"vims": [{"id": vim["id"]}]}
-    nobody = (await user.call("GET", f"/v1.0/vims{ending}?name=nobody&fields=id")).must(200).json
-    assert nobody == {"vims": []}
+    none = (await user.call("GET", f"/v1.0/vims{ending}?name=unknown&fields=id")).must(200).json
+    assert none == {"vims": []}
     pair = (await user.call("GET", f"/v1.0/vims/{vim['id']}{ending}?fields=id&fields=name")).must(200).json
     assert pair == {"vim": {"id": vim["id"], "name": "lab"}}
     for path in (f"/v1.0/vims{ending}?colour=blue", f"/v1.0/vims/{vim['id']}{ending}?colour=blue"):
@@ -71,9 +71,9 @@ async def test_refused_registrations_have_the_error_form_of_the_client(user: Use
     """API-011, API-130, API-132."""
     wrong = _body(user)
     wrong["vim"]["auth_cred"] = {**wrong["vim"]["auth_cred"], "password": "not-the-password"}
-    told = _refused(await user.call("POST", "/v1.0/vims", wrong), 400)
-    assert "unauthorized for VIM" in told
-    assert "not-the-password" not in told
+    message = _refused(await user.call("POST", "/v1.0/vims", wrong), 400)
+    assert "unauthorized for VIM" in message
+    assert "not-the-password" not in message
     perhaps = _body(user)
     perhaps["vim"]["auth_cred"] = {**perhaps["vim"]["auth_cred"], "cert_verify": "perhaps"}
     assert "cert_verify" in _refused(await user.call("POST", "/v1.0/vims", perhaps), 400)

@@ -1,6 +1,6 @@
-"""Requests made from our own OpenAPI document, as it is served: none breaks anything, no answer is other than it says.
+"""Requests generated from the served OpenAPI document: none causes a crash, and every response is as documented.
 
-A few of each operation in `make test`, always the same; `make test-fuzz` tries many, and others each time.
+`make test` sends the same few requests for each operation; `make test-fuzz` sends many, different ones each time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from schemathesis.core.result import Ok
 from user import User, sample_body
 
 EXAMPLES: Final = int(os.environ.get("KUBEVNFM_FUZZ_EXAMPLES", "0"))
-"""Of each operation; 0: a few, the same each time."""
+"""The number of requests for each operation; 0 means a few, the same each time."""
 FEW: Final = 4
 ENDLESS: Final = frozenset({"/kubevnfm/v1/events"})
 KNOWN_BY_PATH: Final = {
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.timeout(3600 if EXAMPLES else 300)
 
 @pytest.fixture(scope="module")
 def installation(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SingleInstallation]:
-    """One of its own: what is asked of it leaves nothing as it was."""
+    """A separate installation, because the generated requests change its state."""
     running = SingleInstallation(
         tmp_path_factory.mktemp("fuzzed"), lab_process, KUBEVNFM_ALLOWED_NETWORKS="127.0.0.0/8"
     )
@@ -54,7 +54,7 @@ def installation(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def known(installation: SingleInstallation) -> Mapping[str, str]:
-    """The ids of what is there, by what it is."""
+    """The ids of existing resources, by kind."""
     return asyncio.run(_made(installation))
 
 
@@ -111,10 +111,10 @@ def test_no_request_breaks_anything_and_every_answer_is_as_documented(
                 case.path_parameters["id"] = resource
             answer = case.call(base_url=installation.url, timeout=TIMEOUT_S)
             asked += 1
-            told = f"{case.method} {case.formatted_path} {case.query} {case.headers} {_short(case.body)}"
-            assert answer.status_code < 500 or answer.status_code == 504, f"{told}: {answer.content[:500]!r}"
+            sent = f"{case.method} {case.formatted_path} {case.query} {case.headers} {_short(case.body)}"
+            assert answer.status_code < 500 or answer.status_code == 504, f"{sent}: {answer.content[:500]!r}"
             path = answer.request.path_url
-            # a path that the server takes for another one has no operation to be judged by
+            # if the path has become another one for the server, no operation documents its response
             if case.path.count("/") == path.partition("?")[0].count("/"):
                 judge.check(case.method, path, answer.status_code, _first(answer.headers), answer.content)
 
@@ -130,7 +130,7 @@ def _short(body: Any) -> str:
     return "" if body is NOT_SET else json.dumps(body, default=repr)[:500]
 
 
-def test_the_log_tells_of_no_crash(installation: SingleInstallation) -> None:
-    """Runs after the requests; an unexpected error is in the log with its traceback."""
+def test_the_log_has_no_crash(installation: SingleInstallation) -> None:
+    """Runs after the requests: the log would contain each unexpected error with its traceback."""
     (log,) = installation.log_files()
     assert "request_failed" not in Path(log).read_text(encoding="utf-8")

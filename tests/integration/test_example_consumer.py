@@ -1,4 +1,4 @@
-"""What proto-events/README.md tells other systems to do works: the permissions, and the example consumer."""
+"""The instructions in proto-events/README.md work: the permissions, and the example consumer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATUS = Envelope(
 
 @pytest.fixture(scope="module")
 def observer(rabbitmq: RabbitServer) -> str:
-    """A user made with exactly the commands of the README; its URL."""
+    """The broker URL of a user that exactly the README's commands have created."""
     password = secrets.token_hex(8)
     readme = (PROTO_EVENTS / "README.md").read_text()
     permissions = re.search(r"^rabbitmqctl (set_permissions -p / observer .*)$", readme, re.MULTILINE)
@@ -58,7 +58,7 @@ async def bus(rabbitmq: RabbitServer) -> AsyncIterator[RabbitBus]:
 
 @asynccontextmanager
 async def consumer(url: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The example, listening."""
+    """Yield the process of the example consumer once it listens."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         PROTO_EVENTS / "examples" / "consumer.py",
@@ -111,16 +111,16 @@ async def test_the_shell_example_prints_the_events(observer: str, bus: RabbitBus
         "amqp-consume", f"--port={broker.port}", *arguments, "-c", "1", "cat",
         cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    told = asyncio.create_task(process.communicate())
+    output = asyncio.create_task(process.communicate())
     try:
         async with asyncio.timeout(20):
-            while not told.done():  # until its queue is bound, nobody keeps the event for it
+            while not output.done():  # an event that is published before its queue is bound is lost
                 await bus.publish(STATUS)
-                await asyncio.wait({told}, timeout=0.1)
+                await asyncio.wait({output}, timeout=0.1)
     finally:
         if process.returncode is None:
             process.kill()
-        printed, complaints = await told
+        printed, complaints = await output
     assert process.returncode == 0, complaints
     assert json.loads(printed)["id"] == STATUS.id
 
@@ -135,7 +135,7 @@ async def test_a_durable_queue_keeps_events_while_the_example_is_away(observer: 
     assert json.loads(printed)["id"] == STATUS.id
 
 
-async def test_the_observer_can_neither_tell_nor_command_nor_see_commands(observer: str, bus: RabbitBus) -> None:
+async def test_the_observer_can_neither_publish_nor_see_commands(observer: str, bus: RabbitBus) -> None:
     connection = await aio_pika.connect(observer)
     async with connection:
         for exchange, key in (("kubevnfm.events", "vim.registered"), ("kubevnfm.commands", "vim-registry")):

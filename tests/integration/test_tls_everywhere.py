@@ -1,4 +1,4 @@
-"""The six processes with mutual TLS on each listener: they answer, turn strangers away, and reach one another."""
+"""The six processes with mutual TLS on each listener: they answer, reject unknown clients, and reach one another."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
 
 
 async def serials(six: SixProcesses, context: ssl.SSLContext) -> list[str]:
-    """Return the serial numbers of the certificates that the six show now."""
+    """Return the serial numbers of the certificates that the six processes present now."""
     found = []
     for service in SERVICES:
         _, writer = await asyncio.open_connection("127.0.0.1", six.port_by_service[service], ssl=context)

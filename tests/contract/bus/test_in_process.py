@@ -1,4 +1,4 @@
-"""The in-process bus keeps the contract; and what is special to it."""
+"""The in-process bus: the common contract, and its own guarantees."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class TestInProcess(MessageBusSuite):
     ) -> None:
         inbox = Recorder()
 
-        async def tells_an_event(_: Delivery) -> Verdict:
+        async def publishes_an_event(_: Delivery) -> Verdict:
             background.publish(in_process, words.event(2))
             return Ack()
 
         await in_process.consume_events("a", [f"test.{words.service}.#"], inbox)
-        await in_process.consume_commands(words.service, tells_an_event)
+        await in_process.consume_commands(words.service, publishes_an_event)
         background.publish(in_process, words.command(1))
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""RabbitMQ keeps the contract, also when the broker goes away, when consumers die and when messages are poison."""
+"""The RabbitMQ bus: the common contract, also with broker outages, dying consumers and poison messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.server
 class TestRabbit(MessageBusSuite):
     @pytest.fixture(autouse=True)
     def left_running(self, rabbitmq: RabbitServer) -> Iterator[None]:
-        """A test that fails while the broker is away must not take all others with it."""
+        """Start the broker again if a test failed while it was stopped, so that later tests do not fail too."""
         yield
         if not rabbitmq.runs:
             rabbitmq.start()
@@ -77,7 +77,7 @@ class TestRabbit(MessageBusSuite):
         assert "data.number" in dead.reason
         assert "swordfish" not in dead.reason
 
-    async def test_again_between_two_rungs_of_the_ladder_is_exact(
+    async def test_a_delay_between_two_delay_queues_is_exact(
         self, bus: MessageBus, words: Words, background: Background
     ) -> None:
         inbox = Recorder(answers=[Again(3.4)])
@@ -109,7 +109,9 @@ class TestRabbit(MessageBusSuite):
 
         assert inbox.deliveries[0].deliveries == 2
 
-    async def test_a_durable_queue_keeps_events_while_nobody_is_there(self, open_bus: OpenBus, words: Words) -> None:
+    async def test_a_durable_queue_keeps_events_while_no_consumer_is_connected(
+        self, open_bus: OpenBus, words: Words
+    ) -> None:
         before, after = Recorder(), Recorder()
         async with open_bus() as bus:
             await bus.consume_events(f"{words.service}.a", [f"test.{words.service}.#"], before)
@@ -121,7 +123,7 @@ class TestRabbit(MessageBusSuite):
 
         assert not before.deliveries
 
-    async def test_a_consumer_whose_queue_was_deleted_makes_it_anew(
+    async def test_a_consumer_declares_a_deleted_queue_again(
         self, bus: MessageBus, words: Words, rabbitmq: RabbitServer
     ) -> None:
         inbox = Recorder()
@@ -185,7 +187,7 @@ class TestRabbit(MessageBusSuite):
         assert slow_ended == 2
 
     async def test_a_bus_waits_for_a_broker_that_comes_later(self, words: Words, rabbitmq: RabbitServer) -> None:
-        wrong = rabbitmq.url_for("nobody", "wrong")
+        wrong = rabbitmq.url_for("unknown", "wrong")
         async with RabbitBus.connect(wrong, service="test", key_ring=RING) as bus:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(bus.publish(words.command(1)), timeout=0.5)

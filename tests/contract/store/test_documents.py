@@ -233,8 +233,8 @@ class DocumentSuite:
             await store.update("things", "b", {"tenant/id": "1"})
         with pytest.raises(AlreadyExists):
             await store.replace("things", "d", {"name": "x", "tenant": {"id": "2"}}, if_revision=1)
-        kept = await store.find("things", Query())
-        assert [(each.id, each.revision) for each in kept] == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
+        stored = await store.find("things", Query())
+        assert [(each.id, each.revision) for each in stored] == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
         await store.delete("things", "a", outbox=[Outgoing("m", {})])
         await store.insert("things", "e", {"name": "x", "tenant": {"id": "1"}})
 
@@ -242,7 +242,7 @@ class DocumentSuite:
         await asyncio.gather(*(store.insert("things", f"t{n:03}", {"n": n}) for n in range(200)))
         assert [each.body["n"] for each in await store.find("things", Query())] == list(range(200))
 
-    async def test_it_tells_that_it_is_ready(self, store: DocumentStore) -> None:
+    async def test_it_reports_that_it_is_ready(self, store: DocumentStore) -> None:
         assert await store.is_ready()
 
 

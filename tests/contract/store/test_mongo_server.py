@@ -1,4 +1,4 @@
-"""What is MongoDB's alone: outages, and several processes that write the same documents."""
+"""Tests of the MongoDB adapter only: outages, and several processes that write the same documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from servers.ports import free_port
 pytestmark = pytest.mark.server
 
 
-async def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"mongodb://user:hunter2@127.0.0.1:{free_port()}/?serverSelectionTimeoutMS=200"
     with pytest.raises(StoreUnavailable, match="does not answer") as caught:
         async with MongoStore.connect(url, "test"):
@@ -27,7 +27,7 @@ async def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatc
     assert "hunter2" not in str(caught.value)
 
 
-async def test_an_outage_is_told_and_survived(ferretdb: FerretServer, tmp_path: Path) -> None:
+async def test_an_outage_is_reported_and_survived(ferretdb: FerretServer, tmp_path: Path) -> None:
     server = FerretServer(ferretdb.program, tmp_path)
     server.start()
     try:
@@ -120,7 +120,7 @@ async def test_the_lock_of_a_dead_writer_is_taken_over(ferretdb_url: str) -> Non
 
 
 async def test_an_insert_repeated_after_a_lost_answer_knows_itself(mongo_store: MongoStore) -> None:
-    """Two inserts of the same id differ, however alike they look: only the very same call may find its own."""
+    """Two inserts with the same id differ even if their content is equal: only a repeated call finds its own document."""
     await mongo_store.insert("things", "a", {"n": 1})
     with pytest.raises(AlreadyExists, match=re.escape("things/a")):
         await mongo_store.insert("things", "a", {"n": 1})

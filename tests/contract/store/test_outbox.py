@@ -1,4 +1,4 @@
-"""The outbox: messages live and die with the write that caused them, and outlive the document."""
+"""The outbox: messages are stored in the same write as their cause, and remain after the document is deleted."""
 
 from __future__ import annotations
 
@@ -88,18 +88,18 @@ class OutboxSuite:
         assert await store.find("things", Query()) == []
         assert await pending(store) == {"a": ["m1"], "b": ["m2"]}
 
-    async def test_a_document_is_made_anew_while_the_old_ones_messages_wait(self, store: DocumentStore) -> None:
+    async def test_a_document_is_recreated_while_messages_of_the_deleted_one_wait(self, store: DocumentStore) -> None:
         await store.insert("things", "a", {"old": True}, outbox=[a_message("m1")])
         await store.update("things", "a", {"n": 1})
         await store.delete("things", "a", outbox=[a_message("m2")])
-        anew = await store.insert("things", "a", {"new": True}, outbox=[a_message("m3")])
-        assert (anew.revision, anew.body) == (1, {"new": True})
-        assert await store.get("things", "a") == anew
+        recreated = await store.insert("things", "a", {"new": True}, outbox=[a_message("m3")])
+        assert (recreated.revision, recreated.body) == (1, {"new": True})
+        assert await store.get("things", "a") == recreated
         assert await pending(store) == {"a": ["m1", "m2", "m3"]}
         with pytest.raises(AlreadyExists):
             await store.insert("things", "a", {})
         await store.clear_outbox("things", "a", ["m1", "m2", "m3"])
-        assert await store.get("things", "a") == anew
+        assert await store.get("things", "a") == recreated
 
     async def test_racing_inserts_over_a_deleted_document_make_one(self, store: DocumentStore) -> None:
         await store.insert("things", "a", {})

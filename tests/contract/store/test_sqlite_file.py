@@ -1,4 +1,4 @@
-"""What is SQLite's alone: the file, its lock, its durability, the use of indexes, and its speed."""
+"""Tests of the SQLite adapter only: the file, its lock, its durability, the use of indexes, and its speed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
 
 async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "documents.db"
-    file.write_text("not a database, but long enough to be looked at" * 50)
+    file.write_text("not a database, but long enough to be parsed" * 50)
     with pytest.raises(StoreUnavailable, match="not a database"):
         async with SqliteStore.open(file):
             pass
