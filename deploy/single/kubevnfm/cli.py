@@ -1,6 +1,6 @@
 """``kubevnfm``: runs the six services in one process, the demo, and follows operations.
 
-To import all services takes seconds: each command imports what it needs, and help nothing.
+Importing all services takes seconds, so each command imports only what it needs, and help nothing.
 """
 
 from __future__ import annotations
@@ -88,15 +88,15 @@ def _hash_password(_: argparse.Namespace) -> int:
 
 
 def _password() -> str:
-    """Return what is typed, unseen, or the first line of what is piped in."""
+    """Return the password typed without echo, or the first line of standard input."""
     given = getpass.getpass("Password: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
     if not given:
-        raise ValueError("a password expected")
+        raise ValueError("the password is empty")
     return given
 
 
 def main() -> None:
-    """Run the command line; exit code 0, or 1 with one line that says what went wrong."""
+    """Run the command line; exit code 0, or 1 with one line that names the error."""
     arguments = _parser().parse_args()
     try:
         code = arguments.command(arguments)

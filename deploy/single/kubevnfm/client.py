@@ -1,4 +1,4 @@
-"""The gateway as a user calls it: a thin HTTP client for the command line, the demo and scripts."""
+"""A user's client of the gateway: a thin HTTP client for the command line, the demo and scripts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pydantic import SecretStr
 from pydantic_settings import SettingsConfigDict
 
 TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK", "FAILED_TEMP"})
-"""Where an operation rests until somebody acts."""
+"""States in which an operation waits for an operator, or has ended."""
 
 
 class ClientSettings(ServiceSettings):
-    """How a user of the gateway shows who they are: environment variables ``KUBEVNFM_CLIENT_<NAME>``."""
+    """Credentials for the gateway: environment variables ``KUBEVNFM_CLIENT_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CLIENT_")
 
@@ -35,13 +35,13 @@ class ClientSettings(ServiceSettings):
     auth_token: SecretStr | None = None
     """A Keystone token."""
     ca: Path | None = None
-    """PEM file of the CAs that the gateway's certificate must come from; None: the machine's own."""
+    """PEM file of the CAs that issued the gateway's certificate; None: the machine's CAs."""
     certificate: Path | None = None
-    """PEM file of a certificate to show; with ``key``."""
+    """PEM file of a client certificate; with ``key``."""
     key: Path | None = None
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that say who calls."""
+        """Return the headers with the credentials."""
         sent = {}
         if self.user is not None:
             pair = f"{self.user}:{self.password.get_secret_value()}"
@@ -61,13 +61,13 @@ class Refused(VnfmError):
 
 
 class Unreachable(VnfmError):
-    """The gateway is not there, or went away."""
+    """The gateway does not answer, or the connection was lost."""
 
 
 class GatewayClient:
     """Calls of SOL003 v2, package management, VIMs and our own views.
 
-    An async context manager. What aiohttp raises in its block leaves the block as Unreachable.
+    An async context manager. Inside its block aiohttp's errors become Unreachable.
     """
 
     def __init__(self, url: str, access: ClientSettings | None = None) -> None:
@@ -136,7 +136,7 @@ class GatewayClient:
         return dict(body)
 
     async def start(self, instance_id: str, task: str, request: JsonMapping) -> str:
-        """Ask for an operation; return its occurrence's id."""
+        """Start an operation; return its occurrence's id."""
         _, headers = await self.call("POST", f"/vnflcm/v2/vnf_instances/{instance_id}/{task}", dict(request))
         return str(headers["Location"]).rsplit("/", 1)[-1]
 

@@ -1,4 +1,4 @@
-"""The main job, as a user would do it over HTTP: a cluster VNF on the lab, its VIM, a CNF on it, and all down again."""
+"""The main use case over HTTP: a cluster VNF on the lab, its VIM, a CNF on it, and the removal of all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubevnfm.watch import follow, say
 
 
 class DemoFailed(VnfmError):
-    """The demo did not do what it shows."""
+    """The demo did not reach its result."""
 
 
 @asynccontextmanager
@@ -62,7 +62,7 @@ async def run(samples: Path, node_seconds: float) -> None:
             say(f"the lab is up: OpenStack at {endpoints['auth_url']}, machines on SSH port {endpoints['ssh_port']}")
             alone: Any = dict.fromkeys(
                 ("tls_certificate", "tls_key", "tls_client_ca", "callback_tls_certificate", "callback_tls_key")
-            )  # whatever is set for `run`
+            )  # the settings of `run` do not apply
             settings = Settings(
                 host="127.0.0.1", port=0, data_dir=Path(data_dir), ssh_port=endpoints["ssh_port"], log_level="WARNING",
                 auth_modes=("none",), rate_limit_per_s=0, allowed_networks="127.0.0.0/8", **alone,
@@ -72,8 +72,8 @@ async def run(samples: Path, node_seconds: float) -> None:
                 await _main_job(client, endpoints, samples)
                 await _must_be_empty(endpoints)
     say("")
-    say(f"All of it in {time.monotonic() - started:.1f} s, and the cloud is empty again. What to try next:")
-    say("  make lab            the lab alone; its control API makes it slow, failing or lying (deploy/lab/README.md)")
+    say(f"All of it in {time.monotonic() - started:.1f} s, and the cloud is empty again. Next steps:")
+    say("  make lab            the lab alone; its control API makes it slow, failing or wrong (deploy/lab/README.md)")
     say("  make run            kubevnfm for your own OpenStack (README.md, 'Your own infrastructure')")
     say("  make up             the six services on RabbitMQ and a MongoDB-protocol server")
     say("  deploy/samples/     the packages that were just used, with their request bodies")

@@ -1,4 +1,4 @@
-"""The keys of a single node: made once, kept in files that only their owner reads."""
+"""The keys of a single node: created once, stored in files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from kubevnfm_secrets import KeyRing
 
 
 class KeysDamaged(VnfmError):
-    """The file of the key ring holds something else: nothing sealed can be read without its keys."""
+    """The file of the key ring is damaged: without its keys no sealed value can be read."""
 
     code = "keys-damaged"
     title = "Keys damaged"
 
 
 def key_ring(data_dir: Path) -> KeyRing:
-    """Return the ring of ``<data dir>/keys``; made at the first call. Raises KeysDamaged."""
+    """Return the ring of ``<data dir>/keys``; created at the first call. Raises KeysDamaged."""
     path = data_dir / "keys"
     try:
-        return KeyRing.from_text(_kept(path, KeyRing.new_key))
+        return KeyRing.from_text(_stored(path, KeyRing.new_key))
     except ValueError as error:
         raise KeysDamaged(f"{path}: {error}") from error
 
 
 def internal_token(data_dir: Path) -> str:
-    """Return the token that the services show one another; made at the first call."""
-    return _kept(data_dir / "internal-token", lambda: secrets.token_urlsafe(32))
+    """Return the token that authenticates calls between the services; created at the first call."""
+    return _stored(data_dir / "internal-token", lambda: secrets.token_urlsafe(32))
 
 
 def callback_master_key(data_dir: Path) -> str:
-    """Return the master key of the credentials call-back, base64; made at the first call (capi.md 10)."""
-    return _kept(data_dir / "callback-key", KeyRing.new_key)
+    """Return the master key of the credentials call-back, base64; created at the first call (capi.md 10)."""
+    return _stored(data_dir / "callback-key", KeyRing.new_key)
 
 
-def _kept(path: Path, make: Callable[[], str]) -> str:
+def _stored(path: Path, make: Callable[[], str]) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

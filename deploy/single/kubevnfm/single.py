@@ -1,4 +1,4 @@
-"""The six services in one process, on SQLite and the in-process bus: the same wiring functions as apart."""
+"""The six services in one process, on SQLite and the in-process bus: wired by the same functions as separate processes."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class SingleNode:
 
 @asynccontextmanager
 async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
-    """Yield the running services; leaving the block ends them, and what they were doing goes on at the next start."""
+    """Yield the running services; leaving the block ends them, and unfinished work continues at the next start."""
     ring = keys.key_ring(settings.data_dir)
     token = keys.internal_token(settings.data_dir)
-    shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is handed in")}
+    shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is a parameter")}
     gateway_port = settings.port or free_port()
     scheme = "http" if settings.server_tls is None else "https"
-    gateway_url = f"{scheme}://{_reached_at(settings.host)}:{gateway_port}"
+    gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
     parts = (ListenerTls, AccessSettings, SubjectSettings)
-    doors = {name: getattr(settings, name) for part in parts for name in part.model_fields}
+    gateway_settings = {name: getattr(settings, name) for part in parts for name in part.model_fields}
     vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
     vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
     async with (
@@ -72,8 +72,8 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         internal_session(settings.internal_tls) as session,
         AsyncExitStack() as starting,
     ):
-        # What the last run left in the outboxes is told as soon as a service starts; an event must not be told before
-        # the services that wait for it have declared their queues, which do not outlive the process here.
+        # Messages that the last run left in the outboxes are published as soon as a service starts. No event may be
+        # published before its consumers have declared their queues, which end with the process here.
         starting.enter_context(bus.holding())
         backends = Backends(bus, store, ring)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
@@ -122,7 +122,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                     data_dir=settings.data_dir / "lcm-api",
                     page_size=settings.page_size,
                     lease_s=settings.lease_s,
-                    **doors,
+                    **gateway_settings,
                     **shared,
                 ),
                 backends,
@@ -135,8 +135,8 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             yield SingleNode(gateway_url)
 
 
-def _reached_at(host: str) -> str:
-    """Return where a listener on this host is reached from here: every address includes loopback."""
+def _host_for_calls(host: str) -> str:
+    """Return the host by which this machine reaches the listener: a listener on all addresses includes loopback."""
     if host in {"", "0.0.0.0"}:
         return "127.0.0.1"
     if host == "::":
@@ -145,7 +145,7 @@ def _reached_at(host: str) -> str:
 
 
 def free_port() -> int:
-    """Return a TCP port on loopback that nobody listens on now."""
+    """Return a TCP port on loopback without a listener at present."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

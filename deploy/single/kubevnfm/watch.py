@@ -1,4 +1,4 @@
-"""Follows an operation and prints what happens: one line an event, for people."""
+"""Follows an operation and prints one line for each event, for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def say(line: str) -> None:
 
 
 def line_of(event: JsonObject) -> str | None:
-    """Return the line for an event, None for one that people need not see."""
+    """Return the line for an event, None for an event without interest for people."""
     data, kind = event["data"], event["type"].removeprefix("kubevnfm.").removesuffix(".v1")
     at = datetime.fromisoformat(event["time"]).strftime("%H:%M:%S")
     if kind == "lcm.operation.changed":
@@ -49,7 +49,7 @@ def line_of(event: JsonObject) -> str | None:
 
 
 async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout_s: float = 7200.0) -> JsonObject:
-    """Open the instance's event stream, await ``start()`` (an operation id), print until it rests; return its view.
+    """Open the instance's event stream, await ``start()`` (an operation id), print until the operation waits or has ended; return its view.
 
     Raises: Refused, ClientError, TimeoutError; ConnectionError when the gateway ends the stream.
     """
@@ -84,12 +84,12 @@ async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout
 
 
 async def _unless_ended(wanted: asyncio.Event, listening: asyncio.Task[None]) -> None:
-    """Wait until ``wanted`` is set; what ends the stream before that is raised, or it would be waited for in vain."""
+    """Wait until ``wanted`` is set. If the stream ends earlier, raise its error instead of waiting without end."""
     waiting = asyncio.create_task(wanted.wait())
     try:
         await asyncio.wait({waiting, listening}, return_when=asyncio.FIRST_COMPLETED)
         if not wanted.is_set():
             listening.result()
-            raise ConnectionError("the gateway ended the event stream; the operation may go on")
+            raise ConnectionError("the gateway ended the event stream; the operation may still be running")
     finally:
         waiting.cancel()

@@ -41,7 +41,7 @@ def test_a_password_is_hashed_for_the_users_file(
     assert PasswordHash.parse(first.strip()).fits(PASSWORD)
     assert not PasswordHash.parse(first.strip()).fits(f"{PASSWORD} ")
     assert hashed(monkeypatch, capsys, f"{PASSWORD}\n")[1] != first
-    assert hashed(monkeypatch, capsys, "\n") == (1, "kubevnfm: a password expected\n")
+    assert hashed(monkeypatch, capsys, "\n") == (1, "kubevnfm: the password is empty\n")
 
 
 async def test_user_and_parts_get_in_by_mutual_tls_and_strangers_do_not(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_user_and_parts_get_in_by_mutual_tls_and_strangers_do_not(tmp_path
                 await stranger.call("GET", "/health/live")
         token = await asyncio.to_thread(keys.internal_token, settings.data_dir)
         async with internal_session(settings.internal_tls) as session:
-            assert not await HttpInstances(node.url, token, session).exists("nobody")
+            assert not await HttpInstances(node.url, token, session).exists("unknown")
 
 
 async def test_a_users_file_that_cannot_be_used_ends_the_start_with_its_place(tmp_path: Path) -> None:

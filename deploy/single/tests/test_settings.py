@@ -32,7 +32,7 @@ def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.Mo
     assert (settings.port, settings.data_dir) == (4321, Path("/somewhere"))
 
 
-def test_a_name_that_nobody_knows_is_refused(file: Path) -> None:
+def test_an_unknown_name_is_refused(file: Path) -> None:
     file.write_text("prt = 1234\n")
     assert "KUBEVNFM_PRT" in _line()
 

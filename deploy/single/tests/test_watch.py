@@ -1,4 +1,4 @@
-"""Following an operation: until it rests, and never in vain."""
+"""Following an operation: until it waits or has ended, and never without end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def gateway() -> AsyncIterator[str]:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         await response.write(b": connected\n\n")
-        if does == "tells":
+        if does == "reports":
             state["op"] = "COMPLETED"
             await response.write(f"data: {json.dumps(_RESTS)}\n\n".encode())
         return response
@@ -53,7 +53,7 @@ async def _begun() -> str:
 
 async def test_it_is_followed_until_it_rests(gateway: str) -> None:
     async with GatewayClient(gateway) as client:
-        view = await follow(client, "tells", _begun)
+        view = await follow(client, "reports", _begun)
     assert view["state"] == "COMPLETED"
 
 
