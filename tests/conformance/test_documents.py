@@ -22,6 +22,9 @@ FOLDERS: Final = ("deploy", "docs", "libs", "proto-events", "services", "tests")
 SHORT: Final = {"worker/": "kubevnfm_worker/"}
 """Abbreviations that docs/architecture.md introduces."""
 
+OWN: Final = frozenset({"Inventory"})
+"""Classes that CONTRIBUTING.md describes without an example."""
+
 every_page = pytest.mark.parametrize("page", PAGES)
 
 
@@ -50,6 +53,12 @@ def names_in(node: ast.ClassDef) -> set[str]:
     return found | {
         one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
     }
+
+
+def examples(page: str) -> str:
+    """Return the indented examples as one text."""
+    lines = (PROJECT / page).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line.startswith("    "))
 
 
 def quoted(page: str) -> list[str]:
@@ -85,3 +94,12 @@ def test_a_page_names_functions_of_a_file_that_are_there(page: str) -> None:
 def test_a_page_names_members_of_classes_that_exist(page: str) -> None:
     named = {text for text in quoted(page) if re.fullmatch(r"[A-Z]\w*[a-z]\w*\.(?!md|py)\w+", text)}
     assert sorted(named - members()) == []
+
+
+def test_examples_use_classes_that_exist() -> None:
+    text = examples("CONTRIBUTING.md")
+    used = set(re.findall(r"\b[A-Z][a-z]\w*(?=[\[(,:\]])", re.sub(r'""".*?"""', "", text, flags=re.DOTALL)))
+    sources = [path for path in files() if path.endswith(".py") and not path.startswith("/tests/")]
+    known = "\n".join((PROJECT / path[1:]).read_text(encoding="utf-8") for path in sources)
+    own = set(re.findall(r"class (\w+)", text))
+    assert [name for name in sorted(used - own - OWN) if not re.search(rf"\b{name}\b", known)] == []
