@@ -74,6 +74,7 @@ def api_resources(table: ResourceTable, group: str, version: str) -> Obj:
                 "kind": kind,
                 "verbs": list(verbs),
             }
+            # Named only where it differs, such as policy/v1 for pods/eviction.
             if (sub_group, sub_version) != (group, version):
                 sub |= {"group": sub_group, "version": sub_version}
             listed.append(sub)

@@ -119,6 +119,7 @@ def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> ApiError:
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
         for manager, path in conflicts
     ]
+    # kubectl shows this text to users and scripts match it, so singular and plural are those of Kubernetes.
     if len(conflicts) == 1:
         manager, path = conflicts[0]
         return ApiError(
@@ -217,6 +218,7 @@ def printed(value: Any) -> str:
 
 def invalid(group: str, kind: str, name: str, problems: Sequence[FieldProblem]) -> ApiError:
     """422: the object is readable but breaks rules; one cause per problem."""
+    # Kubernetes lists equal problems once in the message, but each of them as a cause.
     texts = list(dict.fromkeys(str(problem) for problem in problems))
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     return ApiError(

@@ -187,6 +187,7 @@ class ResourceTable:
     def add(self, resource: Resource) -> None:
         """Serve the resource, replacing any under the same path."""
         self._served[resource.group, resource.version, resource.plural] = resource
+        # Controllers address a kind by its stored version; the other versions are only served.
         if resource.api_version == resource.storage_api_version:
             self._stored[resource.store_name] = resource
 
@@ -231,6 +232,7 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
     """Return the sort key of Kubernetes' version priority: stable, beta, alpha, then higher numbers."""
     major, stability, minor = 0, -1, 0
     rest = version.removeprefix("v")
+    # A version of another form, such as "foo10", comes after all of these, in alphabetical order.
     for level, word in ((1, "beta"), (0, "alpha")):
         head, found, tail = rest.partition(word)
         if found and head.isdigit():

@@ -29,6 +29,7 @@ def _pod_ready(obj: Obj) -> str:
 
 
 def _pod_status(obj: Obj) -> str:
+    # No phase says so: Terminating exists only in what kubectl prints.
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     for status in value_at(obj, "status", "containerStatuses") or []:

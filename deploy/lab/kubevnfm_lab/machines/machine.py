@@ -89,6 +89,7 @@ class Machine:
     def power_on(self) -> None:
         """Do what a boot does from the files under ``/etc``: modules, sysctl values, swap, mounts, services."""
         self.powered = True
+        # Many servers are never logged in to, so their files are made at the first connection.
         if not self.rootfs.laid_out:
             return
         swaps = [entry.source for entry in fstab_entries(self.root) if entry.kind == "swap"]

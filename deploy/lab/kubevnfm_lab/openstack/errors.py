@@ -78,6 +78,7 @@ class ServiceError(Exception):
         """Return the exception's class name and text as Heat's client of the service has them."""
         request_id = new_request_id()
         if self.part == "neutron":
+            # Each client library words its exceptions in its own way, and Heat quotes them in stack_status_reason.
             text = f"{self.message}\nNeutron server returns request_ids: ['{request_id}']"
             return self._neutron_client_class(), text
         if self.part == "glance":

@@ -98,6 +98,7 @@ def create_pod(plane: ControlPlane, owner: Obj, pod: Obj, *, component: str) -> 
     try:
         made = plane.create("pods", pod)
     except ApiError as error:
+        # A name that is taken, by a pod that is still ending, is a normal step of a replacement.
         if error.code != 409:
             plane.record(owner, "Warning", "FailedCreate", f"Error creating: {error.message}", component=component)
         return error

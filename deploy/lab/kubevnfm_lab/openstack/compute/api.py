@@ -54,6 +54,7 @@ class ComputeApi:
 
     async def zones(self, call: Call) -> web.Response:
         zone: Json = {"zoneName": "nova", "zoneState": {"available": True}, "hosts": None}
+        # Only the detailed form, which is meant for administrators, names the hosts.
         if call.request.path.endswith("/detail"):
             service = {"nova-compute": {"active": True, "available": True, "updated_at": None}}
             zone["hosts"] = dict.fromkeys(self._nova.hosts, service)

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kubevnfm_lab.openstack.errors import bad_request
 from kubevnfm_lab.openstack.ids import now_z
-from kubevnfm_lab.openstack.image.glance import Glance, Image
+from kubevnfm_lab.openstack.image.glance import Glance, Image, no_such_image
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
 
@@ -54,6 +54,7 @@ class ImageApi:
             if call.query(key) is not None
         }
         if (name := filters.get("name")) and name.startswith("in:"):
+            # The operator takes a list of names, quoted if they have commas; one name is enough for the clients here.
             filters["name"] = name.removeprefix("in:").strip('"')
         shown = [image.view() for image in reversed(self._glance.images.values()) if _visible(image, call.project_id)]
         shown = [one for one in shown if all(one.get(key) == value for key, value in filters.items())]
@@ -121,7 +122,7 @@ class ImageApi:
         image = self._glance.get(call.path("id"))
         if not _visible(image, call.project_id):
             # Glance answers other projects as if there were no such image.
-            return self._glance.get(f"{image.image_id} ")
+            raise no_such_image(image.image_id)
         return image
 
 

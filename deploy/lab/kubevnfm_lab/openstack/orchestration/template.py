@@ -211,6 +211,7 @@ def _parameter(name: str, value: Any) -> ParameterSchema:
         name=name,
         kind=kind,
         default=value.get("default"),
+        # A default of null counts as none, as in Heat: the parameter must then be given.
         has_default=value.get("default") is not None,
         hidden=str(value.get("hidden", False)).lower() in ("true", "1", "yes"),
         description=str(value.get("description") or ""),

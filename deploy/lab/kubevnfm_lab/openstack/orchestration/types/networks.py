@@ -237,6 +237,7 @@ class RouterInterfaceType(NeutronType):
         if props["subnet"]:
             subnet = self.subnet(props["subnet"], project_id)
             self.neutron.add_router_interface(router, subnet)
+            # Heat's own form of the id, which names how the interface was made: its removal depends on that.
             resource.physical_id = f"{router.record_id}:subnet_id={subnet.record_id}"
             return
         port = self.neutron.find(self.neutron.ports, str(props["port"] or ""), project_id)
