@@ -1,4 +1,4 @@
-"""Signatures (CMS) for tests, as the providers of VNF packages make them."""
+"""CMS signatures for tests, as providers of VNF packages create them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers held against an OpenAPI document: that the status, the media type and the body are as it says."""
+"""Checks responses against an OpenAPI document: status, media type and body."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HERE: Final = "urn:openapi"
 
 
 class Documented:
-    """An OpenAPI 3.1 document, as a judge of answers."""
+    """An OpenAPI 3.1 document that responses are checked against."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -33,7 +33,7 @@ class Documented:
         self._validators: dict[str, Draft202012Validator] = {}
 
     def check(self, method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Raise AssertionError when an answer is not as the document says."""
+        """Raise AssertionError if the response differs from the document."""
         operation = self._operation(method, path)
         if operation is None:
             assert method in {"HEAD", "OPTIONS"} or status in {401, 404, 405}, f"{method} {path} is not documented"
@@ -72,7 +72,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def an_app() -> web.Application:
-    """Return the gateway's application with its routes; nothing of it can be asked for."""
+    """Return the gateway's application with its routes; it cannot serve requests."""
 
     async def ready() -> bool:
         return True
@@ -83,12 +83,12 @@ def an_app() -> web.Application:
 
 @cache
 def our_document() -> Documented:
-    """Return the gateway's own document as a judge."""
+    """Return the gateway's own document."""
     return Documented(make_document(an_app(), version="tested"))
 
 
 def judge(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Raise AssertionError when an answer is not as our document says; nor, where they are at hand, as ETSI's files do."""
+    """Raise AssertionError if a response differs from the gateway's document or, if available, from ETSI's files."""
     our_document().check(method, path, status, headers, body)
     etsi = etsi_schemas()
     if etsi is not None:

@@ -1,4 +1,4 @@
-"""The lab as a process of its own, and its control interface, for tests."""
+"""The lab as a separate process, and its control interface, for tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LabProcess:
 
     @classmethod
     def given(cls, folder: Path, endpoints: Mapping[str, Any]) -> LabProcess:
-        """Return a lab that another process runs: never started or stopped here."""
+        """Return a lab that runs already; it is never started or stopped here."""
         lab = cls(folder)
         lab.endpoints = dict(endpoints)
         lab.vim_password, lab.machine_password = str(endpoints["password"]), "ubuntu"  # the lab's default
@@ -102,7 +102,7 @@ class LabControl:
             await self._session.close()
 
     async def inventory(self) -> dict[str, list[dict[str, Any]]]:
-        """Return everything that exists in the lab, by kind; kinds without anything are left out."""
+        """Return everything that exists in the lab, by kind; empty kinds are left out."""
         found: dict[str, list[dict[str, Any]]] = await self._call("GET", "/inventory")
         return {kind: things for kind, things in found.items() if things}
 
@@ -128,11 +128,11 @@ class LabControl:
         return {call["node"]: call["count"] for call in made if call["part"] == part and call["verb"] == verb}
 
     async def forget_calls(self) -> None:
-        """Count from nought again."""
+        """Reset the counters of calls to zero."""
         await self._call("DELETE", "/calls")
 
     async def called(self, part: str, verb: str, *, times: int = 1, timeout_s: float = 30.0) -> None:
-        """Return when the verb was called so often, on whatever nodes, since the last `forget_calls`."""
+        """Return when the verb was called ``times`` times, on any nodes, since the last `forget_calls`."""
 
         async def often_enough() -> bool | None:
             return sum((await self.calls(part, verb)).values()) >= times or None
@@ -141,7 +141,7 @@ class LabControl:
 
     @asynccontextmanager
     async def fault(self, part: str, verb: str, **rule: Any) -> AsyncIterator[None]:
-        """Have a fault within the block; ``fail`` unless ``effect`` says otherwise. See kubevnfm_lab.faults.Fault."""
+        """Inject a fault within the block; its default effect is ``fail``. See kubevnfm_lab.faults.Fault."""
         made = await self._call("POST", "/faults", {"part": part, "verb": verb, **rule})
         try:
             yield
@@ -150,7 +150,7 @@ class LabControl:
 
     @asynccontextmanager
     async def quota(self, **limits: int) -> AsyncIterator[None]:
-        """Have other limits within the block."""
+        """Set other quota limits within the block."""
         before = await self._call("GET", "/quotas")
         await self._call("PUT", "/quotas", limits)
         try:

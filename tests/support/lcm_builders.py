@@ -1,4 +1,4 @@
-"""Builders of what the tests are about; they take only that."""
+"""Builders of records, requests and messages with defaults; tests pass only the values that matter to them."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ C = TypeVar("C", bound=ChangeVmDraft)
 
 
 def a_change_draft(kind: type[C], **known: Any) -> C:
-    """A change of the stack that holds RESOURCES."""
+    """Return a change of the stack that contains RESOURCES."""
     facts: dict[str, Any] = {
         "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "vim1", "vim": VIM, "stack_name": "vnf-inst-1",
         "flavour_id": "simple", "counts": {"masterNode": 1, "workerNode": 2}, "before": RESOURCES,

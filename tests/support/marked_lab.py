@@ -1,4 +1,4 @@
-"""Runs the lab with passwords that tests can recognise where they must not appear; see lab_process."""
+"""Runs the lab with unique passwords, so that tests can detect leaks of them; see lab_process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real sshd (Debian's ``openssh-server``) of the tests' own: its configuration, host key and port, on loopback."""
+"""A real sshd (Debian's ``openssh-server``) for tests, with its own configuration, host key and port on loopback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 @dataclass
 class OpenSsh:
-    """A running sshd that lets the present user in with one key."""
+    """A running sshd that accepts the current user with one key."""
 
     folder: Path
     port: int
@@ -36,7 +36,7 @@ class OpenSsh:
                 pytest.fail(reason)
             pytest.skip(reason)
         if os.getuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it, whatever its configuration says
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd requires it regardless of its configuration
         self.process = await asyncio.create_subprocess_exec(
             program, "-D", "-e", "-f", str(self.folder / "sshd_config"), stderr=asyncio.subprocess.DEVNULL
         )
@@ -50,14 +50,14 @@ class OpenSsh:
                 await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
-        """End it and the sessions it serves."""
+        """Stop sshd and its sessions."""
         if self.process is not None and self.process.returncode is None:
             self.cut()
             self.process.terminate()
             await self.process.wait()
 
     def cut(self) -> None:
-        """Kill the processes that serve the sessions, as a lost network would end them."""
+        """Kill the processes that serve the sessions, to simulate a lost network."""
         assert self.process is not None
         for child in _descendants(self.process.pid):
             with suppress(OSError):
@@ -65,7 +65,7 @@ class OpenSsh:
                     os.kill(child, signal.SIGKILL)
 
     def new_host_key(self) -> None:
-        """Give it another host key, from the next start on."""
+        """Create another host key, which is used from the next start on."""
         path = self.folder / "host_key"
         asyncssh.generate_private_key("ssh-ed25519").write_private_key(path)
         path.chmod(0o600)
@@ -81,7 +81,7 @@ def _descendants(pid: int) -> list[int]:
 
 @asynccontextmanager
 async def openssh(folder: Path) -> AsyncIterator[OpenSsh]:
-    """Yield a running sshd whose files lie in ``folder``."""
+    """Yield a running sshd whose files are in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")
     (folder / "authorized_keys").write_bytes(key.export_public_key())

@@ -1,4 +1,4 @@
-"""The stand that a cloud is tested on: the cloud, the twin of its machines, and a client."""
+"""A test bench for the lab's cloud: the cloud, a stand-in for its machines, and a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class MachinesTwin:
-    """Keeps a record of the machines, refuses a second one at an address, as sshd does, and fails on request."""
+    """Records the machines, refuses a second one at the same address, as sshd does, and fails on request."""
 
     def __init__(self) -> None:
         self.specs: dict[str, MachineSpec] = {}
@@ -111,7 +111,7 @@ class Stand:
     async def call(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, data: Any = None
     ) -> Answer:
-        """Make a call; ``path`` begins at the cloud's root, or is a whole address."""
+        """Send a request; ``path`` is relative to the cloud's root, or an absolute URL."""
         url = path if path.startswith("http") else self.base_url + path
         sent = {"X-Auth-Token": self.token, **(headers or {})}
         options: Json = {"data": data} if data is not None else {"json": body} if body is not None else {}
@@ -149,7 +149,7 @@ class Stand:
         return await self.settled(path)
 
     async def settled(self, path: str) -> Json:
-        """Return a stack once nothing is done to it, nor to those inside, any more."""
+        """Return a stack once neither it nor a nested stack is in progress."""
         stack = self.stack(path)
         while tasks := [one.task for one in stack.walk() if one.task is not None and not one.task.done()]:
             await asyncio.wait(tasks)
@@ -157,7 +157,7 @@ class Stand:
         return shown
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Let the loop go round until something holds; fail after ten seconds."""
+        """Wait until the condition holds; fail after ten seconds."""
         async with asyncio.timeout(10):
             while not holds():  # noqa: ASYNC110  # it waits for the loop's other tasks, not for time
                 await asyncio.sleep(0)
@@ -172,13 +172,13 @@ class Stand:
         return listed
 
     def left(self) -> Json:
-        """Return what is there that a user made: the names of the non-empty parts of the inventory, and how many."""
+        """Return the resources that users created: the non-empty parts of the inventory, with their counts."""
         inventory = {**self.cloud.inventory(), "machines": self.machines.inventory()}
         return {part: len(things) for part, things in inventory.items() if things}
 
 
 class Answer:
-    """Return what users created: the names of the non-empty parts of the inventory, with their counts."""
+    """A response of the cloud, whatever its status."""
 
     def __init__(self, status: int, content_type: str, headers: Mapping[str, str], body: Any) -> None:
         self.status, self.content_type, self.headers, self.body = status, content_type, headers, body

@@ -1,4 +1,4 @@
-"""Packages like the samples, with VNFD ids of their own: they can be onboarded beside the samples, and deleted."""
+"""Copies of sample packages with other VNFD ids: tests can onboard and delete them independently of the samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def own_vm(vnfd_id: str) -> Files:
-    """Return the files of the sample ``vm`` with another VNFD id, in a package that says no digests."""
+    """Return the files of the sample ``vm`` with another VNFD id, in a package without digests."""
     with zipfile.ZipFile(PACKED / "vm.zip") as sample:
         files = {name: sample.read(name).replace(_VM, vnfd_id.encode()) for name in sample.namelist()}
     meta = files["TOSCA-Metadata/TOSCA.meta"].decode()

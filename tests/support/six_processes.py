@@ -1,4 +1,4 @@
-"""The six services as processes of their own, on RabbitMQ and a MongoDB-protocol server: for tests and ``make up``.
+"""The six services as separate processes, on RabbitMQ and a MongoDB-protocol server: for tests and ``make up``.
 
 From the command line, ``python tests/support/six_processes.py up|down|status``: keeps everything in ``.run/six``, the servers'
 data too, so that a second ``up`` goes on where ``down`` ended.
@@ -42,12 +42,12 @@ def settings_of(service: str) -> type[ProcessSettings]:
 
 
 def _listener_prefix(service: str) -> str:
-    """Return what precedes HOST and PORT in the settings: some services have a listener for their health only."""
+    """Return the prefix of HOST and PORT in the settings: some services have a listener for health checks only."""
     return "HEALTH_" if "health_port" in settings_of(service).model_fields else ""
 
 
 class SixProcesses:
-    """The six, each with a port, a database and a log file of its own. Start and end one or all, any number of times."""
+    """The six services, each with its own port, database and log file. All or one can be started and stopped repeatedly."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class SixProcesses:
         more: Mapping[str, Mapping[str, str]] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """``keys``: what `new_keys` returned before; ``more``: further settings by service, named without prefix; ``tls``: how
-        they are called when these make all of them listen with TLS."""
+        """``keys`` are an earlier result of `new_keys`; ``more`` are further settings by service, named without prefix;
+        ``tls`` is the context for requests to the services, if those settings enable TLS."""
         self._tls = tls
         self.folder = folder
         self.logs = folder / "logs"
@@ -86,7 +86,7 @@ class SixProcesses:
 
     @property
     def url(self) -> str:
-        """The gateway."""
+        """The base URL of the gateway."""
         return self.url_of("lcm-api")
 
     @property
@@ -95,19 +95,19 @@ class SixProcesses:
         return {service: process.pid for service, process in self._processes.items()}
 
     def start(self) -> None:
-        """Start all at once; return when each is ready."""
+        """Start all services at once; return when each is ready."""
         for process in self._processes.values():
             process.start()
         for service in SERVICES:
             self.await_ready(service)
 
     def start_one(self, service: str) -> None:
-        """Start one; return when it is ready."""
+        """Start one service; return when it is ready."""
         self._processes[service].start()
         self.await_ready(service)
 
     def start_twin(self, service: str) -> tuple[str, Process]:
-        """Start one more process of a service beside its first, on the same queues and documents; return where it listens."""
+        """Start one more process of a service beside its first, on the same queues and documents; return its URL and the process."""
         port = free_port()
         settings = {**self._settings[service], f"{_listener_prefix(service)}PORT": str(port)}
         twin = self._process(f"{service}-{port}", settings, service=service)
@@ -117,20 +117,20 @@ class SixProcesses:
         return url, twin
 
     def await_ready(self, service: str) -> None:
-        """Return when the service says that it is ready. Raises AssertionError with its log when it ends."""
+        """Return when the service reports that it is ready. Raises AssertionError with its log if it ends."""
         await_answer(f"{self.url_of(service)}/health/ready", self._processes[service], context=self._tls)
 
     def kill(self, service: str) -> None:
-        """End one process as a power cut would (SIGKILL)."""
+        """Kill one process (SIGKILL), like a power cut."""
         self._processes[service].kill()
 
     def stop(self) -> None:
-        """End all in good order."""
+        """Stop all processes in an orderly way."""
         for process in self._processes.values():
             process.stop()
 
     def url_of(self, service: str) -> str:
-        """Return where a service listens."""
+        """Return the base URL of a service."""
         return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port_by_service[service]}"
 
     def _settings_of(
@@ -173,9 +173,9 @@ def new_keys() -> dict[str, str]:
 
 
 def up(folder: Path, *, port: int, ssh_port: int) -> None:
-    """Start servers and services and note who they are; raises SystemExit with the reason when that cannot be."""
+    """Start servers and services and record their processes. Raises SystemExit with the reason if that fails."""
     if _running(folder):
-        raise SystemExit("runs already: `make down` ends it")
+        raise SystemExit("already running: `make down` stops it")
     missing = rabbitmq.install()
     if missing is not None:
         raise SystemExit(missing)
@@ -183,8 +183,8 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
     if program is None:
         raise SystemExit("ferretdb is missing: `make servers` builds it")
     if port and _is_taken(port):
-        raise SystemExit(f"port {port} is taken: say another with --port, or 0 for a free one")
-    known = _kept(folder / "keys.json")
+        raise SystemExit(f"port {port} is in use: choose another with --port, or 0 for a free one")
+    known = _stored_keys(folder / "keys.json")
     for name in ("rabbitmq", "ferretdb"):
         (folder / name).mkdir(exist_ok=True)
     rabbit = RabbitServer(folder / "rabbitmq", name="kubevnfm", password=known.pop("BROKER_PASSWORD"))
@@ -210,46 +210,46 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
         "processes": {name: vars(found) for name, pid in pids.items() if (found := ProcessId.find(pid)) is not None},
     }
     (folder / "state.json").write_text(json.dumps(state, indent=2))
-    say(f"the gateway is at {six.url}; logs are in {six.logs}; `make down` ends it")
+    say(f"the gateway is at {six.url}; logs are in {six.logs}; `make down` stops it")
 
 
 def down(folder: Path) -> None:
-    """End what ``up`` started, and nothing else; the data stay."""
+    """Stop the processes that ``up`` started, and no others; the data remain."""
     running = _running(folder)
-    # Services first: they give their work back to servers that are still there.
+    # Stop the services first: they return unfinished work to the servers, which must still run.
     for name in sorted(running, key=lambda name: name not in SERVICES):
         running[name].end(group=name == "rabbitmq")
         say(f"{name} ended")
     (folder / "state.json").unlink(missing_ok=True)
     if not running:
-        say("nothing runs")
+        say("nothing is running")
 
 
 def status(folder: Path) -> int:
-    """Say what runs; return 0 when all of it does."""
+    """Print the state of each process; return 0 if all run."""
     running = _running(folder)
     if not running:
-        say("nothing runs: `make up` starts it")
+        say("nothing is running: `make up` starts it")
         return 1
     state = json.loads((folder / "state.json").read_text())
     for name in state["processes"]:
-        say(f"{name:<22} {f'pid {running[name].pid}' if name in running else 'ENDED BY ITSELF'}")
+        say(f"{name:<22} {f'pid {running[name].pid}' if name in running else 'ENDED UNEXPECTEDLY'}")
     say(f"gateway: {state['url']}")
     return 0 if len(running) == len(state["processes"]) else 1
 
 
 def _running(folder: Path) -> dict[str, ProcessId]:
-    """Return those of the noted processes that still live."""
+    """Return the recorded processes that still run."""
     path = folder / "state.json"
     if not path.exists():
         return {}
-    noted: dict[str, Any] = json.loads(path.read_text())["processes"]
-    found = {name: ProcessId(**facts) for name, facts in noted.items()}
+    recorded: dict[str, Any] = json.loads(path.read_text())["processes"]
+    found = {name: ProcessId(**facts) for name, facts in recorded.items()}
     return {name: process for name, process in found.items() if process.is_alive}
 
 
-def _kept(path: Path) -> dict[str, str]:
-    """Return the keys of this installation, made at the first call; the file is its owner's only."""
+def _stored_keys(path: Path) -> dict[str, str]:
+    """Return the keys of this installation, created at the first call; only the owner can read the file."""
     if path.exists():
         return dict(json.loads(path.read_text()))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -266,7 +266,7 @@ def _is_taken(port: int) -> bool:
 
 
 def say(line: str) -> None:
-    """Print a line for the person at the terminal."""
+    """Print a line on the terminal."""
     sys.stdout.write(f"{line}\n")
 
 
@@ -276,10 +276,10 @@ def main() -> int:
     parser.add_argument("command", choices=("up", "down", "status"))
     parser.add_argument("--folder", type=Path, default=PROJECT / ".run" / "six", help="(default: %(default)s)")
     parser.add_argument(
-        "--port", type=int, default=_GATEWAY_PORT, help="the gateway's; 0: a free one (default: %(default)s)"
+        "--port", type=int, default=_GATEWAY_PORT, help="the port of the gateway; 0: a free one (default: %(default)s)"
     )
     parser.add_argument(
-        "--ssh-port", type=int, default=22, help="where the VNFs' machines take SSH (default: %(default)s)"
+        "--ssh-port", type=int, default=22, help="the SSH port of the VNFs' machines (default: %(default)s)"
     )
     arguments = parser.parse_args()
     if arguments.command == "up":

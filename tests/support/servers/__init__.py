@@ -1,1 +1,1 @@
-"""Real servers for tests: started on loopback with a folder and ports of their own, ended by their own process ids."""
+"""Real servers for tests: started on loopback with their own folder and ports, and stopped by process id."""

@@ -1,4 +1,4 @@
-"""A FerretDB for tests: MongoDB's protocol on SQLite, started on loopback with a folder of its own."""
+"""A FerretDB for tests: MongoDB's protocol on SQLite, started on loopback with its own folder."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _INSTALLED = Path(__file__).parents[3] / ".tools" / "servers" / "bin" / "ferretd
 
 
 def program() -> Path | None:
-    """Return where FerretDB is: $KUBEVNFM_FERRETDB, the PATH, or where ``install.sh`` puts it."""
+    """Return the path of FerretDB, from $KUBEVNFM_FERRETDB, $PATH, or the folder that ``install.sh`` uses."""
     named = os.environ.get("KUBEVNFM_FERRETDB") or shutil.which("ferretdb")
     places = [Path(named)] if named else [_INSTALLED, Path.home() / "go" / "bin" / "ferretdb"]
     return next((place for place in places if place.exists()), None)
 
 
 class FerretServer:
-    """One server. ``start`` and ``stop`` may be called again and again: what it stored outlives a stop."""
+    """One server. ``start`` and ``stop`` may be called repeatedly; the stored data survive a stop."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self.program, self._folder = program, folder
@@ -43,7 +43,7 @@ class FerretServer:
 
     @property
     def folder(self) -> Path:
-        """Where its databases lie: one SQLite file each."""
+        """The folder of its databases; each is one SQLite file."""
         return self._folder
 
     @property
@@ -51,7 +51,7 @@ class FerretServer:
         return f"mongodb://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
-        """Return when the server takes connections."""
+        """Start the server; return when it accepts connections."""
         with (self._folder / "ferretdb.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -77,7 +77,7 @@ class FerretServer:
         raise AssertionError(f"ferretdb does not listen after {_START_TIMEOUT_S} s")
 
     def index_ids(self) -> None:
-        """Give every collection that is there now the index by ``_id`` that the server's queries ask for.
+        """Add to every existing collection the index by ``_id`` that the server's queries need.
 
         FerretDB 1.24 makes one on the expression ``->"_id"`` and asks by ``->'$._id'``; SQLite sees two different
         things in them, and reads the whole collection to find one document.
@@ -93,7 +93,7 @@ class FerretServer:
                     )
 
     def stop(self, *, kill: bool = False) -> None:
-        """End the server: in good order, or (``kill``) as a power cut would."""
+        """Stop the server in an orderly way or, with ``kill``, like a power cut."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
@@ -108,7 +108,7 @@ class FerretServer:
 
 @pytest.fixture(scope="session")
 def ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretServer]:
-    """A running server, the same for all tests of the session."""
+    """A running server, shared by all tests of the session."""
     found = program()
     if found is None:
         missing = "ferretdb is missing; tests/support/servers/install.sh builds it"
@@ -125,5 +125,5 @@ def ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretServer]
 
 @pytest.fixture(scope="session")
 def ferretdb_url(ferretdb: FerretServer) -> str:
-    """The URL of the running server; each test uses a database of its own."""
+    """The URL of the running server; each test uses its own database."""
     return ferretdb.url

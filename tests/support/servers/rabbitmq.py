@@ -1,4 +1,4 @@
-"""A RabbitMQ node for tests: Debian's package, with a name, a folder, ports and an Erlang port mapper of its own."""
+"""A RabbitMQ node for tests: Debian's package, with its own name, folder, ports and Erlang port mapper."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 90.0
 
 
 def install() -> str | None:
-    """Make sure that RabbitMQ is there, by apt if need be; return what is missing, or None."""
+    """Install RabbitMQ with apt if it is missing; return the reason if that fails, or None."""
     if (_PROGRAMS / "rabbitmq-server").exists():
         return None
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -40,10 +40,10 @@ def install() -> str | None:
 
 
 class RabbitServer:
-    """One node. ``start`` and ``stop`` may be called again and again: its queues outlive a stop."""
+    """One node. ``start`` and ``stop`` may be called repeatedly; its queues survive a stop."""
 
     def __init__(self, folder: Path, *, name: str | None = None, password: str | None = None) -> None:
-        """A name and a password that an earlier process used find the queues that it left in the folder."""
+        """The name and password of an earlier process give access to the queues that it left in the folder."""
         self._folder = folder
         self.port = free_port()
         self._distribution_port, self._epmd_port = free_port(), free_port()
@@ -58,14 +58,14 @@ class RabbitServer:
 
     @property
     def pids(self) -> list[int]:
-        """The processes to end: the node's group leader and the port mapper."""
+        """The processes to stop: the node's group leader and the port mapper."""
         return [process.pid for process in (self._node, self._epmd) if process is not None]
 
     def url_for(self, user: str, password: str) -> str:
         return f"amqp://{user}:{password}@127.0.0.1:{self.port}/"
 
     def start(self) -> None:
-        """Return when the node takes connections."""
+        """Start the node; return when it accepts connections."""
         self._write_config()
         if self._epmd is None:
             self._epmd = subprocess.Popen(
@@ -87,11 +87,11 @@ class RabbitServer:
 
     @property
     def runs(self) -> bool:
-        """Whether the node was started and not stopped since."""
+        """Whether the node was started and has not been stopped since."""
         return self._node is not None
 
     def stop(self, *, kill: bool = False) -> None:
-        """End the node: in good order, or (``kill``) as a power cut would."""
+        """Stop the node in an orderly way or, with ``kill``, like a power cut."""
         if self._node is None:
             return
         # The script starts the Erlang machine as a child: both are in the group that start_new_session made.
@@ -101,7 +101,7 @@ class RabbitServer:
         self._node = None
 
     def close(self) -> None:
-        """End the node and its port mapper."""
+        """Stop the node and its port mapper."""
         self.stop(kill=True)
         if self._epmd is not None:
             self._epmd.kill()
@@ -177,7 +177,7 @@ class RabbitServer:
 
 @pytest.fixture(scope="session")
 def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitServer]:
-    """A running node, the same for all tests of the session."""
+    """A running node, shared by all tests of the session."""
     missing = install()
     if missing is not None:
         if os.environ.get("CI") == "true":
