@@ -1,4 +1,4 @@
-"""What the parts of lcm-api share about the events that they publish.
+"""The source and the order of lcm-api's events.
 
 Each event about a VNF instance, or about a VNF package, names the event before it, so that a subscriber gets them in
 order.
@@ -15,8 +15,8 @@ SOURCE: Final = "/kubevnfm/lcm-api"
 
 
 class EventRef(SolType):
-    """An event that was told, or is about to be."""
+    """An event that was published, or is about to be."""
 
     id: str
     at: str
-    """When it became true."""
+    """When the fact that it reports became true."""

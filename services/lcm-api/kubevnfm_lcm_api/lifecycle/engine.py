@@ -1,10 +1,14 @@
 """The engine: stores each move of an operation with its messages in one write. All I/O of the saga is here.
 
-Two documents change with an operation, and there is no transaction over both. So the order is fixed: the claim on the
-instance comes before the occurrence is inserted, and the instance's result before the occurrence ends. Both second
-halves are repeated after a crash: the first by the AdvanceOperation in the instance's outbox, the second by the reply
-that the broker delivers again, or, where a person ends the operation, by the AdvanceOperation that is stored with the
-decision; each finds by ids whether it was done already.
+An operation changes two documents, and no transaction covers both. So the order of writes is fixed: the instance is
+claimed before the occurrence is inserted, and the result is written to the instance before the occurrence ends. A crash
+between the two writes is repaired by a message that is delivered again:
+
+- after the claim, by the AdvanceOperation in the instance's outbox;
+- after the result, by the reply that the broker redelivers; if a task of a caller ends the operation, by the
+  AdvanceOperation that is stored with that decision.
+
+Each handler finds by ids whether its write was done already.
 """
 
 from __future__ import annotations
@@ -42,12 +46,13 @@ from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
 
 log = structlog.get_logger()
 
-_LATE_AT_ONCE = 100
-_CLEAN_UP_REST_S = 300.0
+_OVERDUE_BATCH = 100
+"""Overdue operations that one run of the watch handles; the next run takes the others."""
+_CLEAN_UP_LONGEST_PAUSE_S = 300.0
 _CLEAN_UP_DOUBLINGS = 10
-"""More lead beyond the longest rest; without end, a float has none for them."""
-_RACES = 100
-"""Lost races on one document before we call it a fault: far above the handful of services that can meet there."""
+"""Further doublings exceed the longest pause anyway, and would overflow a float in the end."""
+_WRITE_ATTEMPTS = 100
+"""Lost races on one document before the engine reports a fault. Only a handful of processes write one document."""
 
 
 class OperationRunning(Conflict):
@@ -79,15 +84,19 @@ class Engine:
     ) -> None:
         """``grants``: None under the local policy, which grants everything.
 
-        ``clean_up_poll_s``: how often a running clean-up is looked at, and its first rest after a failure, which
-        doubles with each.
+        ``clean_up_poll_s``: how often a running clean-up is checked. It is also the pause after the first failure of a
+        clean-up; the pause doubles with each further failure.
         """
         self._store, self._outbox, self._ring, self._clock = store, outbox, ring, clock
         self._saga, self._sequences = Saga(ring, sequences), sequences
-        self._clean_up_look_s = clean_up_poll_s
+        self._clean_up_poll_s = clean_up_poll_s
         self._grants = grants
         self._accepting: dict[str, asyncio.Event] = {}
-        """Occurrences that are being accepted here, and when that is over: the wake-up may be quicker."""
+        """The occurrences that this process is accepting; each event is set when the occurrence is stored.
+
+        The wake-up can arrive before `accept` has inserted the occurrence. It waits for the event then, as both would
+        insert the same document otherwise.
+        """
 
     # --- from the gateway ---------------------------------------------------------------------------------------------
 
@@ -95,12 +104,11 @@ class Engine:
         """Claim the instance and store the occurrence: when this returns, the operation will be carried out.
 
         ``stored`` is the instance as the request was checked against it; ``claims`` are further fields of it that are
-        true from this moment. Raises Conflict when it was changed or
-        claimed meanwhile.
+        true from this moment. Raises Conflict if the instance was changed or claimed meanwhile.
         """
         occ = record.occ
-        last_news = InstanceRecord.from_document(stored.body).internals.last_news
-        document = record.model_copy(update={"follows": last_news}).document(self._ring)
+        last_event = InstanceRecord.from_document(stored.body).internals.last_news
+        document = record.model_copy(update={"follows": last_event}).document(self._ring)
         wake_up = Envelope[Message](
             data=AdvanceOperation(occurrence=document),
             source=SOURCE,
@@ -108,8 +116,9 @@ class Engine:
             subject=occ.vnf_instance_id,
             operationid=occ.id,
         )
-        over = self._accepting[occ.id] = asyncio.Event()
+        accepted = self._accepting[occ.id] = asyncio.Event()
         try:
+            # The revision makes the claim exclusive: of two requests that read the same instance, one write fails.
             await self._outbox.update(
                 instances.COLLECTION,
                 stored.id,
@@ -121,19 +130,19 @@ class Engine:
         except RevisionConflict:
             raise await self._claim_error(stored.id) from None
         finally:
-            over.set()
+            accepted.set()
             del self._accepting[occ.id]
 
     async def check_free(self, instance: InstanceRecord, expected: InstantiationState) -> None:
-        """Raise OperationRunning when an operation has claimed the instance, Conflict when it is in another state."""
-        busy = await self._running_operation(instance)
-        if busy is not None:
-            raise busy
+        """Raise OperationRunning if an operation has claimed the instance, Conflict if it is not in this state."""
+        running = await self._running_operation(instance)
+        if running is not None:
+            raise running
         if instance.vnf.instantiation_state is not expected:
             raise Conflict(f"the VNF instance is {instance.vnf.instantiation_state}; {expected} expected")
 
     async def retry(self, occurrence_id: str) -> None:
-        """Start again at the failed steps. Raises NotFound, IllegalTransition."""
+        """Run the failed steps again, and those after them. Raises NotFound, IllegalTransition."""
         await self._apply_task(occurrence_id, "retry")
 
     async def rollback(self, occurrence_id: str) -> None:
@@ -141,7 +150,7 @@ class Engine:
         await self._apply_task(occurrence_id, "rollback")
 
     async def fail(self, occurrence_id: str) -> OccurrenceRecord:
-        """Give up; return the occurrence. Raises NotFound, IllegalTransition."""
+        """End the operation as FAILED; return the occurrence. Raises NotFound, IllegalTransition."""
         return await self._apply_task(occurrence_id, "fail")
 
     async def cancel(self, occurrence_id: str, mode: CancelModeName) -> None:
@@ -161,7 +170,7 @@ class Engine:
     # --- from the bus -------------------------------------------------------------------------------------------------
 
     async def advance_operation(self, delivery: Delivery) -> Verdict:
-        """Insert the occurrence if the process that accepted it could not; grant it; end it as was decided."""
+        """Insert the occurrence if the accepting process could not; grant it; carry out a stored decision to end it."""
         command = delivery.envelope.data
         assert isinstance(command, AdvanceOperation)
         occurrence_id = delivery.envelope.operationid
@@ -191,19 +200,21 @@ class Engine:
         return await grants.pursue(OccurrenceRecord.from_document(stored.body), self._change)
 
     async def resume_operation(self, delivery: Delivery) -> Verdict:
-        """Take a service's answer: fold it in, ask what comes next, or end the operation."""
+        """Handle a service's reply: store its facts, then send the next commands or end the operation."""
         reply = delivery.envelope
+        # Events of the same types that belong to no operation, such as a VIM that a person registered.
         if not reply.operationid or not reply.stepid:
             return Ack()
         await self._change(reply.operationid, lambda record, now: self._saga.handle_reply(record, reply, now))
         return Ack()
 
     async def remove_remains(self, command: RemoveRemains, context: StepContext) -> Outcome:
-        """Run the compensations of a FAILED instantiate as an operation of its own; done when all is gone.
+        """Run the compensations of a FAILED instantiate as an operation of its own; done when nothing is left.
 
-        A clean-up that fails is started again, as long as it takes: what was built must not be forgotten.
+        A clean-up that fails is repeated without a limit: resources must not remain on the VIM without an owner.
         """
         occurrence_id: str | None = command.vnf_lcm_op_occ_id
+        # A FAILED instantiate may have failed before it removed the remains of an earlier one: follow the chain.
         while occurrence_id is not None:
             stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
             if stored is None:
@@ -215,7 +226,11 @@ class Engine:
         return Done(RemainsRemoved(vnf_instance_id=command.vnf_instance_id))
 
     async def _clean_up(self, failed: OccurrenceRecord) -> float | None:
-        """Start or go on with the clean-up of a FAILED occurrence; return when to look again, None when all is gone."""
+        """Start, check or repeat the clean-up of a FAILED occurrence.
+
+        Returns: the seconds after which to check again; None if nothing is left.
+        """
+        # The id is derived from the failed occurrence, so a redelivered command finds the clean-up that it started.
         clean_up_id = clean_up_occurrence_id(failed.occ.id)
         stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
         if stored is None:
@@ -228,24 +243,25 @@ class Engine:
                     events=_internal_messages(move),
                 )
             except AlreadyExists:
-                return self._clean_up_look_s
-            return None if move.ends else self._clean_up_look_s
+                return self._clean_up_poll_s
+            return None if move.ends else self._clean_up_poll_s
         record = OccurrenceRecord.from_document(stored.body)
         if record.occ.operation_state is OperationState.ROLLED_BACK:
             return None
         if record.occ.operation_state is not OperationState.FAILED_TEMP:
-            return self._clean_up_look_s
-        tries = max(step.attempt for step in record.steps)
-        rested = self._clock.now() - datetime.fromisoformat(record.occ.state_entered_time)
-        pause_s = min(self._clean_up_look_s * 2.0 ** min(tries, _CLEAN_UP_DOUBLINGS), _CLEAN_UP_REST_S)
-        left_s = pause_s - rested.total_seconds()
+            return self._clean_up_poll_s
+        # Attempts and time come from the stored record, so a restart does not shorten the pause.
+        attempts = max(step.attempt for step in record.steps)
+        waited = self._clock.now() - datetime.fromisoformat(record.occ.state_entered_time)
+        pause_s = min(self._clean_up_poll_s * 2.0 ** min(attempts, _CLEAN_UP_DOUBLINGS), _CLEAN_UP_LONGEST_PAUSE_S)
+        left_s = pause_s - waited.total_seconds()
         if left_s > 0:
             return left_s
         log.warning("clean_up_again", occurrence_id=clean_up_id, error=record.occ.error and record.occ.error.detail)
-        await self._change(clean_up_id, self._undo_again)
-        return self._clean_up_look_s
+        await self._change(clean_up_id, self._repeat_clean_up)
+        return self._clean_up_poll_s
 
-    def _undo_again(self, record: OccurrenceRecord, now: datetime) -> Move | None:
+    def _repeat_clean_up(self, record: OccurrenceRecord, now: datetime) -> Move | None:
         if record.occ.operation_state is not OperationState.FAILED_TEMP:
             return None
         return self._saga.rollback(record, now)
@@ -253,34 +269,37 @@ class Engine:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     async def watch_deadlines(self, *, every_s: float) -> None:
-        """Fail, again and again, the steps that nobody answers. Runs until cancelled."""
+        """Fail overdue steps at this interval. Runs until cancelled."""
         while True:
             await asyncio.sleep(every_s)
             try:
                 await self.fail_overdue()
+            # The store comes back by itself; a watch that ended would not.
             except StoreUnavailable as error:
                 log.warning("deadlines_not_watched", reason=str(error))
 
     async def fail_overdue(self) -> None:
-        """Fail the steps that nobody has answered for long after their deadline; the oldest first, some at once."""
+        """Fail the steps whose reply is `REPLY_GRACE_S` overdue; one batch, the oldest first."""
         limit = rfc3339(self._clock.now() - timedelta(seconds=REPLY_GRACE_S))
-        late = Query(
+        overdue = Query(
             Compare("internal/deadline", Op.LT, [limit]),
             sort=Sort("internal/deadline"),
-            limit=_LATE_AT_ONCE,
+            limit=_OVERDUE_BATCH,
+            # The drafts are large, and only the ids are used: `_change` reads each document again.
             exclude=("internal/draft",),
         )
-        for stored in await self._store.find(occurrences.COLLECTION, late):
+        for stored in await self._store.find(occurrences.COLLECTION, overdue):
             try:
                 await self._change(stored.id, self._saga.overdue)
             except StoreUnavailable:
                 raise
-            except Exception:  # an edge, as the bus is: one occurrence that cannot be read must not end the watch
+            except Exception:  # one occurrence that cannot be read must not end the watch of all others
                 log.exception("deadline_not_watched", operation_id=stored.id)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     async def _insert(self, occurrence_id: str, document: dict[str, object]) -> None:
+        """Insert the occurrence with its first event, unless another process has done so."""
         started = self._saga.announce(OccurrenceRecord.from_document(document))
         try:
             await self._outbox.insert(occurrences.COLLECTION, occurrence_id, document, events=[started])
@@ -288,7 +307,9 @@ class Engine:
             return
 
     async def _apply_task(self, occurrence_id: str, task: Task) -> OccurrenceRecord:
-        def public(record: OccurrenceRecord, now: datetime) -> Move | None:
+        """Carry out a task of a caller. A task that ends the operation takes two writes: the decision, then the end."""
+
+        def apply(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.is_internal:
                 return None
             if record.ending is not None:
@@ -296,7 +317,7 @@ class Engine:
             move = self._saga.task(record, task, now)
             return self._saga.decide(record, task, now) if move.ends else move
 
-        record = await self._change(occurrence_id, public)
+        record = await self._change(occurrence_id, apply)
         if record is None or record.is_internal:
             raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
         return (await self._change(occurrence_id, self._saga.end)) or record
@@ -304,8 +325,11 @@ class Engine:
     async def _change(
         self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
     ) -> OccurrenceRecord | None:
-        """Read, move, write; again when somebody else wrote in between. Return the record as it is then."""
-        for _ in range(_RACES):
+        """Read, apply the move, write; repeat if another process wrote in between. Return the record as it is then.
+
+        ``move`` may run several times, each time on the stored record; it returns None if there is nothing to change.
+        """
+        for _ in range(_WRITE_ATTEMPTS):
             stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
             if stored is None:
                 return None
@@ -314,8 +338,10 @@ class Engine:
             if moved is None:
                 return before
             record = moved.record
+            # The instance first: once the occurrence is in a terminal state, no message repeats this write.
             if moved.ends and not record.is_internal:
                 await self._release_instance(record)
+            # Also first: vim-registry must refuse to delete the VIM before a command creates anything on it.
             if record.granting is not None and _is_granted(before, record):
                 await self._record_granted_vim(record)
             events = _internal_messages(moved) if record.is_internal else list(moved.messages)
@@ -331,16 +357,17 @@ class Engine:
                 continue
             _log_change(before, record)
             return record
-        raise RuntimeError(f"occurrence {occurrence_id}: {_RACES} writes lost in a row")
+        raise RuntimeError(f"occurrence {occurrence_id}: {_WRITE_ATTEMPTS} writes lost in a row")
 
     async def _release_instance(self, record: OccurrenceRecord) -> None:
-        """Write the operation's result into the instance and release it; nothing when that was done before."""
+        """Write the operation's result to the instance and clear its claim; do nothing if that was done before."""
         occ = record.occ
-        for _ in range(_RACES):
+        for _ in range(_WRITE_ATTEMPTS):
             stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
             if stored is None:
                 return
             instance = InstanceRecord.from_document(stored.body)
+            # Released by an earlier attempt of the same move; another operation may have claimed it since.
             if instance.internals.current_operation != occ.id:
                 return
             draft = self._sequences.draft(record.plan, record.draft)
@@ -360,42 +387,43 @@ class Engine:
             except RevisionConflict:
                 continue
             return
-        raise RuntimeError(f"instance {occ.vnf_instance_id}: {_RACES} writes lost in a row")
+        raise RuntimeError(f"instance {occ.vnf_instance_id}: {_WRITE_ATTEMPTS} writes lost in a row")
 
     async def _record_granted_vim(self, record: OccurrenceRecord) -> None:
-        """Note in the instance the VIM that a grant has brought, before anything is made there; until the end it counts."""
+        """Record on the instance, until the operation ends, that the VIM which the grant names is in use."""
         vim_id = self._sequences.draft(record.plan, record.draft).vim_id
-        for _ in range(_RACES):
+        for _ in range(_WRITE_ATTEMPTS):
             stored = await self._store.get(instances.COLLECTION, record.occ.vnf_instance_id)
             if stored is None:
                 return
             internals = InstanceRecord.from_document(stored.body).internals
             if internals.current_operation != record.occ.id or vim_id is None or vim_id in internals.vim_ids:
                 return
-            held = {"internal/vimIds": [*internals.vim_ids, vim_id]}
+            in_use = {"internal/vimIds": [*internals.vim_ids, vim_id]}
             try:
-                await self._store.update(instances.COLLECTION, stored.id, held, if_revision=stored.revision)
+                await self._store.update(instances.COLLECTION, stored.id, in_use, if_revision=stored.revision)
             except RevisionConflict:
                 continue
             return
-        raise RuntimeError(f"instance {record.occ.vnf_instance_id}: {_RACES} writes lost in a row")
+        raise RuntimeError(f"instance {record.occ.vnf_instance_id}: {_WRITE_ATTEMPTS} writes lost in a row")
 
     async def _running_operation(self, instance: InstanceRecord) -> OperationRunning | None:
-        """Return the error that names the operation which has claimed the instance, None when it is free."""
+        """Return the error that names the operation which has claimed the instance; None if it is free."""
         occurrence_id = instance.internals.current_operation
         if occurrence_id is None:
             return None
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
-        if stored is None:  # claimed, and its occurrence not stored yet
+        if stored is None:  # between the two writes of `accept`
             return OperationRunning("(just accepted)", occurrence_id, OperationState.STARTING)
         return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
 
     async def _claim_error(self, instance_id: str) -> Exception:
+        """Return why the claim failed: the instance was deleted, claimed or changed since the request read it."""
         stored = await self._store.get(instances.COLLECTION, instance_id)
         if stored is None:
             return NotFound(f"VNF instance {instance_id} does not exist")
-        busy = await self._running_operation(InstanceRecord.from_document(stored.body))
-        return busy or Conflict("the VNF instance was changed by another request meanwhile: try again")
+        running = await self._running_operation(InstanceRecord.from_document(stored.body))
+        return running or Conflict("the VNF instance was changed by another request meanwhile: try again")
 
 
 def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
@@ -404,7 +432,7 @@ def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
 
 
 def _internal_messages(move: Move) -> list[Envelope[Message]]:
-    """Return the messages of a clean-up: its commands; it has no public news."""
+    """Return the messages of a clean-up: its commands. It publishes no events, as no caller asked for it."""
     return [m for m in move.messages if not isinstance(m.data, OperationChanged | StepChanged)]
 
 

@@ -1,4 +1,4 @@
-"""The VNF instances: made of enabled packages, deleted with what a failed instantiate left (SOL003 5.4.2, 5.4.3)."""
+"""The VNF instances: created from enabled packages, deleted with the remains of a failed instantiate (SOL003 5.4.2, 5.4.3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecor
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 
-_IS_CLEANED_UP: Final = AllOf(
+_IS_RUNNING_CLEAN_UP: Final = AllOf(
     [
         Compare("internal/isInternal", Op.EQ, [True]),
         Compare("operationState", Op.IN, [OperationState.ROLLING_BACK, OperationState.FAILED_TEMP]),
@@ -53,7 +53,7 @@ class Instances:
         self._ring, self._clock = ring, clock
 
     async def create(self, request: CreateVnfRequest) -> Stored:
-        """Make an instance of an enabled package; return its document. Raises PackageUnusable."""
+        """Create an instance of an enabled package; return its document. Raises PackageUnusable."""
         package = await self._packages.usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())
@@ -80,8 +80,8 @@ class Instances:
         stored = await self._outbox.insert(
             COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
         )
-        # The package may have been disabled or deleted since we looked; its delete counts instances after it has shut
-        # the door, so of the two at least one sees the other.
+        # The package may have been disabled or deleted since the first check. Its deletion first makes the package
+        # unusable and then counts its instances, so at least one of the two requests sees the other.
         try:
             await self._packages.usable(request.vnfd_id)
         except Unprocessable:
@@ -97,9 +97,9 @@ class Instances:
         return stored
 
     async def delete(self, instance_id: str, *, check: Callable[[Stored], None] = _always) -> None:
-        """Delete a NOT_INSTANTIATED instance; what a failed instantiate left is then removed in the background.
+        """Delete a NOT_INSTANTIATED instance; the remains of a failed instantiate are then removed in the background.
 
-        ``check`` is given the instance as it will be deleted and raises when the caller meant another state of it.
+        ``check`` gets the instance as it will be deleted; it raises if the caller expected another state (If-Match).
         Raises: NotFound; Conflict while INSTANTIATED or an operation runs.
         """
         stored = await self.get(instance_id)
@@ -109,6 +109,7 @@ class Instances:
         messages = [_deletion(record)]
         remains_of = record.internals.remains_of
         if remains_of is not None:
+            # In the outbox of the deleted document: the command is sent even if the process dies right after the delete.
             messages.append(
                 Envelope(
                     data=RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=remains_of),
@@ -125,19 +126,19 @@ class Instances:
     async def users(self, vim_id: str) -> list[str]:
         """Return the ids of the instances that have, are getting or may still have resources on the VIM.
 
-        Instances that are deleted already count while what was left of them is being removed.
+        A deleted instance counts too while its remains are being removed: the clean-up needs the VIM's access data.
         """
-        lives_there = Compare("internal/vimIds", Op.EQ, [vim_id])
-        leaves_it = AllOf([_IS_CLEANED_UP, Compare("internal/draft/vim/vim_id", Op.EQ, [vim_id])])
-        living = await self._store.find(COLLECTION, Query(lives_there))
-        leaving = await self._store.find(occurrences.COLLECTION, Query(leaves_it))
-        return list(dict.fromkeys([*(s.id for s in living), *(s.body["vnfInstanceId"] for s in leaving)]))
+        uses_vim = Compare("internal/vimIds", Op.EQ, [vim_id])
+        cleans_up_vim = AllOf([_IS_RUNNING_CLEAN_UP, Compare("internal/draft/vim/vim_id", Op.EQ, [vim_id])])
+        users = await self._store.find(COLLECTION, Query(uses_vim))
+        clean_ups = await self._store.find(occurrences.COLLECTION, Query(cleans_up_vim))
+        return list(dict.fromkeys([*(s.id for s in users), *(s.body["vnfInstanceId"] for s in clean_ups)]))
 
 
 def _creation(record: InstanceRecord) -> Envelope[Message]:
     event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
-    news_id = creation_event(record.vnf.id, record.created_at).id
-    return Envelope(data=event, source=SOURCE, id=news_id, subject=record.vnf.id)
+    event_id = creation_event(record.vnf.id, record.created_at).id
+    return Envelope(data=event, source=SOURCE, id=event_id, subject=record.vnf.id)
 
 
 def _deletion(record: InstanceRecord) -> Envelope[Message]:

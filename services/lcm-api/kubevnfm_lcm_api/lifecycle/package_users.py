@@ -1,4 +1,4 @@
-"""The VNF instances that use a VNF package: what `packages` asks of the life cycle."""
+"""The VNF instances that use a VNF package: the answer of the life cycle to a question of `packages`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class PackageUsers:
 
     async def exist(self, vnfd_id: str) -> bool:
         """See the port."""
+        # A running change of package uses the new one already, though the instance still names the old one.
         for users in (by(vnfdId=vnfd_id), Compare("internal/dstVnfdId", Op.EQ, [vnfd_id])):
             if await self._store.count(COLLECTION, users, limit=1):
                 return True

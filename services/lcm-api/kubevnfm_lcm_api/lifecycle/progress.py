@@ -1,4 +1,4 @@
-"""What people watch: the nodes' progress within an operation, kept from the events that the services tell."""
+"""The progress of an operation's tasks, node by node, stored from the events that the services publish."""
 
 from __future__ import annotations
 
@@ -16,41 +16,45 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 
 COLLECTION: Final = "operation_progress"
 _OPEN: Final = frozenset({"started", "progressed"})
+_WRITE_ATTEMPTS: Final = 10
+"""Lost races before an event is dropped: progress is shown to people, and the next event replaces it."""
 
 
 class Progress:
-    """One small document for each operation, step, node and task: written as events come, read by operation."""
+    """One small document for each operation, step, node and task; written with each event, read by operation."""
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
 
     async def store_event(self, delivery: Delivery) -> Verdict:
-        """Store one TaskProgressed; news older than what is stored is dropped."""
+        """Store one TaskProgressed; an event older than the stored one is dropped."""
         envelope = delivery.envelope
-        told = envelope.data
-        if not isinstance(told, TaskProgressed) or not envelope.operationid:
+        event = envelope.data
+        if not isinstance(event, TaskProgressed) or not envelope.operationid:
             return Ack()
-        key = derived_id("progress", envelope.operationid, envelope.stepid, told.node, told.task)
+        # A derived key: every event of the same task writes the same document, on whichever process it arrives.
+        key = derived_id("progress", envelope.operationid, envelope.stepid, event.node, event.task)
         moment = rfc3339(envelope.time)
         body: dict[str, Any] = {
             "operationId": envelope.operationid,
             "step": envelope.stepid,
             "attempt": envelope.attempt,
-            "node": told.node,
-            "task": told.task,
-            "state": told.state,
-            "message": told.message,
+            "node": event.node,
+            "task": event.task,
+            "state": event.state,
+            "message": event.message,
             "updatedAt": moment,
-            **({"done": told.done, "total": told.total} if told.total is not None else {}),
-            **({"durationS": told.duration_s} if told.duration_s is not None else {}),
+            **({"done": event.done, "total": event.total} if event.total is not None else {}),
+            **({"durationS": event.duration_s} if event.duration_s is not None else {}),
         }
-        if told.state == "started":
+        if event.state == "started":
             body["startedAt"] = moment
-        for _ in range(10):
+        for _ in range(_WRITE_ATTEMPTS):
             stored = await self._store.get(COLLECTION, key)
             try:
                 if stored is None:
                     await self._store.insert(COLLECTION, key, body)
+                # The bus does not keep the order of events: a late "progressed" must not follow "finished".
                 elif stored.body["updatedAt"] <= moment:
                     merged = {**({"startedAt": stored.body["startedAt"]} if "startedAt" in stored.body else {}), **body}
                     await self._store.replace(COLLECTION, key, merged, if_revision=stored.revision)
@@ -60,16 +64,16 @@ class Progress:
         return Ack()
 
     async def operation_tasks(self, record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
-        """Return what is known of the operation's tasks, oldest news first.
+        """Return the operation's tasks, the least recently changed first.
 
-        A node's task that has not told its end was cancelled, once its step has ended or was asked again: whoever
-        worked on it was stopped, or is gone.
+        A task of a node without a final event is shown as cancelled once its step has ended or was sent again: the
+        worker that ran it was stopped or killed, and will not report its end.
         """
         found = await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
         attempts = {step.id: step.attempt for step in record.running}
-        shown = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
-        for task in shown:
-            is_at_work = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]
-            if task["node"] and task["state"] in _OPEN and not is_at_work:
+        tasks = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
+        for task in tasks:
+            is_running = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]
+            if task["node"] and task["state"] in _OPEN and not is_running:
                 task["state"] = "cancelled"
-        return shown
+        return tasks

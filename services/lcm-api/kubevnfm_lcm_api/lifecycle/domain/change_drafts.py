@@ -1,7 +1,8 @@
-"""What the operations on an instantiated VM-based VNF know while they run, and what they make of the instance at their end."""
+"""The drafts of the operations on an instantiated VM-based VNF: their facts, and their result for the instance."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
@@ -52,7 +53,7 @@ class ChangeFields(TypedDict):
 
 
 class ChangeVmDraft(Draft):
-    """What all of them have in common: the stack as it was, and as it will be."""
+    """The common part: the stack as it was, and as it will be."""
 
     package: PackageRef
     vim_key: str
@@ -64,7 +65,7 @@ class ChangeVmDraft(Draft):
     request: SecretParams = Field(default_factory=dict)
     """The operation's request in the shape of its API version, for user data."""
     grant_request: SecretParams = Field(default_factory=dict)
-    """What of the resources is added and removed, in SOL003 v3 form, for user data."""
+    """The resources that are added and removed, in SOL003 v3 form, for user data."""
     grant: SecretParams = Field(default_factory=dict)
     """Grant of an external NFVO, in SOL003 v3 form."""
     instance: SecretParams = Field(default_factory=dict)
@@ -84,7 +85,7 @@ class ChangeVmDraft(Draft):
 
     before: StackResources
     resources: StackResources | None = None
-    """What there is now; None until it is reported."""
+    """The stack's resources now; None until they are reported."""
 
     @property
     def staying(self) -> tuple[str, ...]:
@@ -96,11 +97,11 @@ class ChangeVmDraft(Draft):
         return self.model_copy(update={"resources": resources})
 
     def restored(self, resources: StackResources) -> Self:
-        """Return the draft after the stack was restored, on its earlier links."""
+        """Return the draft after the stack was restored, with its earlier links."""
         return self.model_copy(update={"resources": resources, "connections": self.connections_before})
 
     def changes(self) -> ResourceChanges:
-        """What differs from before, link ports included."""
+        """The difference from before, link ports included."""
         if self.resources is None:
             return ResourceChanges()
         found = inventory.changes_between(
@@ -119,7 +120,8 @@ class ChangeVmDraft(Draft):
         return changed.with_vnf(instantiated_vnf_info=info, vim_connection_info=connections)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
-        """As before, with the new identity of what was created again (a port, an address)."""
+        """As before, but with the ids of ports and addresses that the restore created again."""
+        # None: no command was sent or none reported, so the stack is as the instance has it.
         if self.resources is None:
             return instance
         scale_status = _scale_status(instance)
@@ -127,15 +129,16 @@ class ChangeVmDraft(Draft):
         return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """INSTANTIATED with what is there, as far as that was reported (api.md 4.3)."""
+        """INSTANTIATED with the resources that exist, as far as that was reported (api.md 4.3)."""
         if self.resources is None:
             return instance
+        # The earlier flavour and links: a change that failed must not be shown as done.
         scale_status = self.reached_scale_status(instance, self.resources)
         info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
         return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
     def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
-        """Return the scale levels that the machines which are there make up."""
+        """Return the scale levels that the existing machines amount to."""
         return _scale_status(instance)
 
     def _facts(self, resources: StackResources, connections: SecretParams) -> InstantiatedVnfInfo:
@@ -160,7 +163,7 @@ class ChangeVmDraft(Draft):
         *,
         flavour_id: str | None = "",
     ) -> InstantiatedVnfInfo:
-        """Return the facts, with what of the old ones is still true. ``flavour_id``: None keeps the old one."""
+        """Return the new facts, and the old ones that are still true. ``flavour_id``: None keeps the old one."""
         old = instance.vnf.instantiated_vnf_info
         assert old is not None
         known = {one.id: one for one in old.vnfc_info}
@@ -188,36 +191,33 @@ class ScaleVmDraft(ChangeVmDraft):
     leaving: tuple[str, ...] = ()
     """Nova ids of the servers that are removed."""
     steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
-    """By aspect: the instances by VDU that each level has more than level 0."""
+    """By aspect: for each level, the instances by VDU in addition to those of level 0."""
 
     @property
     def is_reversible(self) -> bool:
-        """Removed machines cannot be restored."""
+        """Whether no machine is removed: a removed machine cannot be restored."""
         return not self.leaving
 
     def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
-        """Return for each aspect the highest level, of the old and the wanted one and between, that is all there."""
-        count: dict[str, int] = {}
-        for server in resources.servers:
-            count[server.vdu_id] = count.get(server.vdu_id, 0) + 1
-        old = {one.aspect_id: one.scale_level for one in _scale_status(instance)}
-        now: dict[str, int] = {}
-        for server in self.before.servers:
-            now[server.vdu_id] = now.get(server.vdu_id, 0) + 1
+        """Return for each aspect the highest level, from the old to the wanted one, whose machines all exist."""
+        count_now = Counter(server.vdu_id for server in resources.servers)
+        count_before = Counter(server.vdu_id for server in self.before.servers)
+        old_levels = {one.aspect_id: one.scale_level for one in _scale_status(instance)}
         found = []
         for one in self.scale_status:
             levels = self.steps_of.get(one.aspect_id, ())
-            was = old.get(one.aspect_id, 0)
+            old = old_levels.get(one.aspect_id, 0)
+            # Relative to the machines before, as the request's counts are (`requests.scale`).
             reached = [
                 level
-                for level in range(min(was, one.scale_level), max(was, one.scale_level) + 1)
+                for level in range(min(old, one.scale_level), max(old, one.scale_level) + 1)
                 if level < len(levels)
                 and all(
-                    count.get(vdu, 0) >= now.get(vdu, 0) + amount - levels[was].get(vdu, 0)
+                    count_now[vdu] >= count_before[vdu] + amount - levels[old].get(vdu, 0)
                     for vdu, amount in levels[level].items()
                 )
             ]
-            found.append(one.model_copy(update={"scale_level": max(reached, default=min(was, one.scale_level))}))
+            found.append(one.model_copy(update={"scale_level": max(reached, default=min(old, one.scale_level))}))
         return tuple(found)
 
 
@@ -242,7 +242,7 @@ class HealVmDraft(ChangeVmDraft):
 
     @property
     def creation(self) -> Self:
-        """The facts of the instantiation, on the present links, which a later operation may have changed."""
+        """The facts of the instantiation, with the present links: a later operation may have changed them."""
         links = {name: links for name, links in self.connections.items() if links}
         return self.model_copy(
             update={"request": {**self.instantiate_request, **links}, "instance": self.instance_to_make}
@@ -250,7 +250,7 @@ class HealVmDraft(ChangeVmDraft):
 
     @property
     def is_reversible(self) -> bool:
-        """A replaced machine cannot be restored."""
+        """Never: a replaced machine cannot be restored."""
         return False
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
@@ -261,7 +261,7 @@ class HealVmDraft(ChangeVmDraft):
         return super().failed(instance, occurrence_id)
 
     def changes(self) -> ResourceChanges:
-        """As for every change; between the deletion of the old stack and the creation of the new one all is removed."""
+        """As for every change; all resources are removed between the deletion of the old stack and the creation."""
         if self.is_gone and self.resources is None:
             return inventory.changes_of_stack(
                 self.before, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="REMOVED"
@@ -289,11 +289,11 @@ class ReplaceVmDraft(ChangeVmDraft):
     plan: ClassVar[str] = "change_template_vm"
 
     before_package: PackageRef
-    """The package whose descriptor named the VDUs before."""
+    """The earlier package: the rollback needs the VDU names of its descriptor."""
     before_flavour_id: str
     is_new_package: bool = False
     instantiate_request: SecretParams = Field(default_factory=dict)
-    """The request that would have instantiated the result: heal creates the stack by it."""
+    """The InstantiateVnfRequest that would lead to the same VNF; a heal of the whole stack creates it with this request."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams, the earlier ones merged with the request's."""
     tasks: tuple[str, ...] = ()
@@ -303,7 +303,7 @@ class ReplaceVmDraft(ChangeVmDraft):
     """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """Return the instance of the new flavour, or package."""
+        """INSTANTIATED with the new flavour, or the new package."""
         done = super().completed(instance)
         info = done.vnf.instantiated_vnf_info
         assert info is not None
@@ -324,7 +324,7 @@ class ReplaceVmDraft(ChangeVmDraft):
         )
 
     def final_attributes(self) -> dict[str, Any]:
-        """Return what of the instance's information a change of package has changed, as SOL003 names it."""
+        """Return the instance's attributes that a change of package has changed, as SOL003 names them."""
         if not self.is_new_package:
             return {}
         return {"modifications_triggered_by_vnf_pkg_change": self._modifications()}
@@ -364,11 +364,11 @@ class OperateVmDraft(Draft):
     is_done: bool = False
 
     def operated(self, *, is_done: bool) -> Self:
-        """Return the draft with the servers in the state, or in the opposite again."""
+        """Return the draft once the servers are in the wanted state; ``is_done`` False: in the earlier state again."""
         return self.model_copy(update={"is_done": is_done})
 
     def changes(self) -> ResourceChanges:
-        """The machines were changed, and nothing else."""
+        """Only the machines are changed."""
         if not self.is_done:
             return ResourceChanges()
         touched = self.before.model_copy(
@@ -381,7 +381,7 @@ class OperateVmDraft(Draft):
         return inventory.changes_of_stack(touched, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="MODIFIED")
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """The VNFCs have the state; the VNF is STOPPED when all of them are."""
+        """The VNFCs have the state; the VNF is STOPPED if all its VNFCs are."""
         info = instance.vnf.instantiated_vnf_info
         assert info is not None
         server_by_vnfc = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
@@ -397,7 +397,7 @@ class OperateVmDraft(Draft):
 
 
 class ModifyDraft(Draft):
-    """MODIFY_INFO: no service has a part in it; the instance's document changes at the end."""
+    """MODIFY_INFO: no service takes part; the instance's document changes at the end."""
 
     plan: ClassVar[str] = "modify_info"
 
@@ -411,10 +411,10 @@ class ModifyDraft(Draft):
     vnfc_properties: dict[str, SecretParams] = Field(default_factory=dict)
     """The wanted vnfcConfigurableProperties by vnfcInfo id."""
     changed: SecretParams = Field(default_factory=dict)
-    """VnfInfoModifications: what was asked for, in v2 form."""
+    """VnfInfoModifications: the requested changes, in v2 form."""
 
     def final_attributes(self) -> dict[str, Any]:
-        """Return what was changed."""
+        """Return the changes."""
         return {"changed_info": self.changed}
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:

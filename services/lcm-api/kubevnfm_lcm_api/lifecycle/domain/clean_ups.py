@@ -1,4 +1,4 @@
-"""How the internal operation that removes a FAILED one's remains is found."""
+"""The id of the internal operation that removes the remains of a FAILED one."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from kubevnfm_kit.ids import derived_id
 
 
 def clean_up_occurrence_id(occurrence_id: str) -> str:
-    """Return the id of the clean-up of this FAILED occurrence."""
+    """Return the id of the clean-up of this FAILED occurrence: derived, so that it is found and never started twice."""
     return derived_id("clean-up", occurrence_id)

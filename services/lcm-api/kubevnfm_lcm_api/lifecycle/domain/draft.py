@@ -1,4 +1,4 @@
-"""What an operation knows while it runs, and what it makes of the instance at its end: the base of all drafts."""
+"""The base of all drafts: the facts of a running operation, and its result for the instance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Draft(BaseModel):
 
     @property
     def is_reversible(self) -> bool:
-        """Whether the operation can be rolled back, for kinds where that depends on the request (api.md 4.3)."""
+        """Whether the operation can be rolled back, for operations where that depends on the request (api.md 4.3)."""
         return True
 
     @property
@@ -65,5 +65,5 @@ class Draft(BaseModel):
         return instance
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """Return the instance as it is when the operation is FAILED: the truth about what exists."""
+        """Return the instance as it is when the operation is FAILED: with the resources that really exist."""
         return instance

@@ -1,8 +1,7 @@
-"""The chain of what is told about one VNF instance, or one VNF package: each event names the one before it, so that order
-can be kept.
+"""The ids of the events about one VNF instance. Each event names the one before it, so that subscribers get them in order.
 
-The ids of an instance's are made of facts that a repetition of the same move finds again: the event that a crash lost is the same one
-when it is told after all.
+An id is derived from facts that a repetition of the same move finds again. If a crash loses an event, the repeated move
+publishes it with the same id.
 """
 
 from __future__ import annotations
@@ -20,6 +19,6 @@ def creation_event(instance_id: str, at: str) -> EventRef:
 
 def state_event(occ: VnfLcmOpOcc) -> EventRef:
     """Return the event of the state that an occurrence is in."""
-    # The end may be computed twice, at different times; it is one event.
+    # After a crash the end is computed again, at a later time; subscribers must see one event.
     what = "end" if occ.operation_state in TERMINAL else occ.state_entered_time
     return EventRef(id=derived_id("news", occ.id, what), at=occ.state_entered_time)

@@ -1,4 +1,4 @@
-"""Asking an NFVO for a grant (SOL003 clause 9, api.md 3.10): what is remembered of it, and what the NFVO can answer."""
+"""Grants of an NFVO (SOL003 clause 9, api.md 3.10): the stored state of a grant request, and the NFVO's possible answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 
 class GrantUnusable(VnfmError):
-    """The NFVO has granted the operation in a way that we cannot follow."""
+    """The NFVO's grant is malformed, or names something that the operation cannot use."""
 
     code = "grant-unusable"
     title = "Grant cannot be used"
@@ -26,25 +26,25 @@ class GrantUnusable(VnfmError):
 
 
 class Granting(SolType):
-    """What an occurrence remembers of its grant: stored before the NFVO is asked, and after each of its answers."""
+    """The stored state of a grant request; written before each call to the NFVO and after each answer."""
 
     request: SecretParams = Field(default_factory=dict)
     """GrantRequest; the same at every repeat."""
     asked_at: str
-    """When the NFVO was asked first; the time-out counts from here."""
+    """When the NFVO was first called; the timeout counts from here."""
     rests_until: str
-    """Nobody asks before: a call is on its way, or its answer is not to be asked for yet."""
+    """No process calls the NFVO before this time: a call is running, or the poll interval is not over."""
     is_out: bool = False
-    """Whether a request was sent whose answer is not stored: a crash in between makes it be sent once more."""
+    """Whether a call was started whose answer is not stored. After a crash the call is made once more."""
     grant_id: str | None = None
-    """What the NFVO has named and not decided, or has granted."""
+    """The id of the grant that the NFVO has announced (202) or given."""
     faults: int = 0
-    """Calls in a row without an answer that says something."""
+    """Consecutive calls without a usable answer."""
     last_fault: str = ""
     link: str | None = None
     """The grant's URI at the NFVO."""
     grant: SecretParams = Field(default_factory=dict)
-    """Grant, once it is given: retry and rollback use it again without asking."""
+    """Grant, once it is given. Retry and rollback use it again and do not ask for another."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Granted:
     """201, or 200 when polled."""
 
     grant: Mapping[str, Any]
-    """As it came, secrets in clear: `read_grant` hides them."""
+    """The body as received, secrets in clear: `read_grant` hides them."""
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """202: ask again for this grant."""
+    """202: the NFVO has not decided yet; poll this grant."""
 
     grant_id: str
     again_in_s: float | None = None
@@ -72,7 +72,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """Nothing that decides: the NFVO is away, busy, or does not know us (yet)."""
+    """No decision: the NFVO is unreachable, busy, or does not accept the credentials (yet)."""
 
     reason: str
     again_in_s: float | None = None
@@ -82,14 +82,14 @@ Answer = Granted | Undecided | Refused | Unanswered
 
 
 class Nfvo(Protocol):
-    """Who grants."""
+    """The interface of an NFVO that grants operations."""
 
     async def request_grant(self, request: Mapping[str, Any]) -> Answer:
-        """Ask for a grant. SOL003 has no way to find a grant by its operation: asking twice may make two."""
+        """Request a grant. SOL003 cannot look up a grant by its operation, so two requests may lead to two grants."""
         ...
 
     async def poll(self, grant_id: str) -> Answer:
-        """Ask what has become of a request that was not decided at once."""
+        """Return the NFVO's decision about an earlier request, or `Undecided`."""
         ...
 
     def link(self, grant_id: str) -> str:
@@ -98,19 +98,21 @@ class Nfvo(Protocol):
 
 
 def read_grant(given: Mapping[str, Any], occurrence_id: str) -> Grant:
-    """Return the grant, secrets hidden. Raises GrantUnusable when it is none, or another operation's."""
+    """Return the grant, secrets hidden. Raises GrantUnusable if it is malformed or belongs to another operation."""
     try:
         grant = Grant.model_validate(hide(given))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise GrantUnusable("/".join(map(str, first["loc"])) or "body", first["msg"]) from None
     if grant.vnf_lcm_op_occ_id != occurrence_id:
-        raise GrantUnusable("vnfLcmOpOccId", "it is that of another operation")
+        raise GrantUnusable(
+            "vnfLcmOpOccId", f"{grant.vnf_lcm_op_occ_id} is another operation; {occurrence_id} expected"
+        )
     return grant
 
 
 def granted_zones(grant: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the zones that were granted to the machines of each VDU, in the order of the GrantRequest's resources."""
+    """Return the granted zones by VDU, in the order of the resources in the GrantRequest."""
     zone_by_id = {zone["id"]: str(zone["zoneId"]) for zone in grant.get("zones") or ()}
     zone_by_resource = {
         one["resourceDefinitionId"]: zone_by_id[one["zoneId"]]
@@ -126,6 +128,6 @@ def granted_zones(grant: Mapping[str, Any], request: Mapping[str, Any]) -> dict[
 
 
 def merged(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
-    """Return the entries of both lists; of those with the same key the new one."""
+    """Return the entries of both lists; an entry of ``new`` replaces the one of ``old`` with the same key."""
     by_key = {str(one.get(key)): dict(one) for one in (*old, *new)}
     return list(by_key.values())

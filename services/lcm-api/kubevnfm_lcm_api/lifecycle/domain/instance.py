@@ -1,4 +1,4 @@
-"""A VNF instance as lcm-api keeps it: the public data type, and what only the VNFM knows beside it."""
+"""A VNF instance as lcm-api stores it: the public data type, and internal facts that no API shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLLECTION = "vnf_instances"
 
 
 class Release(BaseModel):
-    """What a CNF has in a cluster."""
+    """The objects and pods of a CNF in a cluster."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,10 +32,10 @@ class StackDeployment(SolType):
 
     kind: Literal["stack"]
     vim_key: str
-    """The entry of vimConnectionInfo that it is on."""
+    """The entry of vimConnectionInfo for its VIM."""
     stack_name: str
     resources: StackResources | None = None
-    """None: never reported."""
+    """None until infra-openstack has reported them."""
 
 
 class ReleaseDeployment(SolType):
@@ -43,7 +43,7 @@ class ReleaseDeployment(SolType):
 
     kind: Literal["release"]
     vim_key: str
-    """The entry of vimConnectionInfo that it is on."""
+    """The entry of vimConnectionInfo for its VIM."""
     release: Release | None = None
 
 
@@ -51,7 +51,7 @@ Deployment = Annotated[StackDeployment | ReleaseDeployment, Field(discriminator=
 
 
 class VnfFacts(SolType):
-    """What notifications need to know of the instance, kept with an occurrence so that nothing need be read."""
+    """The facts about the instance that events carry, stored with an occurrence so that no second read is needed."""
 
     vnf_instance_name: str = ""
     vnfd_id: str = ""
@@ -62,21 +62,21 @@ class VnfFacts(SolType):
 
 
 class InstanceInternals(SolType):
-    """Never shown; stored under ``internal`` in the document, where no filter reaches."""
+    """Never shown; stored under ``internal`` in the document, which filters of the API cannot use."""
 
     current_operation: str | None = None
     """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
     dst_vnfd_id: str | None = None
-    """What that occurrence changes the VNFD to: the package of it is in use until the occurrence ends."""
+    """The VNFD that this occurrence changes to: its package is in use until the occurrence ends."""
     deployments: tuple[Deployment, ...] = ()
-    """The parts that it consists of while INSTANTIATED, each on one VIM."""
+    """The parts of the instance while INSTANTIATED, each on one VIM."""
     vim_ids: tuple[str, ...] = ()
-    """The registered VIMs that its resources live on, or are being made on: whose deletion is refused."""
+    """The registered VIMs on which its resources exist or are being created; their deletion is refused."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request: the defaults of later operations."""
     instantiation_level_id: str | None = None
     api_version: Literal["v1", "v2"] = "v2"
-    """The API that the instantiate request came by."""
+    """The API version of the instantiate request."""
     user_data: UserData | None = None
     """The package's user data class that the instantiate request named: the default of later operations."""
     request: SecretParams = Field(default_factory=dict)
@@ -86,9 +86,9 @@ class InstanceInternals(SolType):
     external_cps: dict[str, str] = Field(default_factory=dict)
     """Name of the external CP's descriptor by the internal CP behind it."""
     tasks: tuple[str, ...] = ()
-    """What can be asked of the instance while it is INSTANTIATED, by the VNFD, besides terminate."""
+    """The operations that the VNFD allows while INSTANTIATED, without terminate."""
     cluster_vim_id: str | None = None
-    """The VIM that the instance's own cluster was registered as."""
+    """The id under which the instance's own cluster is registered as a VIM."""
     cluster_vim_key: str | None = None
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
@@ -127,7 +127,7 @@ class InstanceRecord(BaseModel):
 
     @property
     def facts(self) -> VnfFacts:
-        """What news about the instance tell of it."""
+        """The facts that events about the instance carry."""
         vnf = self.vnf
         return VnfFacts(
             vnf_instance_name=vnf.vnf_instance_name or "",
@@ -144,7 +144,7 @@ class InstanceRecord(BaseModel):
         return next((one for one in self.internals.deployments if isinstance(one, StackDeployment)), None)
 
     def with_resources(self, resources: StackResources) -> Self:
-        """Return the record with what its stack holds now."""
+        """Return the record with the present resources of its stack."""
         deployments = tuple(
             one.model_copy(update={"resources": resources}) if isinstance(one, StackDeployment) else one
             for one in self.internals.deployments
@@ -152,10 +152,12 @@ class InstanceRecord(BaseModel):
         return self.with_internals(deployments=deployments)
 
     def with_its_vims(self) -> Self:
-        """Return the record, while INSTANTIATED, with the VIMs of its deployments noted as in use."""
+        """Return the record, if INSTANTIATED, with the VIMs of its deployments recorded as in use."""
+        # NOT_INSTANTIATED: `vim_ids` may name the VIM of a failed instantiate's remains, and stays as it is.
         if self.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
             return self
         connections = [self.vnf.vim_connection_info.get(one.vim_key) for one in self.internals.deployments]
+        # A modification may have removed an entry of vimConnectionInfo; the VIM is then still in use.
         if not connections or None in connections:
             return self
         vim_ids = [one.vim_id for one in connections if one is not None and one.vim_id is not None]

@@ -1,4 +1,4 @@
-"""Turns what the infrastructure tells (stack resources, pods) into SOL003's resource types. Pure."""
+"""Converts the facts that the infrastructure reports (stack resources, pods) to SOL003's resource types. Pure."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def _handle(resource_id: str, vim_key: str, level_type: str) -> ResourceHandle:
 
 
 def _fixed_addresses(ext_virtual_links: Sequence[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
-    """Return the addresses that a request (or a grant) gives to connection points, each with the point's name."""
+    """Return pairs of connection point and address: the fixed addresses of a request or a grant."""
 
-    def of(config: Mapping[str, Any]) -> Iterator[str]:
+    def addresses(config: Mapping[str, Any]) -> Iterator[str]:
         for protocol in config.get("cpProtocolData") or ():
             for given in (protocol.get("ipOverEthernet") or {}).get("ipAddresses") or ():
                 yield from given.get("fixedAddresses") or ()
 
     return frozenset(
-        (str(cp.get("cpdId")), _spelled(str(address)))
+        (str(cp.get("cpdId")), _canonical(str(address)))
         for link in ext_virtual_links
         for cp in link.get("extCps") or ()
         for config in (cp.get("cpConfig") or {}).values()
-        for address in of(config or {})
+        for address in addresses(config or {})
     )
 
 
-def _spelled(address: str) -> str:
-    """Return an address as the VIM spells it: IPv6 has many spellings."""
+def _canonical(address: str) -> str:
+    """Return an address in canonical form, as VIMs report it: an IPv6 address can be written in many ways."""
     try:
         return str(ip_address(address))
     except ValueError:
@@ -69,12 +69,12 @@ def _spelled(address: str) -> str:
 
 
 def _protocol(port: PortFacts, fixed: frozenset[tuple[str, str]]) -> tuple[CpProtocolInfo, ...]:
-    """``fixed``: what `_fixed_addresses` found; every other address is the VIM's choice."""
+    """``fixed``: the result of `_fixed_addresses`; the VIM has assigned every other address."""
     addresses = tuple(
         IpAddresses(
             type="IPV6" if ":" in address else "IPV4",
             addresses=(address,),
-            is_dynamic=(port.name, _spelled(address)) not in fixed,
+            is_dynamic=(port.name, _canonical(address)) not in fixed,
             subnet_id=port.subnet_ids[index] if index < len(port.subnet_ids) else None,
         )
         for index, address in enumerate(port.addresses)
@@ -91,7 +91,7 @@ def _cp_id(server: ServerFacts, port: PortFacts) -> str:
 
 
 def _index(server: ServerFacts) -> int | None:
-    """Return the number of a clone, ``<vdu>-<index>``, by which Tacker's user data classes tell instances apart."""
+    """Return the number in ``<vdu>-<index>``, the names by which Tacker's user data classes distinguish machines."""
     for name in (server.name, server.group or ""):
         vdu_id, _, number = name.rpartition("-")
         if vdu_id == server.vdu_id and number.isdigit():
@@ -211,6 +211,7 @@ def _external(
     vim_key: str,
 ) -> tuple[tuple[VnfExtCpInfo, ...], tuple[ExtVirtualLinkInfo, ...]]:
     """Return the external CPs and links: ports whose CP the VNFD exposes, or that a request's extCps name."""
+    # The ids of SOL003 that no VIM knows are derived from the VIM's ids: every report of a stack leads to the same ids.
     cps: list[VnfExtCpInfo] = []
     ports_by_link: dict[str, list[ExtLinkPortInfo]] = {}
     config_by_cp: dict[str, tuple[str, str]] = {}
@@ -293,16 +294,16 @@ def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, c
 
 
 def changes_between(before: StackResources, after: StackResources, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
-    """Return what an operation has removed, added and changed; a machine made anew is a new VNFC."""
+    """Return what an operation has removed, added and changed; a machine that was created again is a new VNFC."""
     old, new = ({server.vnfc_id: server for server in one.servers} for one in (before, after))
-    gone = before.model_copy(
+    removed = before.model_copy(
         update={
             "servers": tuple(server for server in before.servers if server.vnfc_id not in new),
             "networks": tuple(one for one in before.networks if one not in after.networks),
             "volumes": _without(before, after),
         }
     )
-    come = after.model_copy(
+    added = after.model_copy(
         update={
             "servers": tuple(server for server in after.servers if server.vnfc_id not in old),
             "networks": tuple(one for one in after.networks if one not in before.networks),
@@ -316,7 +317,11 @@ def changes_between(before: StackResources, after: StackResources, *, vnfd_id: s
             "volumes": (),
         }
     )
-    kinds: tuple[tuple[StackResources, ChangeType], ...] = ((gone, "REMOVED"), (come, "ADDED"), (changed, "MODIFIED"))
+    kinds: tuple[tuple[StackResources, ChangeType], ...] = (
+        (removed, "REMOVED"),
+        (added, "ADDED"),
+        (changed, "MODIFIED"),
+    )
     parts = [changes_of_stack(part, vnfd_id=vnfd_id, vim_key=vim_key, change=change) for part, change in kinds]
     return ResourceChanges(
         affected_vnfcs=tuple(one for part in parts for one in part.affected_vnfcs),
@@ -335,7 +340,7 @@ def _differs(before: ServerFacts, after: ServerFacts) -> bool:
 
 
 def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> tuple[AffectedExtLinkPort, ...]:
-    """Return the link ports of external links that came and went."""
+    """Return the added and removed ports of external links."""
     old, new = _link_ports(before), _link_ports(after)
     kinds: tuple[tuple[Mapping[str, ExtLinkPortInfo], Mapping[str, ExtLinkPortInfo], ChangeType], ...] = (
         (old, new, "REMOVED"),

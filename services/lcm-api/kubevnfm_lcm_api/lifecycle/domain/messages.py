@@ -1,6 +1,7 @@
 """The messages of an operation: its steps' commands, and the events about its steps and states.
 
-Ids are derived from facts, so that a move that is computed twice sends the same message and receivers find repeats.
+Ids are derived from facts. A move that is computed twice, after a crash or a lost race, sends messages with the same ids,
+and receivers detect the repeat.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Messages:
         return Envelope(
             data=command,
             source=SOURCE,
+            # The attempt is part of the id: a service would take a retry with the old id for a repeat and not run it.
             id=derived_id("command", record.occ.id, planned.id, str(planned.attempt)),
             time=sent_at,
             subject=record.occ.vnf_instance_id,
@@ -51,12 +53,13 @@ class Messages:
         )
 
     def cancellations(self, record: OccurrenceRecord) -> Iterator[Envelope[Message]]:
-        """Yield for each running step the command by which its service ends it."""
+        """Yield for each running step the command that makes its service stop it."""
         draft = self._sequences.draft(record.plan, record.draft)
         for planned in record.running:
             step = self._sequences.step(planned)
             command = step.undo(draft) if planned.state is StepState.UNDOING else step.ask(draft)
             assert command is not None
+            # The same attempt and time as when it was sent: the service finds the running command by this envelope.
             sent_at = datetime.fromisoformat(planned.started_at or record.occ.state_entered_time)
             sent = self.command(record, planned, command, sent_at)
             yield Envelope(
@@ -68,7 +71,7 @@ class Messages:
             )
 
     def wake_up(self, record: OccurrenceRecord, now: datetime, *id_parts: str) -> Envelope[Message]:
-        """Return the command to lcm-api itself by which a live process continues with the operation."""
+        """Return the command to lcm-api itself that makes a live process continue the operation."""
         return Envelope(
             data=AdvanceOperation(occurrence=record.document(self._ring)),
             source=SOURCE,
@@ -85,7 +88,7 @@ class Messages:
         started = datetime.fromisoformat(planned.started_at) if planned.started_at else None
         ended = state in {"finished", "failed", "undone"}
         ids = [step.id for step in record.steps]
-        news = StepChanged(
+        event = StepChanged(
             vnf_lcm_op_occ_id=record.occ.id,
             step=planned.id,
             title=self._sequences.step(planned).title,
@@ -96,7 +99,7 @@ class Messages:
             duration_s=round((now - started).total_seconds(), 3) if started and ended else None,
             detail=planned.error.detail if planned.error is not None and state == "failed" else "",
         )
-        return _event(record, news, now)
+        return _envelope(record, event, now)
 
     def operation_changed(self, record: OccurrenceRecord, *, is_first: bool = False) -> Envelope[Message]:
         """Return the event about the operation's present state."""
@@ -138,8 +141,8 @@ class Messages:
                 else None
             ),
         )
-        return replace(_event(record, data, moment), id=state_event(occ).id)
+        return replace(_envelope(record, data, moment), id=state_event(occ).id)
 
 
-def _event(record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:
+def _envelope(record: OccurrenceRecord, data: Event, now: datetime) -> Envelope[Message]:
     return Envelope(data=data, source=SOURCE, time=now, subject=record.occ.vnf_instance_id, operationid=record.occ.id)

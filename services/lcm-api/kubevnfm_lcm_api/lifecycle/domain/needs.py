@@ -1,4 +1,4 @@
-"""What steps need of the draft of whichever operation they are part of, and how they add to it."""
+"""Protocols: what steps need of an operation's draft, and how they add to it. mypy checks each plan against them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NeedsStackName(NeedsVim, Protocol):
 
 
 class NeedsStack(NeedsStackName, Protocol):
-    """An operation that creates or changes a stack, with all that user data get."""
+    """An operation that creates or changes a stack, with all facts that user data receive."""
 
     @property
     def package(self) -> PackageRef: ...

@@ -1,4 +1,4 @@
-"""An operation occurrence as lcm-api keeps it: the public data type, its plan, and the draft that grows."""
+"""An operation occurrence as lcm-api stores it: the public data type, its plan, and its draft."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class OccurrenceRecord(BaseModel):
     """The draft as its JSON document, secrets sealed; `SEQUENCES.draft` reads it."""
     facts: VnfFacts = VnfFacts()
     is_internal: bool = False
-    """A clean-up of ours: in no list, without notifications."""
+    """A clean-up that lcm-api started itself: in no list, without notifications."""
     is_reversible: bool = True
-    """Whether it can be rolled back, as far as that depends on what was asked."""
+    """Whether it can be rolled back, as far as that depends on the request."""
     follows: EventRef | None = None
-    """The event about the instance before that of the present state."""
+    """The event about the instance that comes before the event of the present state."""
     ending: Task | None = None
-    """The task by which a person has decided the end: from then on no other task is possible, a crash or not."""
+    """The task with which a caller has decided the end. No other task is possible from then on, even after a crash."""
     granting: Granting | None = None
-    """What an external NFVO was asked and has answered; None under the local policy."""
+    """The grant request and the NFVO's answers; None under the local policy."""
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
@@ -64,6 +64,7 @@ class OccurrenceRecord(BaseModel):
         if self.granting is not None:
             body["internal"]["granting"] = self.granting.document(ring)
         if self.next_deadline is not None:
+            # Stored beside the steps, as the watch for overdue steps needs one sorted field to query.
             body["internal"]["deadline"] = self.next_deadline
         return body
 
@@ -91,12 +92,12 @@ class OccurrenceRecord(BaseModel):
 
     @property
     def running(self) -> tuple[PlannedStep, ...]:
-        """The steps whose command, or compensation, is out."""
+        """The steps that wait for a reply."""
         return tuple(step for step in self.steps if step.is_running)
 
     @property
     def next_deadline(self) -> str | None:
-        """When the first of the running steps' time is over."""
+        """The earliest deadline of the running steps."""
         return min((step.deadline for step in self.running if step.deadline is not None), default=None)
 
     def step(self, step_id: str) -> PlannedStep | None:

@@ -27,11 +27,11 @@ class StepState(StrEnum):
     WAITING = "waiting"
     """Not sent; waits for the steps it comes after."""
     ASKED = "asked"
-    """Its command is out; waits for the reply."""
+    """Its command was sent; waits for the reply."""
     DONE = "done"
     FAILED = "failed"
     UNDOING = "undoing"
-    """Its compensation is out; waits for the reply."""
+    """Its compensation was sent; waits for the reply."""
     UNDONE = "undone"
 
 
@@ -53,23 +53,24 @@ class PlannedStep(SolType):
     started_at: str | None = None
     ended_at: str | None = None
     deadline: str | None = None
-    """While its command is out: when its time is over."""
+    """While it waits for a reply: when its time is over."""
     error: ProblemDetails | None = None
     undo_failed: bool = False
-    """FAILED: whether that was its compensation, in the rollback that runs or ran last."""
+    """FAILED: whether its compensation failed, in the rollback that runs or ran last."""
 
     @property
     def is_running(self) -> bool:
-        """Whether its command, or its compensation, is out."""
+        """Whether it waits for the reply to its command or its compensation."""
         return self.state in _RUNNING
 
 
 _RUNNING: Final = frozenset({StepState.ASKED, StepState.UNDOING})
 _UNTOUCHED: Final = frozenset({StepState.WAITING, StepState.UNDONE})
+"""States in which a rollback finds nothing of the step. FAILED is not one: a failed step may be half done."""
 
 
 class PlanInvalid(VnfmError):
-    """A plan function, or a reply, made a plan that cannot be carried out: a fault of the VNFM."""
+    """A plan function, or a reply, made a plan that cannot be carried out: a programming error of the VNFM."""
 
     code = "plan-invalid"
     title = "Invalid plan"
@@ -85,7 +86,7 @@ class Plan(Generic[D]):
     def __init__(self) -> None:
         self._steps: dict[str, PlannedStep] = {}
         self._fixed: frozenset[str] = frozenset()
-        """Steps that were sent already: nothing new can come before them."""
+        """Steps that were sent already: no new step can come before them."""
         self._added_by: PlannedStep | None = None
         self._earlier: Mapping[str, PlannedStep] = {}
 
@@ -126,6 +127,7 @@ class Plan(Generic[D]):
         if set(joining) & {*planned.after, *self._ancestors(planned.after)}:
             raise PlanInvalid(f"step {step_id}: comes both before and after {', '.join(joining)}")
         self._steps[step_id] = planned
+        # The edges are stored with the later step only, so `before` becomes an `after` of the step that joins.
         for name in joining:
             joined = self._steps[name]
             self._steps[name] = joined.model_copy(update={"after": (*joined.after, step_id)})
@@ -136,7 +138,7 @@ class Plan(Generic[D]):
         return self.add(step, id=id, after=self._ends())
 
     def _ends(self) -> Sequence[str]:
-        """Return the steps that nothing comes after."""
+        """Return the steps without a successor."""
         named = {name for step in self._steps.values() for name in step.after}
         return [name for name in self._steps if name not in named]
 
@@ -161,8 +163,8 @@ class Plan(Generic[D]):
 def extended(steps: Sequence[PlannedStep], adding: PlannedStep) -> Plan[Any]:
     """Return a plan to which the reply to step ``adding`` may add steps.
 
-    If the step was done before, undone and done again, the steps that its earlier reply added are left out: the new
-    reply adds those that are right now.
+    If the step was done before, undone and done again, the steps that its earlier reply added are left out. The new
+    reply may list other nodes, and it adds the steps for those.
     """
     stale = added_by(steps, adding.id)
     plan: Plan[Any] = Plan()
@@ -193,7 +195,7 @@ def ready(steps: Sequence[PlannedStep]) -> Iterator[PlannedStep]:
 
 
 def undoable(steps: Sequence[PlannedStep]) -> Iterator[PlannedStep]:
-    """Yield, last first, the steps that were sent, done or not, and that nothing depends on any more."""
+    """Yield, last first, the steps that were sent, done or not, and that no touched step depends on any more."""
     needed = {name for step in steps if step.state not in _UNTOUCHED for name in step.after}
     return (
         step

@@ -1,7 +1,7 @@
 """The sequences, each readable as its table of contents.
 
-A plan is a pure function of the draft; an operation keeps the plan it started with, and replies may extend it. Steps
-that do not come after one another run side by side.
+A plan is a pure function of the draft. An operation keeps the plan that it started with, also through an upgrade, and
+replies may extend it. Steps that do not come after one another run side by side.
 """
 
 from __future__ import annotations
@@ -78,10 +78,12 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
 
 
 def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
-    """Delete a VM-based VNF: the stack first, then what is known about it (SEQ-035)."""
+    """Delete a VM-based VNF: the stack first, then the records about it (SEQ-035)."""
     plan = Plan[TerminateVmDraft]()
+    # Without a reported stack there are no machines to run the phase on.
     if TERMINATE_START in draft.phases and draft.resources is not None:
         plan.then(RunDriverPhase(TERMINATE_START), id=TERMINATE_START)
+    # Only after the stack: if its deletion fails, the cluster still runs and must remain registered.
     deleted = plan.then(DeleteVnfResources(draft.graceful_wait_s))
     if draft.cluster_vim_key is not None:
         plan.add(DeregisterClusterVim(draft.is_forceful), after=[deleted])
@@ -93,6 +95,7 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
 def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     """Delete a CNF."""
     plan = Plan[TerminateCnfDraft]()
+    # None: a GRACEFUL termination without a time leaves each pod its own terminationGracePeriodSeconds.
     grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
     plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
     return plan
@@ -111,6 +114,7 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     if draft.is_recreated:
         plan.then(DeleteVnfResources())
         plan.then(RecreateVnf())
+        # The stack is created as instantiated; scalings since then are applied to it again.
         plan.then(RestoreScale())
     else:
         plan.then(HealVnfcs())
@@ -139,7 +143,7 @@ def change_template_vm(_: ReplaceVmDraft) -> Plan[ReplaceVmDraft]:
 
 
 def modify_info(_: ModifyDraft) -> Plan[ModifyDraft]:
-    """No service has a part in it: the instance's document changes at the end."""
+    """Change the instance's document at the end; no service takes part."""
     return Plan[ModifyDraft]()
 
 

@@ -17,7 +17,7 @@ CANCELLED: Final = "cancelled"
 
 
 def failure(failed: CommandFailed, planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails:
-    """Return a service's failure with its step, and with node and task unless the service names them itself."""
+    """Return a service's failure with its step, and with node and task unless the detail names the node already."""
     place = " on node ".join(part for part in (failed.task, failed.node) if part)
     detail = f"{place}: {failed.detail}" if place and failed.node not in failed.detail else failed.detail
     return ProblemDetails(
@@ -30,7 +30,7 @@ def failure(failed: CommandFailed, planned: PlannedStep, record: OccurrenceRecor
 
 
 def error_of_step(error: VnfmError, planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails:
-    """Return an error of the step itself: its command could not be made, or its reply not be used."""
+    """Return an error of the step itself: its command could not be made, or its reply could not be used."""
     return ProblemDetails(
         type=error.code, title=error.title, status=error.status, detail=f"{planned.id}: {error}", instance=record.occ.id
     )
@@ -48,7 +48,7 @@ def unanswered(planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails
 
 
 def cancellation(record: OccurrenceRecord) -> ProblemDetails:
-    """Return the problem of an operation that a person cancelled (api.md 4.4)."""
+    """Return the problem of an operation that a caller cancelled (api.md 4.4)."""
     occ = record.occ
     waiting = [step.id for step in record.steps if step.state is not StepState.DONE]
     place = f" before {waiting[0]} was done" if waiting and occ.operation_state is OperationState.PROCESSING else ""

@@ -13,7 +13,7 @@ _Json = Mapping[str, Any]
 
 _DEPLOYMENT: Final = ("kind", "vimKey", "stackName", "resources", "release")
 _PHASES: Final = frozenset({"instantiate_start", "instantiate_end", "terminate_start"})
-"""Each was a class of its own; now they are `run_driver_phase` with the phase as argument."""
+"""In 0.1.0 each was a class of its own; now all are `run_driver_phase` with the phase as argument."""
 _ARGUMENTS: Final[Mapping[str, Callable[[_Json], dict[str, Any]]]] = {
     "remove_remains": lambda draft: {"occurrence_id": draft.get("remains_of")},
     "delete_resources": lambda draft: {"graceful_wait_s": draft.get("graceful_wait_s", 0.0)},
@@ -25,7 +25,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[_Json], dict[str, Any]]]] = {
     },
     "operate_servers": lambda draft: {"graceful_wait_s": draft.get("graceful_wait_s", 0.0)},
 }
-"""The arguments that 0.1.0 read from the draft, by the step's name."""
+"""Where 0.1.0 kept what is now a step's arguments: in the draft. By the step's name."""
 
 
 def upgraded_internals(internals: _Json) -> _Json:
@@ -50,6 +50,7 @@ def upgraded_step(step: _Json, draft: _Json) -> _Json:
     name = step.get("name")
     if name is None:
         return step
+    # Edges are not added: 0.1.0 stored `after` too, by the same names that are the ids now.
     others = {key: value for key, value in step.items() if key != "name"}
     if name in _PHASES:
         return {**others, "id": name, "kind": "run_driver_phase", "arguments": {"phase": name}}

@@ -1,7 +1,7 @@
-"""Moves an operation on: pure functions from a record and an occasion to the new record and its messages.
+"""The transitions of an operation: pure functions from a record and a trigger to the new record and its messages.
 
-The engine stores the result and the messages in one write, then stops; no coroutine waits in memory, the reply wakes
-it, a restart changes nothing. The only thing taken from outside is the time, as an argument.
+The engine stores the result and the messages in one write and returns. No coroutine waits in memory: the reply to a
+command triggers the next transition, so a restart changes nothing. The time is an argument, never read from a clock.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from kubevnfm_lcm_api.lifecycle.domain.states import (
 
 CancelModeName = Literal["GRACEFUL", "FORCEFUL"]
 REPLY_GRACE_S: Final = 120.0
-"""How long after its deadline the engine fails a step: the service's own failure event comes long before."""
+"""How long after a step's deadline the engine fails it. A live service reports its own failure long before."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """A new record, the messages it caused, and whether the instance must be written first."""
+    """A new record, and the messages that are stored and sent with it."""
 
     record: OccurrenceRecord
     messages: tuple[Envelope[Message], ...] = field(default=())
@@ -54,7 +54,7 @@ class Move:
 
 
 class Saga:
-    """The moves. Holds the key ring only because drafts are stored with sealed secrets."""
+    """The transitions. It holds the key ring only because drafts are stored with sealed secrets."""
 
     def __init__(self, ring: KeyRing, sequences: Sequences = SEQUENCES) -> None:
         self._ring, self._sequences = ring, sequences
@@ -77,8 +77,9 @@ class Saga:
         return self._advance(granted, [self._messages.operation_changed(granted)], now)
 
     def handle_reply(self, record: OccurrenceRecord, reply: Envelope[Message], now: datetime) -> Move | None:
-        """Fold a service's reply in and continue; None if no step waits for it (a repeat)."""
+        """Store the facts of a service's reply and continue; None if no step waits for it (a repeat)."""
         planned = record.step(reply.stepid)
+        # A reply to an older attempt is ignored: the step was sent again since, and that attempt's reply counts.
         if planned is None or not planned.is_running or planned.attempt != reply.attempt:
             return None
         step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
@@ -95,9 +96,9 @@ class Saga:
         return self._done(record, planned, step.fold_reply(draft, reply.data), now)
 
     def overdue(self, record: OccurrenceRecord, now: datetime) -> Move | None:
-        """Fail a step that got no reply: its service is gone for good. None if none is overdue.
+        """Fail a step without a reply ``REPLY_GRACE_S`` after its deadline; None if no step is overdue.
 
-        A live service fails its steps itself; so it gets ``REPLY_GRACE_S`` more than the deadline.
+        A live service fails its steps itself, so this happens only if the service is down or has lost the command.
         """
         limit = rfc3339(now - timedelta(seconds=REPLY_GRACE_S))
         late = next((step for step in record.running if step.deadline is not None and step.deadline < limit), None)
@@ -111,6 +112,7 @@ class Saga:
                 update={"state": StepState.WAITING, "started_at": None, "ended_at": None, "undo_failed": False}
             )
             for step in record.steps
+            # UNDONE too: a rollback that failed half-way may be followed by a retry.
             if step.state in {StepState.FAILED, StepState.UNDONE}
         ]
         record = record.with_steps(again)
@@ -119,7 +121,7 @@ class Saga:
     def rollback(self, record: OccurrenceRecord, now: datetime) -> Move:
         """FAILED_TEMP to ROLLING_BACK: compensations run backwards over the steps that were sent.
 
-        Raises: IllegalTransition; RollbackUnsupported for operations without a way back.
+        Raises: IllegalTransition; RollbackUnsupported for operations that cannot be rolled back.
         """
         entered = self._enter(record, "rollback", now)
         occ = record.occ
@@ -130,7 +132,10 @@ class Saga:
         return self._undo_next(entered, [self._messages.operation_changed(entered)], now)
 
     def clean_up(self, record: OccurrenceRecord, occurrence_id: str, now: datetime) -> Move:
-        """Return a new internal operation that runs the compensations of a FAILED one."""
+        """Return a new internal operation that runs the compensations of a FAILED one.
+
+        A new one, because FAILED is final for the caller and the failed occurrence must not change any more.
+        """
         steps = tuple(step.model_copy(update={"undo_failed": False}) for step in record.steps)
         fresh = record.model_copy(update={"is_internal": True, "steps": steps}).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
@@ -144,22 +149,22 @@ class Saga:
         return Move(failed, (self._messages.operation_changed(failed),))
 
     def decide(self, record: OccurrenceRecord, task: Task, now: datetime) -> Move:
-        """Record that a person's task ends the operation; no other task is possible from now on.
+        """Record that a caller's task ends the operation; no other task is possible from now on.
 
-        The end is written in two documents, and after a crash no request repeats it. So the decision is stored first,
-        with a message by which any live process carries out `end`.
+        The end is written to two documents, and after a crash no request repeats it. So the decision is stored first,
+        with a message that makes any live process carry out `end`.
         """
         decided = record.model_copy(update={"ending": task})
         return Move(decided, (self._messages.wake_up(record, now, "end", record.occ.id),))
 
     def end(self, record: OccurrenceRecord, now: datetime) -> Move | None:
-        """Carry out what was decided; None if nothing was, or it is done."""
+        """Carry out a stored decision; None if there is none, or if it was carried out."""
         if record.ending is None or record.occ.operation_state in TERMINAL:
             return None
         return self.task(record, record.ending, now)
 
     def task(self, record: OccurrenceRecord, task: Task, now: datetime) -> Move:
-        """Do what a person asks. Raises IllegalTransition, RollbackUnsupported."""
+        """Carry out a caller's task. Raises IllegalTransition, RollbackUnsupported."""
         tasks: dict[Task, Callable[[OccurrenceRecord, datetime], Move]] = {
             "retry": self.retry,
             "rollback": self.rollback,
@@ -168,7 +173,7 @@ class Saga:
         return tasks[task](record, now)
 
     def begin(self, record: OccurrenceRecord, now: datetime) -> Move | None:
-        """Send the first steps of an operation that needs no grant and so began PROCESSING; None if they were sent."""
+        """Send the first steps of an operation that needs no grant and was stored as PROCESSING; None if they were sent."""
         if record.occ.operation_state is not S.PROCESSING or any(
             s.state is not StepState.WAITING for s in record.steps
         ):
@@ -176,7 +181,7 @@ class Saga:
         return self._advance(record, [], now)
 
     def cancel(self, record: OccurrenceRecord, mode: CancelModeName, now: datetime) -> Move:
-        """Record that the operation is cancelled, and stop it: GRACEFUL after what runs, FORCEFUL at once (api.md 4.4).
+        """Record the cancellation and stop: GRACEFUL after the running steps, FORCEFUL at once (api.md 4.4).
 
         Raises: IllegalTransition; CancelPending unless it is FORCEFUL after GRACEFUL.
         """
@@ -184,6 +189,7 @@ class Saga:
         if record.occ.is_cancel_pending and (record.occ.cancel_mode, mode) != ("GRACEFUL", "FORCEFUL"):
             raise CancelPending(record.occ.cancel_mode)
         record = record.with_occ(is_cancel_pending=True, cancel_mode=mode)
+        # Only the handler of AdvanceOperation leaves STARTING, and it may be waiting for the NFVO's next poll: wake it.
         if record.occ.operation_state is S.STARTING:
             return Move(record, (self._messages.wake_up(record, now, "cancel", record.occ.id, mode),))
         if not record.running:
@@ -212,6 +218,7 @@ class Saga:
                 asked = _sent(planned, StepState.ASKED, now)
                 try:
                     command = self._sequences.step(planned).ask(draft)
+                # A name in the request that refers to nothing in the stack shows only now: it is the step's failure.
                 except VnfmError as error:
                     problem = problems.error_of_step(error, planned, record)
                     failed = _ended(asked, StepState.FAILED, now, problem)
@@ -234,6 +241,7 @@ class Saga:
 
     def _done(self, record: OccurrenceRecord, planned: PlannedStep, draft: Draft | None, now: datetime) -> Move:
         """``draft``: with the reply's facts, None if there were none. The steps that the reply adds are stored too."""
+        # In one write: a redelivered reply finds the step DONE and adds nothing a second time.
         record = self._with_draft(record, draft)
         done = _ended(planned, StepState.DONE, now)
         plan = extended(record.with_steps([done]).steps, done)
@@ -253,10 +261,12 @@ class Saga:
         return self._stop(record, messages, now) if failed.undo_failed else self._advance(record, messages, now)
 
     def _stop(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """FAILED_TEMP once nothing runs any more; until then the running steps may end."""
+        """FAILED_TEMP once no step runs any more; until then the running steps may end."""
+        # Tasks are allowed in FAILED_TEMP: a step that still ran would create resources after a rollback passed it.
         if record.running:
             return Move(record, tuple(messages))
         failed = [step for step in record.steps if step.state is StepState.FAILED]
+        # The failed compensation is what the caller must repair; the error that led to the rollback is known already.
         errors = [step.error for step in failed if step.undo_failed] or [step.error for step in failed]
         problem = next((one for one in errors if one is not None and one.type != problems.CANCELLED), None)
         if problem is None:
@@ -265,16 +275,16 @@ class Saga:
         return Move(stopped, (*messages, self._messages.operation_changed(stopped)))
 
     def _cancelled(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """Leave the state: nothing runs any more."""
+        """Leave the state by the cancellation, once no step runs any more."""
         stopped = self._enter(record, "cancelled", now).with_occ(error=problems.cancellation(record))
         return Move(stopped, (*messages, self._messages.operation_changed(stopped)))
 
     # --- backwards ----------------------------------------------------------------------------------------------------
 
     def _undo_next(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """Send the compensations that no other waits before, side by side; ROLLED_BACK when all is undone.
+        """Send, side by side, the compensations of all steps that no touched step comes after; ROLLED_BACK at the end.
 
-        Once a compensation failed, those that run may end and no other is sent.
+        Once a compensation has failed, the running ones may end and no other is sent.
         """
         draft = self._sequences.draft(record.plan, record.draft)
         found = list(undoable(record.steps))
@@ -312,9 +322,9 @@ class Saga:
     # --- the record ---------------------------------------------------------------------------------------------------
 
     def _with_draft(self, record: OccurrenceRecord, draft: Draft | None) -> OccurrenceRecord:
-        """Return the record with a new draft; ``resourceChanges`` are what the draft has added or removed in sum.
+        """Return the record with a new draft; ``resourceChanges`` is the sum of what was added and removed.
 
-        Cumulative with the error handling (SOL003 5.5.2.13): what was added and rolled back is no change any more.
+        The sum includes error handling (SOL003 5.5.2.13): a resource that was added and rolled back is no change.
         """
         if draft is None:
             return record
@@ -325,7 +335,10 @@ class Saga:
         )
 
     def _enter(self, record: OccurrenceRecord, trigger: str, now: datetime) -> OccurrenceRecord:
-        """States are entered at different milliseconds: subscribers get them in the order of these times."""
+        """Return the record in the next state. Raises IllegalTransition.
+
+        Two states never have the same time: subscribers sort by it, and the ids of the events are derived from it.
+        """
         state = next_state(record.occ.operation_state, trigger)
         earliest = datetime.fromisoformat(record.occ.state_entered_time) + timedelta(milliseconds=1)
         return record.model_copy(update={"follows": state_event(record.occ)}).with_occ(

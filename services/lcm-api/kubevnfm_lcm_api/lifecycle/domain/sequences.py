@@ -1,4 +1,4 @@
-"""The catalogue of sequences: leads from a draft to its plan, and from stored names back to classes."""
+"""The catalogue of sequences: finds the plan of a draft, and the classes for stored names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of an operation occurrence as one table (SOL003 clause 5.6.2; api.md 4.1). Everything else asks it."""
+"""The states of an operation occurrence as one table (SOL003 clause 5.6.2; api.md 4.1); no other code decides them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_sol.lcm import OperationType
 
 Task = Literal["retry", "rollback", "fail"]
-"""What a person may ask of an occurrence (SOL003 5.4.14 to 5.4.16)."""
+"""The tasks of an occurrence that a caller can request (SOL003 5.4.14 to 5.4.16)."""
 
 TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
     (S.STARTING, "granted"): S.PROCESSING,
@@ -18,6 +18,7 @@ TRANSITIONS: Final[Mapping[tuple[S, str], S]] = {
     (S.STARTING, "cancelled"): S.ROLLED_BACK,
     (S.PROCESSING, "steps_done"): S.COMPLETED,
     (S.PROCESSING, "step_failed"): S.FAILED_TEMP,
+    # Not ROLLED_BACK: the steps so far have created resources, and the caller decides what becomes of them.
     (S.PROCESSING, "cancelled"): S.FAILED_TEMP,
     (S.FAILED_TEMP, "retry"): S.PROCESSING,
     (S.FAILED_TEMP, "rollback"): S.ROLLING_BACK,
@@ -39,11 +40,11 @@ CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
     OperationType.OPERATE: True,
     OperationType.MODIFY_INFO: True,
 }
-"""api.md 4.3. A scaling that takes machines away has no way back all the same: its draft says so."""
+"""api.md 4.3. A scale-in cannot be rolled back, although SCALE can: its draft's `is_reversible` is False."""
 
 
 class IllegalTransition(Conflict):
-    """The occurrence's state does not allow what was asked (SOL003 5.4.14 ff.: 409)."""
+    """The occurrence's state does not allow the task (SOL003 5.4.14 ff.: 409)."""
 
     code = "illegal-transition"
 
@@ -53,7 +54,7 @@ class IllegalTransition(Conflict):
 
 
 class CancelPending(Conflict):
-    """The operation is being cancelled already; FORCEFUL after GRACEFUL alone is taken (api.md 4.2)."""
+    """The operation is being cancelled already; only FORCEFUL after GRACEFUL is accepted (api.md 4.2)."""
 
     code = "cancel-pending"
 
@@ -62,7 +63,7 @@ class CancelPending(Conflict):
 
 
 class RollbackUnsupported(VnfmError):
-    """The operation has no way back; retry or fail remain (SOL003 5.4.15.3.1: 404)."""
+    """The operation cannot be rolled back; retry and fail remain (SOL003 5.4.15.3.1: 404)."""
 
     code = "rollback-unsupported"
     title = "Rollback not supported"
@@ -83,9 +84,9 @@ def next_state(state: S, trigger: str) -> S:
 def allowed_tasks(
     state: S, operation: OperationType, *, is_reversible: bool = True, cancel_mode: str | None = None
 ) -> frozenset[str]:
-    """Return which tasks an occurrence takes now: of cancel, retry, rollback, fail (api.md 4.2).
+    """Return which of cancel, retry, rollback and fail are allowed now (api.md 4.2).
 
-    ``is_reversible``: what its draft says; ``cancel_mode``: of a cancel that is pending.
+    ``is_reversible``: the draft's answer; ``cancel_mode``: the mode of a pending cancel, None without one.
     """
     tasks: set[str] = {task for task in get_args(Task) if (state, task) in TRANSITIONS}
     if not (is_reversible and CAN_BE_ROLLED_BACK.get(operation, False)):

@@ -39,7 +39,7 @@ def table() -> str:
     return "\n".join(["| state | trigger | actor, and when | state after |", "|---|---|---|---|", *rows])
 
 
-def ways_back() -> str:
+def rollback_table() -> str:
     """Return which operations can be rolled back, as a Markdown table."""
     rows = [
         f"| {operation} | {', '.join(sorted(allowed_tasks(S.FAILED_TEMP, operation)))} |"
@@ -67,7 +67,7 @@ instance is refused with 409 and the id of the first.
 A task in a state that does not allow it is refused with 409. A rollback of an operation that cannot be rolled back is
 refused with 404.
 
-{ways_back()}
+{rollback_table()}
 
 A task of a caller that ends an operation is first stored as a decision. From then on no other task is accepted, and the end
 is written even if the process dies in between.

@@ -1,4 +1,4 @@
-"""A plan as people see it."""
+"""A plan as the API shows it."""
 
 from __future__ import annotations
 

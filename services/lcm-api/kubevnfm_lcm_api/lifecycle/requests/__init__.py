@@ -1,1 +1,1 @@
-"""What the requests for operations mean: one module a task, and what several of them share."""
+"""Turns requests for operations into drafts: one module for each operation, and the parts that several of them share."""

@@ -1,4 +1,4 @@
-"""Makes the operation that carries a checked request out, and has it accepted; common to all tasks."""
+"""Creates the operation for a checked request and has the engine accept it; common to all operations."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class Acceptance:
         """Claim the instance for the operation; return the occurrence's id.
 
         ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
-        body as its API version has it, ``claims`` further fields of the instance that are true from now on, ``state``
-        PROCESSING for an operation that needs no grant. Raises Conflict when it was changed or claimed meanwhile.
+        body in the form of its API version, ``claims`` further fields of the instance that are true from now on.
+        ``state`` is PROCESSING for an operation that needs no grant.
+        Raises Conflict if the instance was changed or claimed meanwhile.
         """
         now = rfc3339(self._clock.now())
         occurrence = OccurrenceRecord(
@@ -66,7 +67,7 @@ class Acceptance:
         )
         vim_ids = record.internals.vim_ids
         if draft.vim_id is not None and draft.vim_id not in vim_ids:
-            # with those of before: what a failed instantiate left lies there until it is removed
+            # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
             claims = {**claims, "internal/vimIds": [*vim_ids, draft.vim_id]}
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id

@@ -1,4 +1,4 @@
-"""What an InstantiateVnfRequest means for a CNF (capi.md chapter 3)."""
+"""Instantiate of a CNF (capi.md chapter 3): the request's parameters and their checks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, Instan
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 _LONGEST_WAIT_S: Final = 86_400
-"""As for the other waits that a request can ask for (gracefulTerminationTimeout)."""
+"""The same bound as for the other waits that a request can ask for (gracefulTerminationTimeout): a day."""
 
 
 def cnf_draft(
     fields: InstantiateFields, flavour: Flavour, request: InstantiateVnfRequest, files: frozenset[str]
 ) -> InstantiateCnfDraft:
-    """Return the draft; ``fields``: those that it shares with that of a VM-based VNF; ``files``: the package's.
+    """Return the draft. ``fields``: those common with the draft of a VM-based VNF; ``files``: the paths in the package.
 
     Raises: InvalidInput naming the parameter.
     """
@@ -51,9 +51,9 @@ def cnf_draft(
 
 
 def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int | None:
-    """Return the count that the VNFD gives a workload; None where it says nothing and the manifest decides."""
-    is_said = vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
-    return counts.get(vdu_id) if is_said else None
+    """Return the workload's number of replicas in the VNFD; None if the VNFD has none and the manifest decides."""
+    is_in_vnfd = vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
+    return counts.get(vdu_id) if is_in_vnfd else None
 
 
 def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...]:
@@ -61,10 +61,10 @@ def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[st
     listed = parameters.get(DEF_FILES)
     place = f"additionalParams/{DEF_FILES}"
     if not isinstance(listed, list) or not listed:
-        raise InvalidInput(place, "a list of paths or URLs, at least one, expected for a CNF")
+        raise InvalidInput(place, "a list of at least one path or URL expected for a CNF")
     for index, name in enumerate(listed):
         if isinstance(name, Secret) or not isinstance(name, str):
-            raise InvalidInput(f"{place}[{index}]", "a path of the package or an http(s) URL expected")
+            raise InvalidInput(f"{place}[{index}]", "a path in the package or an http(s) URL expected")
         if not name.startswith(("http://", "https://")) and name.removeprefix("./") not in files:
             raise InvalidInput(f"{place}[{index}]", f"the package has no file {name}")
     return tuple(name.removeprefix("./") for name in listed)

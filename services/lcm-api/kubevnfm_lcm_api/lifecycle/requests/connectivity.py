@@ -1,4 +1,4 @@
-"""Change of the external connectivity (SOL003 5.4.11): the links as they shall be, out of those that are and the request's."""
+"""Change of the external connectivity (SOL003 5.4.11): merges the present links with those of the request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Link = dict[str, Any]
 
 
 class ChangeConnectivity:
-    """Takes ChangeExtVnfConnectivityRequests."""
+    """Accepts ChangeExtVnfConnectivityRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
@@ -60,14 +60,15 @@ def check_points(links: Sequence[ExtVirtualLinkData], flavour: Flavour) -> None:
                 known = ", ".join(name for name, one in flavour.cps.items() if one.is_external)
                 raise InvalidInput(
                     f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
-                    f"the VNFD has no connection point {cp.cpd_id}; it has {known}",
+                    f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}",
                 )
 
 
 def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtualLinkData]) -> list[Link]:
-    """Return the links as they shall be (SOL003 4.4.1.11): what is not named stays, a point is on one link only.
+    """Return the wanted links (SOL003 4.4.1.11): what the request does not name stays; a point is on one link only.
 
-    Of a point that is named its configurations are merged: null takes one away, and the point with its last one.
+    If the request names a point, its configurations are merged: null removes a configuration, and the removal of the
+    last one removes the point.
     """
     links: dict[str, Link] = {str(link["id"]): {**link, "extCps": list(link.get("extCps") or ())} for link in present}
     for link in wanted:
@@ -75,6 +76,7 @@ def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtu
         here: list[dict[str, Any]] = []
         for cp in body.get("extCps", ()):
             configs: dict[str, Any] = {}
+            # The point may be on any link now: take it and its configurations from there, so that it is not on two.
             for other in links.values():
                 for old in [one for one in other["extCps"] if one["cpdId"] == cp["cpdId"]]:
                     configs.update(old.get("cpConfig") or {})

@@ -1,4 +1,4 @@
-"""Heal (SOL003 5.4.9, SOL002's vnfcInstanceId): which machines are made anew, and whether the whole stack is."""
+"""Heal (SOL003 5.4.9, SOL002's vnfcInstanceId): selects the machines to replace, or the whole stack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
 
 
 class Heal:
-    """Takes HealVnfRequests."""
+    """Accepts HealVnfRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
@@ -35,22 +35,23 @@ class Heal:
         is_all = _flag(request.additional_params, _ALL)
         with_storage = _flag(request.additional_params, _WITH_STORAGE)
         chosen = server_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
+        # As Tacker: v1 recreates the stack if no VNFC is named; v2 only if `all` is true, which also means the storage.
         is_recreated = chosen is None and (version == "v1" or bool(is_all))
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
         vdu_by_server = {server.server_id: server.vdu_id for server in vnf.resources.servers}
-        gone: dict[str, list[str]] = {}
+        replaced: dict[str, list[str]] = {}
         for server_id in servers:
-            gone.setdefault(vdu_by_server[server_id], []).append(server_id)
+            replaced.setdefault(vdu_by_server[server_id], []).append(server_id)
         files = await self._vnfs.files(vnf.package.package_id)
         fields: ChangeFields = {
             **vnf.fields(hide(original), request.additional_params, version, files),
             "grant_request": grant_request(
                 "INSTANTIATE" if is_recreated else "HEAL",
                 vnf.record,
-                added=vnf.counts if is_recreated else {vdu: len(ids) for vdu, ids in gone.items()},
-                removed={} if is_recreated else gone,
+                added=vnf.counts if is_recreated else {vdu: len(ids) for vdu, ids in replaced.items()},
+                removed={} if is_recreated else replaced,
             ),
         }
         draft = HealVmDraft(
@@ -68,6 +69,7 @@ class Heal:
 
 def server_ids(vnfc_ids: tuple[str, ...], info: InstantiatedVnfInfo) -> list[str]:
     """Return the Nova ids of VNFCs named by vnfcInfo or by vnfcResourceInfo. Raises InvalidInput for an unknown one."""
+    # SOL003 names vnfcInfo; clients of Tacker's v1 API send the id of vnfcResourceInfo.
     server_by_id = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
     for vnfc in info.vnfc_info:
         if vnfc.vnfc_resource_info_id in server_by_id:

@@ -1,4 +1,4 @@
-"""Instantiate (SOL003 5.4.4): the request against instance, package and VIM, before 202 is sent."""
+"""Instantiate (SOL003 5.4.4): checks the request against instance, package and VIM before 202 is sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import supported_tasks
 
 
 class Instantiate:
-    """Takes InstantiateVnfRequests."""
+    """Accepts InstantiateVnfRequests."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Instantiate:
     async def accept(
         self, instance_id: str, request: InstantiateVnfRequest, original: Mapping[str, Any], version: ApiVersion
     ) -> str:
-        """Accept an instantiate; return the occurrence's id. ``original`` is the body as the API version has it.
+        """Accept an instantiate; return the occurrence's id. ``original`` is the body in the form of its API version.
 
         Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
         """

@@ -1,4 +1,4 @@
-"""Modify the information of a VNF instance (SOL003 5.4.3.3.4): a JSON Merge Patch, carried out at once."""
+"""Modify the information of a VNF instance (SOL003 5.4.3.3.4): a JSON Merge Patch, carried out without a grant."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
 
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _DECLARED: Final = ("extensions", "vnf_configurable_properties")
-"""KeyValuePairs of which the VNFD says which keys there are."""
+"""The KeyValuePairs whose keys the VNFD declares."""
 
 
 class Modify:
-    """Takes VnfInfoModificationRequests."""
+    """Accepts VnfInfoModificationRequests."""
 
     def __init__(
         self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
@@ -47,9 +47,9 @@ class Modify:
     ) -> str:
         """Accept a modification; return the occurrence's id.
 
-        ``check`` is given the instance as it will be changed and raises when the caller meant another state of it.
-        Raises: NotFound; Conflict while busy; InvalidInput; Unprocessable for what the VNFD does not declare, and for
-        another package that differs in more than its software images.
+        ``check`` gets the instance as it will be changed; it raises if the caller expected another state (If-Match).
+        Raises: NotFound; Conflict while an operation runs; InvalidInput; Unprocessable for a key that the VNFD does not
+        declare, and for a package that differs in more than its software images.
         """
         stored = await self._instances.get(instance_id)
         check(stored)
@@ -104,12 +104,13 @@ class Modify:
             draft,
             original=original,
             version=version,
+            # Claimed with the instance: from now on the new package is in use and cannot be deleted.
             claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
             state=OperationState.PROCESSING,
         )
 
     async def _package(self, record: InstanceRecord, request: VnfInfoModificationRequest) -> PackageRef | None:
-        """Return the package that the request changes to; None when it names none, or the present one."""
+        """Return the package that the request changes to; None if it names none, or the present one."""
         vnfd_id = request.vnfd_id
         if request.vnf_pkg_id is not None:
             try:
@@ -117,22 +118,23 @@ class Modify:
             except NotFound as error:
                 raise Unprocessable("vnfPkgId", str(error)) from error
             if vnfd_id is not None and named.vnfd_id != vnfd_id:
-                raise Unprocessable("vnfPkgId", f"the package {request.vnf_pkg_id} is not that of VNFD {vnfd_id}")
+                raise Unprocessable("vnfPkgId", f"the package {request.vnf_pkg_id} does not contain VNFD {vnfd_id}")
             vnfd_id = named.vnfd_id
         if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
             return None
         return await self._packages.usable(vnfd_id)
 
     async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:
-        """Return the descriptor that counts from now on. Raises Unprocessable when it differs in more than images."""
+        """Return the descriptor that is valid from now on. Raises Unprocessable if it differs in more than images."""
         old = await self._packages.reference(record.vnf.vnf_pkg_id)
         present = await self._packages.vnfd(old.package_id, old.checksum)
         if package is None:
             return present
         new = await self._packages.vnfd(package.package_id, package.checksum)
         if record.vnf.instantiation_state is InstantiationState.INSTANTIATED and _shape(new) != _shape(present):
+            # A modification sends no command, so the machines stay as they are.
             raise Unprocessable(
-                "vnfdId", "the package differs in more than its software images: change_vnfpkg changes to such"
+                "vnfdId", "the package differs in more than its software images; use change_vnfpkg for this package"
             )
         return new
 
@@ -161,11 +163,12 @@ def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord,
         known |= set(getattr(flavour.initial_values, attribute))
     for key in patch:
         if key not in known:
-            raise Unprocessable(f"{_camel(name)}/{key}", f"the VNFD declares {', '.join(sorted(known)) or 'none'}")
+            declared = ", ".join(sorted(known)) or "none"
+            raise Unprocessable(f"{_camel(name)}/{key}", f"the VNFD does not declare this key; declared: {declared}")
 
 
 def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, Any]) -> dict[str, VimConnectionInfo]:
-    """Return vimConnectionInfo after the patch. Raises InvalidInput for an entry that is none then."""
+    """Return vimConnectionInfo after the patch. Raises InvalidInput for an entry that is not valid after it."""
     plain = {key: value.model_dump(by_alias=True, exclude_none=True) for key, value in present.items()}
     found: dict[str, VimConnectionInfo] = {}
     for key, value in merge(plain, patch).items():
@@ -189,7 +192,7 @@ def _vnfc_properties(record: InstanceRecord, request: VnfInfoModificationRequest
 
 
 def _shape(vnfd: Vnfd) -> Any:
-    """Return what of a descriptor a change of package may not touch: all but images, files and their digests."""
+    """Return the part of a descriptor that a modification must not change: all but images, files and digests."""
     flavours = vnfd.model_dump(mode="json")["flavours"]
     for flavour in flavours.values():
         for part in (*flavour["vdus"].values(), *flavour["storages"].values()):

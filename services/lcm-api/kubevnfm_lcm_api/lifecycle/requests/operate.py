@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, Change
 
 
 class Operate:
-    """Takes OperateVnfRequests."""
+    """Accepts OperateVnfRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
@@ -26,21 +26,21 @@ class Operate:
     ) -> str:
         """Accept a start or stop; return the occurrence's id.
 
-        Raises: NotFound, TaskUnsupported, InvalidInput for an unknown VNFC; Conflict when all of it is in that state.
+        Raises: NotFound, TaskUnsupported; InvalidInput for an unknown VNFC; Conflict if all machines are in that state.
         """
         vnf = await self._vnfs.find(instance_id, OPERATE)
         named = request.vnfc_instance_id or tuple(one.id for one in vnf.info.vnfc_resource_info)
         servers = server_ids(named, vnf.info)
         state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in vnf.info.vnfc_info}
-        there = {
+        present_states = {
             state_by_vnfc.get(one.id, "STARTED")
             for one in vnf.info.vnfc_resource_info
             if one.compute_resource.resource_id in servers
         }
-        if there == {request.change_state_to}:
+        if present_states == {request.change_state_to}:
             raise Conflict(f"the VNF is {request.change_state_to} already")
         graceful = request.change_state_to == "STOPPED" and request.stop_type == "GRACEFUL"
-        waits = DEFAULT_GRACEFUL_S if request.graceful_stop_timeout is None else request.graceful_stop_timeout
+        wait_s = DEFAULT_GRACEFUL_S if request.graceful_stop_timeout is None else request.graceful_stop_timeout
         draft = OperateVmDraft(
             vnf_instance_id=instance_id,
             vnfd_id=vnf.record.vnf.vnfd_id,
@@ -49,7 +49,7 @@ class Operate:
             before=vnf.resources,
             servers=tuple(servers),
             state=request.change_state_to,
-            graceful_wait_s=float(waits) if graceful else 0.0,
+            graceful_wait_s=float(wait_s) if graceful else 0.0,
         )
         return await self._acceptance.accept(
             vnf.stored, vnf.record, OperationType.OPERATE, draft, original=original, version=version

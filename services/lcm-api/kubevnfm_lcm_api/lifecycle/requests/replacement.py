@@ -35,7 +35,7 @@ Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
 
 
 class ChangeFlavour:
-    """Takes ChangeVnfFlavourRequests."""
+    """Accepts ChangeVnfFlavourRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
@@ -79,7 +79,7 @@ class ChangeFlavour:
 
 
 class ChangePackage:
-    """Takes ChangeCurrentVnfPkgRequests."""
+    """Accepts ChangeCurrentVnfPkgRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, packages: PackageCatalogue, acceptance: Acceptance) -> None:
         self._vnfs, self._packages, self._acceptance = vnfs, packages, acceptance
@@ -90,7 +90,7 @@ class ChangePackage:
         """Accept a change of package; return the occurrence's id.
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
-        Unprocessable for a package that the VNF cannot be changed to, and for what is not offered yet.
+        Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
         """
         vnf = await self._vnfs.find(instance_id, CHANGE_VNFPKG)
         _check_parameters(request.additional_params, vnf.flavour)
@@ -100,9 +100,9 @@ class ChangePackage:
             flavour = vnfd.flavour(vnf.flavour.flavour_id)
         except UnknownFlavour as error:
             raise Unprocessable("vnfdId", f"the VNF has flavour {vnf.flavour.flavour_id}: {error}") from error
-        gone = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
-        if gone:
-            raise Unprocessable("vnfdId", f"the package has no VDU {', '.join(gone)}, of which the VNF has machines")
+        missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
+        if missing:
+            raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
         levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
         draft = await replaced(
             self._vnfs,
@@ -130,7 +130,7 @@ class ChangePackage:
 
 
 def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
-    """Check what Tacker's form of the request adds (api.md 3.4). Raises InvalidInput, Unprocessable."""
+    """Check the parameters that Tacker adds to the request (api.md 3.4). Raises InvalidInput, Unprocessable."""
     upgrade = parameters.get("upgrade_type", ROLLING)
     if upgrade != ROLLING:
         raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
@@ -147,10 +147,11 @@ def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
             raise InvalidInput(place, f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
         named.add(vdu_id)
     if named and named != set(flavour.vdus):
-        raise Unprocessable("additionalParams/vdu_params", "all VDUs are changed together so far: name all, or none")
+        missing = ", ".join(sorted(set(flavour.vdus) - named))
+        raise Unprocessable("additionalParams/vdu_params", f"all VDUs are changed together; not named: {missing}")
     for name in (*_COORDINATION, "lcm-kubernetes-def-files"):
         if parameters.get(name) is not None:
-            raise Unprocessable(f"additionalParams/{name}", "not offered yet for a VNF of plain machines")
+            raise Unprocessable(f"additionalParams/{name}", "not supported yet for a VNF of plain machines")
 
 
 async def replaced(
@@ -170,7 +171,9 @@ async def replaced(
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
     if flavour.phases:
-        raise Unprocessable("", f"flavour {flavour.flavour_id} has a management driver: not offered yet")
+        raise Unprocessable(
+            "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
+        )
     check_points(request.ext_virtual_links, flavour)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
     connections = {
@@ -196,6 +199,7 @@ async def replaced(
         "package": package,
         "flavour_id": flavour.flavour_id,
         "instantiation_level_id": level_id,
+        # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
         "request": dict(hide(original)) if is_package and present["user_data"] is not None else as_instantiated,
         "api_version": "v2",
         "counts": dict(counts),

@@ -1,4 +1,4 @@
-"""Scale and scale to level (SOL003 5.4.5, 5.4.6): to which number of machines, and which of them leave."""
+"""Scale and scale to level (SOL003 5.4.5, 5.4.6): computes the number of machines and selects those to remove."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
 
 
 class Scale:
-    """Takes ScaleVnfRequests and ScaleVnfToLevelRequests."""
+    """Accepts ScaleVnfRequests and ScaleVnfToLevelRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
@@ -40,14 +40,14 @@ class Scale:
         aspect = vnf.flavour.aspects.get(request.aspect_id)
         if aspect is None:
             known = ", ".join(vnf.flavour.aspects)
-            raise InvalidInput("aspectId", f"the VNF has no scaling aspect {request.aspect_id}; it has {known}")
+            raise InvalidInput("aspectId", f"the VNFD has no scaling aspect {request.aspect_id}; it has {known}")
         now = vnf.scale_levels.get(request.aspect_id, 0)
         steps = request.number_of_steps if request.type == "SCALE_OUT" else -request.number_of_steps
         if not 0 <= now + steps <= aspect.max_scale_level:
             raise InvalidInput(
                 "numberOfSteps",
-                f"aspect {request.aspect_id} is at level {now} of 0 to {aspect.max_scale_level}: "
-                f"{request.type} by {request.number_of_steps} leads beyond",
+                f"{request.type} by {request.number_of_steps} leads to level {now + steps} of aspect "
+                f"{request.aspect_id}; 0 to {aspect.max_scale_level} expected, present level {now}",
             )
         levels = {**vnf.scale_levels, request.aspect_id: now + steps}
         return await self._begin(vnf, OperationType.SCALE, levels, None, request, original, version)
@@ -57,7 +57,7 @@ class Scale:
     ) -> str:
         """Accept a scaling to an instantiation level, or to a level of each named aspect; return the occurrence's id.
 
-        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for what the VNFD does not know.
+        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a level or aspect that the VNFD does not have.
         """
         vnf = await self._vnfs.find(instance_id, SCALE_TO_LEVEL)
         flavour = vnf.flavour
@@ -74,7 +74,7 @@ class Scale:
             if aspect is None:
                 known = ", ".join(flavour.aspects)
                 raise InvalidInput(
-                    f"scaleInfo[{index}]/aspectId", f"no scaling aspect {target.aspect_id}; known: {known}"
+                    f"scaleInfo[{index}]/aspectId", f"the VNFD has no scaling aspect {target.aspect_id}; it has {known}"
                 )
             if target.scale_level > aspect.max_scale_level:
                 raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
@@ -91,7 +91,7 @@ class Scale:
         original: Mapping[str, Any],
         version: ApiVersion,
     ) -> str:
-        """``counts``: machines by VDU where an instantiation level says so; else by what the levels add."""
+        """``counts``: machines by VDU of an instantiation level; None: present machines and what the levels add."""
         wanted = {**vnf.counts, **(counts if counts is not None else _counts(vnf, levels))}
         leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(request.additional_params, version))
         files = await self._vnfs.files(vnf.package.package_id)
@@ -117,13 +117,14 @@ class Scale:
 
 
 def _counts(vnf: VnfUnderChange, levels: Mapping[str, int]) -> dict[str, int]:
-    """Return the machines of the VDUs that the aspects scale: as many as there are, and what the levels differ by."""
+    """Return the machines of the scaled VDUs: the present number and the difference between the levels."""
+    # Not the absolute number of the level: two aspects may scale the same VDU, and both differences count.
     counts: dict[str, int] = {}
     for name, level in levels.items():
         aspect = vnf.flavour.aspects[name]
-        was = vnf.scale_levels.get(name, 0)
+        old = vnf.scale_levels.get(name, 0)
         for vdu_id in aspect.vdu_ids:
-            more = aspect.delta(vdu_id, level=level) - aspect.delta(vdu_id, level=was)
+            more = aspect.delta(vdu_id, level=level) - aspect.delta(vdu_id, level=old)
             counts[vdu_id] = max(0, counts.get(vdu_id, vnf.counts.get(vdu_id, 0)) + more)
     return counts
 
@@ -136,12 +137,13 @@ def _steps(aspect: ScalingAspect) -> tuple[dict[str, int], ...]:
 
 
 def _newest_first(parameters: Mapping[str, Any], version: ApiVersion) -> bool:
-    """Tacker's habits: v1 takes the oldest first unless ``is_reverse`` says otherwise, v2 the newest."""
+    """As Tacker: v2 removes the newest machines first, v1 the oldest unless ``is_reverse`` is true."""
     return version == "v2" or str(parameters.get("is_reverse")).lower() == "true"
 
 
 def _leaving(vnf: VnfUnderChange, wanted: Mapping[str, int], *, is_newest_first: bool) -> dict[str, list[ServerFacts]]:
-    """Return which machines leave, by VDU; the id decides between machines of one moment."""
+    """Return the machines to remove, by VDU."""
+    # Machines of one stack update have the same creation time; the id makes the order the same at every repeat.
     leaving: dict[str, list[ServerFacts]] = {}
     for vdu_id, count in wanted.items():
         servers = sorted(

@@ -1,4 +1,4 @@
-"""Everything that can be asked of an instance besides instantiate and terminate, put together once."""
+"""One object for each operation except instantiate and terminate; each accepts its requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import ChangeableVnfs
 
 @dataclass(frozen=True)
 class Tasks:
-    """One taker a task."""
+    """The acceptors, by operation."""
 
     scale: Scale
     heal: Heal
@@ -34,7 +34,7 @@ class Tasks:
     def from_services(
         cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
     ) -> Self:
-        """Return the takers over these services."""
+        """Create them on these services."""
         vnfs = ChangeableVnfs(instances=instances, engine=engine, packages=packages)
         return cls(
             scale=Scale(vnfs=vnfs, acceptance=acceptance),

@@ -1,4 +1,4 @@
-"""Terminate (SOL003 5.4.8): the request against the instance, before 202 is sent."""
+"""Terminate (SOL003 5.4.8): checks the request against the instance before 202 is sent."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 
 DEFAULT_GRACEFUL_S: Final = 10
-"""TerminateVnfRequest without gracefulTerminationTimeout, as Tacker v2."""
+"""The wait of a GRACEFUL request without a timeout; Tacker v2 has the same default."""
 
 
 class Terminate:
-    """Takes TerminateVnfRequests."""
+    """Accepts TerminateVnfRequests."""
 
     def __init__(
         self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
@@ -40,15 +40,17 @@ class Terminate:
     ) -> str:
         """Accept a terminate; return the occurrence's id.
 
-        Raises: NotFound; Conflict while NOT_INSTANTIATED, busy, or (GRACEFUL) while others use its cluster.
+        Raises: NotFound; Conflict while NOT_INSTANTIATED, while an operation runs, or, if GRACEFUL, while another
+        instance uses its cluster.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
-        forceful = request.termination_type == "FORCEFUL"
-        if not forceful:
+        is_forceful = request.termination_type == "FORCEFUL"
+        # Checked here for a 409; deregister_vim checks again, as an instance may begin to use the cluster meanwhile.
+        if not is_forceful:
             await self._check_unused(record)
-        draft = await self._draft(record, request, is_forceful=forceful)
+        draft = await self._draft(record, request, is_forceful=is_forceful)
         return await self._acceptance.accept(
             stored, record, OperationType.TERMINATE, draft, original=original, version=version
         )
@@ -59,8 +61,8 @@ class Terminate:
         users = [user for user in await self._instances.users(record.internals.cluster_vim_id) if user != record.vnf.id]
         if users:
             raise Conflict(
-                f"the VIM of this cluster is used by VNF instance {', '.join(users[:3])}: "
-                "terminate that first, or terminate this one FORCEFUL"
+                f"the VIM of this cluster is used by VNF instances {', '.join(users[:3])}: "
+                "terminate those first, or terminate this one FORCEFUL"
             )
 
     async def _draft(
@@ -70,14 +72,14 @@ class Terminate:
         (deployment,) = internals.deployments  # operations so far make instances of one deployment
         connection = record.vnf.vim_connection_info[deployment.vim_key]
         timeout = request.graceful_termination_timeout
-        waits = DEFAULT_GRACEFUL_S if timeout is None else timeout
+        wait_s = DEFAULT_GRACEFUL_S if timeout is None else timeout
         fields: TerminateFields = {
             "vnf_instance_id": record.vnf.id,
             "vnfd_id": record.vnf.vnfd_id,
             "vim_key": deployment.vim_key,
             "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             "is_forceful": is_forceful,
-            "graceful_wait_s": 0.0 if is_forceful else float(waits),
+            "graceful_wait_s": 0.0 if is_forceful else float(wait_s),
         }
         if isinstance(deployment, ReleaseDeployment):
             return TerminateCnfDraft(**fields, release=deployment.release)
@@ -92,7 +94,7 @@ class Terminate:
         )
 
     async def _package(self, record: InstanceRecord) -> PackageRef:
-        """Return the package; one that is gone by some accident must not keep its VNF alive."""
+        """Return the package. A VNF can be terminated even if its package no longer exists."""
         try:
             return await self._packages.reference(record.vnf.vnf_pkg_id)
         except NotFound:

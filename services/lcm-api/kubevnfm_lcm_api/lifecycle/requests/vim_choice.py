@@ -1,4 +1,4 @@
-"""Which entry of vimConnectionInfo the resources go to."""
+"""Selects the entry of vimConnectionInfo for the resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class NoVim(Unprocessable):
 async def choose_vim(
     vims: Vims, connections: Mapping[str, VimConnectionInfo], parameters: Mapping[str, Any]
 ) -> tuple[str, dict[str, VimConnectionInfo]]:
-    """Return the entry that the resources go to, by type and never by place (sequences.md 4.3), and all entries."""
+    """Return the key of the entry for the resources, chosen by type and never by position, and all entries.
+
+    Raises: NoVim, Unprocessable, InvalidInput naming the entry. Source: sequences.md 4.3.
+    """
     typed = {
         key: value.model_copy(update={"vim_type": long_vim_type(value.vim_type)}) for key, value in connections.items()
     }
@@ -47,7 +50,10 @@ async def choose_vim(
         except NotFound as error:
             raise Unprocessable(f"vimConnectionInfo/{key}/vimId", f"no VIM {chosen.vim_id} is registered") from error
         if long_vim_type(str(registered["type"])) != chosen.vim_type:
-            raise Unprocessable(f"vimConnectionInfo/{key}/vimType", f"the VIM is of type {registered['type']}")
+            raise Unprocessable(
+                f"vimConnectionInfo/{key}/vimType",
+                f"VIM {chosen.vim_id} is registered with type {registered['type']}; {chosen.vim_type} was given",
+            )
     elif not chosen.interface_info.get("endpoint"):
-        raise InvalidInput(f"vimConnectionInfo/{key}/interfaceInfo/endpoint", "required beside accessInfo")
+        raise InvalidInput(f"vimConnectionInfo/{key}/interfaceInfo/endpoint", "required together with accessInfo")
     return key, typed

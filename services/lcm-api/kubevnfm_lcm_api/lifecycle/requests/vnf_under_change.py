@@ -1,4 +1,4 @@
-"""The VNF that an operation on an instantiated VNF changes: its instance, package and flavour, and what it supports."""
+"""The VNF that an operation changes: its instance, package and flavour, and the operations that it supports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class TaskUnsupported(VnfmError):
 
 
 def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str, ...]:
-    """Return what can be asked of an instance of this flavour, besides terminate."""
+    """Return the operations that an instance of this flavour supports, without terminate."""
+    # A cluster's nodes need the driver's phases for each change, and those do not exist yet.
     if is_cnf or flavour.phases:
         return ()
     scales = bool(flavour.aspects)
@@ -61,7 +62,7 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str,
     return tuple(task for task, is_supported in tasks.items() if is_supported)
 
 
-_WHY_NOT: Final[Mapping[str, str]] = {
+_REASONS: Final[Mapping[str, str]] = {
     SCALE: "its VNFD has no scaling aspect",
     SCALE_TO_LEVEL: "its VNFD has neither scaling aspects nor several instantiation levels",
     CHANGE_FLAVOUR: "its VNFD has one flavour only",
@@ -84,14 +85,14 @@ class VnfUnderChange:
 
     @property
     def vim_key(self) -> str:
-        """The entry of vimConnectionInfo that the stack is on."""
+        """The entry of vimConnectionInfo for the stack's VIM."""
         return self.stack.vim_key
 
     @property
     def counts(self) -> dict[str, int]:
-        """Machines by VDU, of every VDU."""
-        there = Counter(server.vdu_id for server in self.resources.servers)
-        return {vdu_id: there.get(vdu_id, 0) for vdu_id in self.flavour.vdus}
+        """The number of machines of every VDU, 0 included."""
+        present = Counter(server.vdu_id for server in self.resources.servers)
+        return {vdu_id: present[vdu_id] for vdu_id in self.flavour.vdus}
 
     @property
     def scale_levels(self) -> dict[str, int]:
@@ -99,7 +100,7 @@ class VnfUnderChange:
         return {one.aspect_id: one.scale_level for one in self.info.scale_status or ()}
 
     def vim(self, connections: Mapping[str, VimConnectionInfo]) -> VimConnection:
-        """Return how the VNF's VIM is reached."""
+        """Return the access data of the VNF's VIM; entries of ``connections`` replace those of the instance."""
         connection = {**self.record.vnf.vim_connection_info, **connections}[self.vim_key]
         return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
 
@@ -112,7 +113,7 @@ class VnfUnderChange:
         *,
         connections: Mapping[str, VimConnectionInfo] = {},
     ) -> ChangeFields:
-        """Return the fields that the drafts of all changes of a stack share. Raises InvalidInput, Unprocessable."""
+        """Return the fields common to the drafts of all changes of a stack. Raises InvalidInput, Unprocessable."""
         internals = self.record.internals
         instance = self.record.vnf.model_dump(by_alias=True, exclude_none=True)
         named: UserData | None = named_user_data(parameters, files)
@@ -149,7 +150,7 @@ class ChangeableVnfs:
     async def find(self, instance_id: str, task: str) -> VnfUnderChange:
         """Return the VNF that ``task`` changes.
 
-        Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or busy.
+        Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or while an operation runs.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
@@ -172,16 +173,14 @@ class ChangeableVnfs:
 
 
 def check_supported(record: InstanceRecord, task: str) -> None:
-    """Raise TaskUnsupported when the VNFD, or what is built so far, does not offer the operation."""
+    """Raise TaskUnsupported if the VNFD, or this version of kubevnfm, does not support the operation."""
     if task in record.internals.tasks:
         return
     if record.stack is None:
-        raise TaskUnsupported(task, "of CNFs only instantiate and terminate are offered so far")
+        raise TaskUnsupported(task, "CNFs support instantiate and terminate only")
     if record.internals.phases:
-        raise TaskUnsupported(
-            task, "of VNFs with a management driver only instantiate and terminate are offered so far"
-        )
-    raise TaskUnsupported(task, _WHY_NOT.get(task, "it was instantiated by an earlier version"))
+        raise TaskUnsupported(task, "VNFs with a management driver support instantiate and terminate only")
+    raise TaskUnsupported(task, _REASONS.get(task, "it was instantiated by an earlier version"))
 
 
 def grant_request(
@@ -191,13 +190,13 @@ def grant_request(
     added: Mapping[str, int] = {},
     removed: Mapping[str, list[str]] = {},
 ) -> dict[str, Any]:
-    """Return what user data is told of the resources: machines that come, by VDU, and those that go (SOL003 9.5.2.2)."""
-    come = [
+    """Return the added and the removed machines by VDU, in the form of a GrantRequest, for user data (SOL003 9.5.2.2)."""
+    added_resources = [
         {"id": f"{vdu_id}-add-{number}", "type": "COMPUTE", "vduId": vdu_id, "resourceTemplateId": vdu_id}
         for vdu_id, amount in added.items()
         for number in range(amount)
     ]
-    go = [
+    removed_resources = [
         {
             "id": f"{vdu_id}-remove-{number}",
             "type": "COMPUTE",
@@ -216,8 +215,8 @@ def grant_request(
         "vnfdId": record.vnf.vnfd_id,
         "operation": operation,
         "isAutomaticInvocation": False,
-        **({"addResources": come} if come else {}),
-        **({"removeResources": go} if go else {}),
+        **({"addResources": added_resources} if added_resources else {}),
+        **({"removeResources": removed_resources} if removed_resources else {}),
     }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 
 N = TypeVar("N", contravariant=True)
-"""What the step needs of the draft: a protocol."""
+"""The protocol that the step needs its draft to have."""
 R = TypeVar("R", bound=Event, contravariant=True)
 """The event that answers the step's command."""
 
@@ -26,15 +26,15 @@ R = TypeVar("R", bound=Event, contravariant=True)
 class Step(ABC, Generic[N, R]):
     """One step. Its fields are its arguments: what the plan decides, stored with the operation, without secrets.
 
-    A subclass says what it needs of the draft and adds to it, whether it may be repeated, and how it fails.
+    The docstring of a subclass says what it adds to the draft, why a repeat is safe, and how it fails.
     """
 
     kind: ClassVar[str]
     """Stored with operations: rename the class, never the kind."""
     label: ClassVar[str]
-    """For people who watch; ``{name}`` stands for the argument of that name."""
+    """Shown to people; ``{name}`` stands for the argument of that name."""
     base_timeout_s: ClassVar[float]
-    """How long the step may take, from the moment its command is sent, without the waits that a request asks for."""
+    """How long the step may take after its command was sent, without the waits that a request asks for."""
     reply: ClassVar[type[Event]]
 
     @property
@@ -91,7 +91,7 @@ class Step(ABC, Generic[N, R]):
 
     @abstractmethod
     def undo(self, draft: N) -> Command | None:
-        """Return the command that compensates whatever of the step was done, or None with the reason in a comment."""
+        """Return the command that compensates the step, also if it was half done; None with the reason in a comment."""
 
 
 @cache

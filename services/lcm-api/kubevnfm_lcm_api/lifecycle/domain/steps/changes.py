@@ -78,7 +78,7 @@ def _restore_fields(draft: NeedsStackBefore) -> _StackFields:
 
 @dataclass(frozen=True)
 class _StackStep(Step[V, ResourcesChanged]):
-    """What the steps share: the reply has the stack's resources, and a rollback restores the earlier ones."""
+    """The common part: the reply has the stack's resources, and a rollback restores the earlier ones."""
 
     base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
     reply: ClassVar[type[Event]] = ResourcesChanged
@@ -97,7 +97,7 @@ class _StackStep(Step[V, ResourcesChanged]):
         return draft.restored(reply.resources)
 
     def undo(self, draft: V) -> RestoreResources | None:
-        """Restore what the operation found."""
+        """Restore the stack as it was when the operation began."""
         return RestoreResources(**_restore_fields(draft), staying=draft.staying)
 
 
@@ -159,21 +159,21 @@ class HealVnfcs(_StackStep[NeedsHealing]):
 
 @dataclass(frozen=True)
 class RestoreScale(_StackStep[NeedsStackBefore]):
-    """Bring a stack that was created again to the number of machines that it had, where user data did not.
+    """Bring a stack that was created again to its earlier number of machines, in case user data did not.
 
-    Again: safe.
+    Again: safe; the counts are absolute.
     """
 
     kind: ClassVar[str] = "restore_scale"
     label: ClassVar[str] = "Restore the number of machines"
 
     def ask(self, draft: NeedsStackBefore) -> ScaleResources:
-        """Ask for the counts by the built-in rules: the user data class had its say at the creation."""
+        """Ask for the counts by the built-in rules; the user data class was already used at the creation."""
         fields: _StackFields = {**_fields(draft), "user_data": None}
         return ScaleResources(**fields)
 
     def undo(self, draft: NeedsStackBefore) -> None:
-        """A heal has no way back (api.md 4.3)."""
+        """A heal cannot be rolled back (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
@@ -237,11 +237,11 @@ class NeedsServers(NeedsVim, Protocol):
 
     @property
     def state(self) -> Literal["STARTED", "STOPPED"]:
-        """The state that they get."""
+        """The wanted state."""
         ...
 
     def operated(self, *, is_done: bool) -> Draft:
-        """Return the draft with the servers in the state, or in the opposite again."""
+        """Return the draft once the servers are in the wanted state; ``is_done`` False: in the earlier state again."""
         ...
 
 
@@ -249,7 +249,7 @@ class NeedsServers(NeedsVim, Protocol):
 class OperateVnf(Step[NeedsServers, ServersOperated]):
     """Start or stop machines.
 
-    Again: safe; a machine that is in the state is left alone.
+    Again: safe; a machine that is in the wanted state is left alone.
     """
 
     graceful_wait_s: float = 0.0
@@ -277,7 +277,7 @@ class OperateVnf(Step[NeedsServers, ServersOperated]):
         )
 
     def fold(self, draft: NeedsServers, reply: ServersOperated) -> Draft:
-        """The machines are in the state."""
+        """The machines are in the wanted state."""
         return draft.operated(is_done=True)
 
     def forget(self, draft: NeedsServers) -> Draft:
@@ -285,6 +285,6 @@ class OperateVnf(Step[NeedsServers, ServersOperated]):
         return draft.operated(is_done=False)
 
     def undo(self, draft: NeedsServers) -> OperateServers:
-        """Ask for the opposite, at once."""
+        """Ask for the opposite state, without a wait."""
         state: Literal["STARTED", "STOPPED"] = "STARTED" if draft.state == "STOPPED" else "STOPPED"
         return OperateServers(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=draft.servers, state=state)

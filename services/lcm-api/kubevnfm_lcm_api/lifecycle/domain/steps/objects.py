@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 _OBJECTS_TIMEOUT_S: Final = 2400.0
 """infra-k8s waits for readiness up to 30 minutes by itself (capi.md CR-024); the rest is for reading and applying."""
 _APPLY_S: Final = 600.0
+"""The time to read and apply the manifests, in addition to a wait that the request asks for."""
 
 
 class NeedsManifests(NeedsVim, Protocol):
@@ -99,7 +100,7 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
         return draft.with_release(None)
 
     def undo(self, draft: NeedsManifests) -> DeleteObjects:
-        """Delete what the inventory lists, applied or half applied."""
+        """Delete everything in the inventory, also if the objects were applied only in part."""
         return DeleteObjects(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 

@@ -1,4 +1,4 @@
-"""The step that lcm-api asks of itself: remove what a failed instantiate left."""
+"""The step that lcm-api carries out itself: remove the remains of a failed instantiate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
 @dataclass(frozen=True)
 class RemoveRemains(Step[NeedsInstance, RemainsRemoved]):
-    """Remove what an earlier, FAILED instantiate left, before anything is created (api.md 4.3).
+    """Remove the remains of an earlier, FAILED instantiate before anything is created (api.md 4.3).
 
     Again: safe; the clean-up is an operation of its own, found by the failed occurrence's id.
     """

@@ -14,9 +14,9 @@ from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStack, NeedsStackBefore
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
 STACK_TIMEOUT_S: Final = 1200.0
-"""Heat's own deadline; Tacker's default of 20 minutes, which existing packages count on."""
+"""Heat's own deadline; Tacker's default of 20 minutes, on which existing packages rely."""
 CHANGE_TIMEOUT_S: Final = STACK_TIMEOUT_S + 300.0
-"""A step that creates or changes a stack: Heat's deadline, images and user data."""
+"""A step that creates or changes a stack: Heat's deadline, and time for images and user data before it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
         return draft.with_resources(None)
 
     def undo(self, draft: NeedsStack) -> DeleteResources:
-        """Delete by tag, so that a half-made stack is deleted too."""
+        """Delete by tag, so that a stack is found whose id was never reported."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id, tag=draft.vnf_instance_id, stack_name=draft.stack_name, vim=draft.vim
         )
@@ -76,7 +76,7 @@ class NeedsRecreation(NeedsStackBefore, Protocol):
 
     @property
     def creation(self) -> NeedsStack:
-        """The facts of a first creation: the links and the instance as user data expect them then."""
+        """The facts as at the first creation, in the form that user data expect: request, links and instance."""
         ...
 
 
@@ -105,7 +105,7 @@ class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
         return draft.with_resources(StackResources.model_validate(remains))
 
     def undo(self, draft: NeedsRecreation) -> None:
-        """A heal has no way back (api.md 4.3)."""
+        """A heal cannot be rolled back (api.md 4.3)."""
 
 
 class NeedsStackGone(NeedsStackName, Protocol):

@@ -66,7 +66,7 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
         return draft.with_cluster_vim(reply)
 
     def undo(self, draft: NeedsCluster) -> DeregisterVim:
-        """Remove the row by owner and name, registered or half registered."""
+        """Remove the VIM by owner and name, as its id is unknown if the registration was not answered."""
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, name=draft.cluster_vim_name, force=True)
 
 
@@ -87,7 +87,7 @@ class DeregisterClusterVim(Step[NeedsInstance, VimDeregistered]):
     reply: ClassVar[type[Event]] = VimDeregistered
 
     def ask(self, draft: NeedsInstance) -> DeregisterVim:
-        """Ask for the removal of every VIM that the instance owns."""
+        """Ask for the removal of every VIM whose owner is the instance."""
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=self.is_forced)
 
     def fold(self, draft: NeedsInstance, reply: VimDeregistered) -> None:
