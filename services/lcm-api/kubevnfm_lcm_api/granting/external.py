@@ -1,12 +1,12 @@
-"""Grants by an external NFVO (api.md 3.10): asked for, asked after, and put into the operation's draft.
+"""Grants by an external NFVO (api.md 3.10): requests a grant, polls it, and applies it to the operation's draft.
 
-Nothing waits in memory: the AdvanceOperation that started the operation comes back until it is granted, refused or out
-of time. What was asked and answered is stored with the occurrence, before and after each call, so that any process goes
-on with it and one call is made at a time.
+Nothing waits in memory: the AdvanceOperation that started the operation is redelivered until the operation is granted,
+refused or timed out. The state of the request is stored with the occurrence before and after each call. So any process
+can continue, and only one call is made at a time.
 
-SOL003 knows no way to look a grant up by its operation. So a process that dies between sending the request and storing
-the answer leaves a question: it is asked once more, with the same body, after the time that a call may take. The NFVO
-can tell by ``vnfLcmOpOccId`` that it is the same. Once it has named a grant, only that one is asked after.
+SOL003 has no way to look up a grant by its operation. If a process dies between sending the request and storing the
+answer, the request is sent once more with the same body, after the longest time that a call may take. The NFVO
+recognises the repeat by ``vnfLcmOpOccId``. Once the NFVO has named a grant, only that grant is polled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
@@ -47,21 +47,23 @@ from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
 log = structlog.get_logger()
 
 _CALLS_AT_ONCE: Final = 16
-"""An NFVO that hangs must not take all the places of the commands."""
+"""The limit of concurrent calls: an NFVO that hangs must not occupy all command handlers of the process."""
 _BUSY_S: Final = 0.5
-_NEWS_S: Final = 5.0
-"""How long the grant request waits for the subscribers to take the START notification: one that is away must not hold
-up the operation."""
-_NEWS_LOOK_S: Final = 0.1
+"""The pause before another attempt if all calls are in use."""
+_NOTIFICATION_WAIT_S: Final = 5.0
+"""How long the grant request waits until the START notification is delivered (API-075). A subscriber that is down must
+not delay the operation further."""
+_NOTIFICATION_POLL_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 60.0
-_LONGEST_WISH_S: Final = 600.0
-"""The longest Retry-After that is honoured."""
-_SPARE_S: Final = 1.0
-"""Above the time of a call: until then it is the caller's turn."""
+"""Where the pauses between calls without a decision stop growing."""
+_LONGEST_RETRY_AFTER_S: Final = 600.0
+"""The longest Retry-After that is honoured: a wrong value must not use up the whole timeout."""
+_RESERVE_S: Final = 1.0
+"""Added to the longest time of a call before another process may repeat it."""
 
 
 class Descriptors(Protocol):
-    """Where VNFDs are read."""
+    """The descriptors of the onboarded packages."""
 
     async def vnfd(self, package_id: str, sha256: str) -> Vnfd:
         """Return a package's descriptor. Raises NotFound."""
@@ -69,15 +71,15 @@ class Descriptors(Protocol):
 
 
 class Announcements(Protocol):
-    """What subscribers have been told."""
+    """The state of the notifications."""
 
     async def are_delivered(self, event_id: str, occurrence_id: str) -> bool:
-        """Tell whether the event was announced, and nobody is left to be told about the operation."""
+        """Return whether the event was announced and no notification about the operation is pending."""
         ...
 
 
 class ExternalGrants:
-    """Has an NFVO grant operations."""
+    """Gets grants from an NFVO (`engine.Grants`)."""
 
     def __init__(
         self,
@@ -92,52 +94,55 @@ class ExternalGrants:
         timeout_s: float,
         call_timeout_s: float,
     ) -> None:
-        """``root``: the public URL that links to us begin with."""
+        """``root``: the public URL of this VNFM, the beginning of the links in a GrantRequest."""
         self._nfvo, self._descriptors, self._announcements = nfvo, descriptors, announcements
         self._ring, self._clock, self._root = ring, clock, root
         self._poll_s, self._timeout_s = poll_s, timeout_s
-        self._turn_s = 3 * call_timeout_s + _SPARE_S  # with OAuth 2.0: a call, a new token, the call again
+        self._turn_s = 3 * call_timeout_s + _RESERVE_S  # with OAuth 2.0: a call, a new token, the call again
         self._saga = Saga(ring)
-        self._places = asyncio.Semaphore(_CALLS_AT_ONCE)
+        self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
 
     async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
-        """Do what can be done now for an operation that is STARTING.
+        """Bring the grant of a STARTING operation as far as is possible now.
 
-        Returns: when to come again; None when it is STARTING no more.
+        Returns: the seconds after which to call again; None if the operation is no longer STARTING.
         """
         if record.occ.operation_state is not OperationState.STARTING:
             return None
-        if self._places.locked():
+        # Come back later instead of waiting here: a waiting handler would occupy a place of the consumer.
+        if self._calls.locked():
             return _BUSY_S
-        request: Mapping[str, Any] = {}
+        request: Mapping[str, object] = {}
         if record.granting is None and not record.occ.is_cancel_pending:
-            if not await self._may_ask(record):
-                return _NEWS_LOOK_S
+            if not await self._is_start_notified(record):
+                return _NOTIFICATION_POLL_S
             try:
                 request = await self._request(record)
             except VnfmError as error:
                 problem = _problem(error, record)
-                await change(record.occ.id, lambda now_is, now: self._refused(now_is, problem, now))
+                await change(record.occ.id, lambda present, now: self._refused(present, problem, now))
                 return None
-        async with self._places:
+        async with self._calls:
             return await self._call(record.occ.id, request, change)
 
-    async def _call(self, occurrence_id: str, request: Mapping[str, Any], change: Change) -> float | None:
+    async def _call(self, occurrence_id: str, request: Mapping[str, object], change: Change) -> float | None:
+        """Make one call, if it is this process's turn; return the seconds until the next."""
         is_ours = False
 
-        def take(record: OccurrenceRecord, now: datetime) -> Move | None:
+        def take_turn(record: OccurrenceRecord, now: datetime) -> Move | None:
             nonlocal is_ours
             move, is_ours = self._turn(record, request, now)
             return move
 
-        record = await change(occurrence_id, take)
+        # The turn is stored before the call: two processes with the same AdvanceOperation must not both ask.
+        record = await change(occurrence_id, take_turn)
         if is_ours and record is not None and record.granting is not None:
             granting = record.granting
             if granting.grant_id is not None:
                 answer = await self._nfvo.poll(granting.grant_id)
             else:
                 answer = await self._nfvo.request_grant(granting.request)
-            record = await change(occurrence_id, lambda now_is, now: self._take(now_is, answer, now))
+            record = await change(occurrence_id, lambda present, now: self._answered(present, answer, now))
         if record is None or record.occ.operation_state is not OperationState.STARTING or record.granting is None:
             return None
         left_s = datetime.fromisoformat(record.granting.rests_until) - self._clock.now()
@@ -145,11 +150,15 @@ class ExternalGrants:
 
     # --- moves --------------------------------------------------------------------------------------------------------
 
-    def _turn(self, record: OccurrenceRecord, request: Mapping[str, Any], now: datetime) -> tuple[Move | None, bool]:
-        """Take the turn to call, unless it is another's; or end what was cancelled or has waited too long."""
+    def _turn(self, record: OccurrenceRecord, request: Mapping[str, object], now: datetime) -> tuple[Move | None, bool]:
+        """Reserve the next call unless another process has; or end an operation that was cancelled or timed out.
+
+        Returns: the move, and whether the caller may call the NFVO.
+        """
         occ, before = record.occ, record.granting
         if occ.operation_state is not OperationState.STARTING:
             return None, False
+        # GRACEFUL waits for the NFVO's decision once it was asked, so that no grant stays reserved there.
         if occ.is_cancel_pending and (occ.cancel_mode == "FORCEFUL" or before is None):
             return self._saga.withdraw(record, now), False
         if before is None:
@@ -163,8 +172,8 @@ class ExternalGrants:
         ours = before.model_copy(update={"rests_until": rfc3339(now + timedelta(seconds=self._turn_s)), "is_out": True})
         return Move(record.model_copy(update={"granting": ours})), True
 
-    def _take(self, record: OccurrenceRecord, answer: Answer, now: datetime) -> Move | None:
-        """Store what the NFVO said, and go on with the operation if that decides it. The first decision counts."""
+    def _answered(self, record: OccurrenceRecord, answer: Answer, now: datetime) -> Move | None:
+        """Store the NFVO's answer, and grant or refuse the operation if it is a decision. The first decision counts."""
         granting = record.granting
         if record.occ.operation_state is not OperationState.STARTING or granting is None:
             return None
@@ -173,16 +182,17 @@ class ExternalGrants:
                 return self._granted(record, granting, answer, now)
             case Refused(problem=problem):
                 return self._refused(record, problem, now)
-            case Undecided(grant_id=grant_id, again_in_s=wish_s):
-                pause_s = self._poll_s if wish_s is None else min(wish_s, _LONGEST_WISH_S)
+            case Undecided(grant_id=grant_id, again_in_s=retry_after_s):
+                pause_s = self._poll_s if retry_after_s is None else min(retry_after_s, _LONGEST_RETRY_AFTER_S)
                 known = {"grant_id": granting.grant_id or grant_id, "faults": 0, "last_fault": ""}
-            case Unanswered(reason=reason, again_in_s=wish_s):
+            case Unanswered(reason=reason, again_in_s=retry_after_s):
                 faults = granting.faults + 1
-                # 2^10 times the pause is above the longest already; without end, a float has no room for it
+                # The exponent is bounded, as a float would overflow after some hundred faults.
                 pause_s = min(self._poll_s * 2.0 ** min(faults - 1, 10), _LONGEST_PAUSE_S)
-                pause_s = max(pause_s, min(wish_s or 0.0, _LONGEST_WISH_S))
+                pause_s = max(pause_s, min(retry_after_s or 0.0, _LONGEST_RETRY_AFTER_S))
                 known = {"faults": faults, "last_fault": reason}
                 log.warning("nfvo_gave_no_answer", operation_id=record.occ.id, reason=reason, tries=faults)
+        # Not later than the timeout: the next call of `pursue` then ends the operation in time.
         ends = datetime.fromisoformat(granting.asked_at) + timedelta(seconds=self._timeout_s)
         rests_until = min(now + timedelta(seconds=pause_s), max(ends, now))
         stored = granting.model_copy(update={**known, "is_out": False, "rests_until": rfc3339(rests_until)})
@@ -194,7 +204,7 @@ class ExternalGrants:
             draft = granted(SEQUENCES.draft(record.plan, record.draft), grant, granting.request)
         except VnfmError as error:
             return self._saga.refuse(record, _problem(error, record), now)
-        kept = granting.model_copy(
+        given = granting.model_copy(
             update={
                 "grant_id": grant.id,
                 "is_out": False,
@@ -202,7 +212,7 @@ class ExternalGrants:
                 "grant": grant.model_dump(by_alias=True, exclude_none=True),
             }
         )
-        record = record.model_copy(update={"granting": kept, "draft": draft.document(self._ring)})
+        record = record.model_copy(update={"granting": given, "draft": draft.document(self._ring)})
         return self._saga.grant(record, grant.id, now)
 
     def _refused(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move | None:
@@ -212,7 +222,7 @@ class ExternalGrants:
         return self._saga.refuse(record, problem, now)
 
     def _too_late(self, record: OccurrenceRecord, granting: Granting) -> ProblemDetails:
-        last = f"; the last time: {granting.last_fault}" if granting.last_fault else ""
+        last = f"; last failure: {granting.last_fault}" if granting.last_fault else ""
         return ProblemDetails(
             type="grant-timeout",
             title="Operation not granted in time",
@@ -223,15 +233,15 @@ class ExternalGrants:
 
     # --- before the request -------------------------------------------------------------------------------------------
 
-    async def _may_ask(self, record: OccurrenceRecord) -> bool:
-        """Whether the START notification has left (API-075)."""
+    async def _is_start_notified(self, record: OccurrenceRecord) -> bool:
+        """Whether the START notification was delivered, or has had its time (API-075)."""
         entered = datetime.fromisoformat(record.occ.state_entered_time)
-        if self._clock.now() - entered >= timedelta(seconds=_NEWS_S):
+        if self._clock.now() - entered >= timedelta(seconds=_NOTIFICATION_WAIT_S):
             return True
         return await self._announcements.are_delivered(state_event(record.occ).id, record.occ.id)
 
-    async def _request(self, record: OccurrenceRecord) -> Mapping[str, Any]:
-        """Return the GrantRequest. Raises NotFound when the package that it is made from is gone."""
+    async def _request(self, record: OccurrenceRecord) -> Mapping[str, object]:
+        """Return the GrantRequest. Raises NotFound if the package of the operation no longer exists."""
         draft = SEQUENCES.draft(record.plan, record.draft)
         flavour: Flavour | None = None
         if isinstance(draft, InstantiateDraft | ChangeVmDraft):

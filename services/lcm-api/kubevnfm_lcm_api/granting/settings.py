@@ -1,4 +1,4 @@
-"""What an operator sets of an NFVO that grants operations; a part of lcm-api's settings, and of those of the single process."""
+"""The settings of grants by an NFVO; part of the settings of lcm-api and of the single process."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class GrantSettings(BaseModel):
-    """Who grants operations (SOL003 clause 9), and how it is asked."""
+    """The NFVO that grants operations (SOL003 clause 9), and the access to it."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     nfvo_url: str | None = None
     """The NFVO's API root: grants are asked for at ``<nfvo_url>/grant/v1/grants``. None: every operation is granted here."""
     nfvo_auth: Literal["none", "basic", "oauth2"] = "none"
-    """How we show the NFVO who asks; ``oauth2``: client credentials."""
+    """How kubevnfm authenticates to the NFVO; ``oauth2``: client credentials."""
     nfvo_user: str = ""
     """The user's name, or the OAuth 2.0 client id."""
     nfvo_password: SecretStr = SecretStr("")
-    """Its password, or the client's."""
+    """The user's password, or the OAuth 2.0 client secret."""
     nfvo_token_url: str | None = None
     """The token endpoint, for ``oauth2``."""
     nfvo_poll_s: float = Field(default=5.0, gt=0)
-    """How long to wait before an NFVO is asked again that has not decided yet; unless it names a time itself."""
+    """Seconds between two polls of an NFVO that has not decided yet, unless its answer has a Retry-After."""
     nfvo_timeout_s: float = Field(default=1800.0, gt=0)
-    """How long an operation waits for its grant: people may have to decide. Then it is ROLLED_BACK."""
+    """Seconds that an operation waits for its grant, as people may have to decide. Then it is ROLLED_BACK."""
     nfvo_call_timeout_s: float = Field(default=20.0, gt=0)
-    """How long one call may take."""
+    """Seconds that one call may take."""
     nfvo_tls_ca: Path | None = None
-    """PEM file of the CAs that the NFVO's certificate must come from; None: the machine's own."""
+    """PEM file of the CAs that may have issued the NFVO's certificate; None: the CAs of the operating system."""
     nfvo_tls_certificate: Path | None = None
-    """PEM file of the certificate that the NFVO is shown; with ``nfvo_tls_key``. Re-read when replaced."""
+    """PEM file of the client certificate for the NFVO; with ``nfvo_tls_key``. Reloaded when replaced."""
     nfvo_tls_key: Path | None = None
-    """PEM file of its key."""
+    """PEM file of the client certificate's key."""
 
     @model_validator(mode="after")
     def _nfvo_can_be_asked(self) -> Self:
@@ -57,5 +57,5 @@ class GrantSettings(BaseModel):
 
     @property
     def nfvo_tls(self) -> ClientTls:
-        """What calls of the NFVO use."""
+        """The TLS settings for calls to the NFVO."""
         return ClientTls(self.nfvo_tls_ca, self.nfvo_tls_certificate, self.nfvo_tls_key)

@@ -1,4 +1,4 @@
-"""What an NFVO is asked for: the resources that each kind of operation adds, removes and changes."""
+"""GrantRequests: the resources that each kind of operation adds, removes and changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WITH_DISK = RESOURCES.model_copy(
 )
 
 
-def asked(draft: Any, flavour: Flavour | None = FLAVOUR, **occ: Any) -> dict[str, Any]:
+def request_for(draft: Any, flavour: Flavour | None = FLAVOUR, **occ: Any) -> dict[str, Any]:
     record = an_operation(draft).model_copy(update={"facts": VnfFacts(vnfd_id="vnfd-1")}).with_occ(**occ)
     return grant_request(record, draft, flavour, root=ROOT)
 
@@ -55,9 +55,9 @@ def existing(request: dict[str, Any], which: str) -> list[tuple[str, str]]:
     return [(one["type"], one["resource"]["resourceId"]) for one in request.get(which, ())]
 
 
-def test_an_instantiate_adds_every_machine_its_storage_and_the_links_that_nobody_else_makes() -> None:
+def test_an_instantiate_adds_all_machines_their_storage_and_the_links_that_are_not_managed_externally() -> None:
     managed = {"extManagedVirtualLinks": [{"id": "m", "vnfVirtualLinkDescId": "data", "resourceId": "net-1"}]}
-    request = asked(an_instantiate_draft(request=managed), operation_params={"instantiationLevelId": "small"})
+    request = request_for(an_instantiate_draft(request=managed), operation_params={"instantiationLevelId": "small"})
     assert ids(request, "addResources") == [
         "masterNode-add-0",
         "masterNode-disk-add-0",
@@ -72,7 +72,7 @@ def test_an_instantiate_adds_every_machine_its_storage_and_the_links_that_nobody
 
 
 def test_rules_about_two_machines_or_more_are_placement_constraints() -> None:
-    assert asked(an_instantiate_draft())["placementConstraints"] == [
+    assert request_for(an_instantiate_draft())["placementConstraints"] == [
         {
             "affinityOrAntiAffinity": "ANTI_AFFINITY",
             "scope": "NFVI_NODE",
@@ -84,57 +84,57 @@ def test_rules_about_two_machines_or_more_are_placement_constraints() -> None:
     ]
 
 
-def test_a_scale_out_is_placed_relative_to_the_machines_that_are_there() -> None:
-    request = asked(a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3}))
+def test_a_scale_out_is_placed_relative_to_the_present_machines() -> None:
+    request = request_for(a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3}))
     assert ids(request, "addResources") == ["workerNode-add-0"]
     placed = request["placementConstraints"][0]["resource"]
     assert [one["resourceId"] for one in placed] == ["workerNode-add-0", "server-w1", "server-w2"]
     assert placed[1] == {"idType": "RES_MGMT", "resourceId": "server-w1", "vimConnectionId": "vim1"}
 
 
-def test_a_scale_in_removes_the_machines_that_leave() -> None:
+def test_a_scale_in_removes_the_selected_machines() -> None:
     draft = a_change_draft(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 1}, leaving=("server-w2",))
-    request = asked(draft)
+    request = request_for(draft)
     assert existing(request, "removeResources") == [("COMPUTE", "server-w2")]
     assert "addResources" not in request
     assert "placementConstraints" not in request
 
 
-def test_a_heal_removes_and_adds_the_same_machines_and_the_volumes_that_go_with_them() -> None:
-    request = asked(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",), volumes=("volume-1",)))
+def test_a_heal_removes_and_adds_the_same_machines_and_their_replaced_volumes() -> None:
+    request = request_for(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",), volumes=("volume-1",)))
     assert existing(request, "removeResources") == [("COMPUTE", "server-m1"), ("STORAGE", "volume-1")]
     assert ids(request, "addResources") == ["masterNode-add-0", "masterNode-disk-add-0"]
-    kept = asked(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",)))
-    assert existing(kept, "removeResources") == [("COMPUTE", "server-m1")]
-    assert ids(kept, "addResources") == ["masterNode-add-0"]
+    without_volume = request_for(a_change_draft(HealVmDraft, before=WITH_DISK, servers=("server-m1",)))
+    assert existing(without_volume, "removeResources") == [("COMPUTE", "server-m1")]
+    assert ids(without_volume, "addResources") == ["masterNode-add-0"]
 
 
-def test_a_stack_that_is_made_anew_is_healed_and_not_instantiated() -> None:
-    request = asked(a_change_draft(HealVmDraft, is_recreated=True, grant_request={"operation": "INSTANTIATE"}))
+def test_a_heal_of_the_whole_stack_is_requested_as_heal_and_not_as_instantiate() -> None:
+    request = request_for(a_change_draft(HealVmDraft, is_recreated=True, grant_request={"operation": "INSTANTIATE"}))
     assert request["operation"] == "HEAL"
     assert len(request["removeResources"]) == len(RESOURCES.servers)
     assert [one["type"] for one in request["addResources"]].count("COMPUTE") == 3
 
 
-def test_another_package_changes_the_machines_that_stay() -> None:
+def test_a_change_of_package_updates_the_machines_that_stay() -> None:
     draft = a_change_draft(
         ReplaceVmDraft, is_new_package=True, counts={"masterNode": 1, "workerNode": 3}, before=WITH_DISK
     )
-    request = asked(draft, operation=OperationType.CHANGE_VNFPKG)
+    request = request_for(draft, operation=OperationType.CHANGE_VNFPKG)
     assert request["dstVnfdId"] == draft.package.vnfd_id
     assert ids(request, "addResources") == ["workerNode-add-0"]
     assert {one[1] for one in existing(request, "updateResources")} == {"server-m1", "server-w1", "server-w2"}
 
 
-def test_start_and_stop_change_machines() -> None:
-    assert existing(asked(an_operate_draft(), None), "updateResources") == [("COMPUTE", "server-w1")]
+def test_start_and_stop_update_machines() -> None:
+    assert existing(request_for(an_operate_draft(), None), "updateResources") == [("COMPUTE", "server-w1")]
 
 
 def test_terminating_a_cnf_removes_its_pods() -> None:
     applied: Any = ANSWERS["infra.k8s.apply_objects"]
     release = Release(namespace="default", objects=(), pods=applied.pods)
     draft = a_cnf_terminate_draft().model_copy(update={"release": release})
-    assert existing(asked(draft, None), "removeResources") == [("COMPUTE", "web-1")]
+    assert existing(request_for(draft, None), "removeResources") == [("COMPUTE", "web-1")]
 
 
 def test_secrets_are_not_sent_and_links_follow_the_api_version() -> None:

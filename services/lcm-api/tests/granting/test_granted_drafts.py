@@ -1,4 +1,4 @@
-"""What a grant changes in the drafts of operations on a VNF that is there."""
+"""The changes that a grant makes to the drafts of operations on an instantiated VNF."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def a_link(link_id: str, network: str, *cps: str) -> dict[str, Any]:
 
 
 def new_access(vim_type: str = OPENSTACK) -> list[dict[str, Any]]:
-    """In the list form of older NFVOs."""
+    """Return vimConnectionInfo in the list form of older NFVOs."""
     return [{"id": "vim1", "vimId": "vim-1", "vimType": vim_type, "accessInfo": {"password": "rotated"}}]
 
 
@@ -41,14 +41,14 @@ def test_a_connection_point_that_the_grant_names_is_on_the_grants_link_only() ->
     assert found == {"one": ["CP1"], "new": ["CP2", "CP3"]}
 
 
-def test_a_managed_link_of_the_grant_takes_the_place_of_the_old_one() -> None:
+def test_a_managed_link_of_the_grant_replaces_the_old_one() -> None:
     before = {"extManagedVirtualLinks": [{"id": "a", "vnfVirtualLinkDescId": "internal", "resourceId": "net-1"}]}
     given = {"id": "b", "vnfVirtualLinkDescId": "internal", "resourceId": "net-2"}
     draft: Any = granted(a_change_draft(ScaleVmDraft, connections=before), a_grant(extManagedVirtualLinks=[given]), {})
     assert draft.connections["extManagedVirtualLinks"] == [given]
 
 
-def test_a_scale_takes_zones_along_and_a_rollback_does_not() -> None:
+def test_a_scale_passes_granted_zones_on_and_its_rollback_does_not() -> None:
     zones = [{"id": "z1", "zoneId": "nova"}]
     request = {"operation": "SCALE", "addResources": []}
     draft: Any = granted(a_change_draft(ScaleVmDraft, grant_request=request), a_grant(zones=zones), {"other": 1})
@@ -60,7 +60,7 @@ def test_a_scale_takes_zones_along_and_a_rollback_does_not() -> None:
 
 
 @pytest.mark.parametrize("draft", [a_change_draft(ScaleVmDraft), an_operate_draft(), a_terminate_draft()])
-def test_access_data_of_the_same_vim_are_renewed(draft: Any) -> None:
+def test_granted_access_data_of_the_same_vim_replace_the_old(draft: Any) -> None:
     changed: Any = granted(draft, a_grant(vimConnectionInfo=new_access()), {})
     password = changed.vim.access_info["password"]
     assert isinstance(password, Secret)
@@ -68,12 +68,12 @@ def test_access_data_of_the_same_vim_are_renewed(draft: Any) -> None:
 
 
 @pytest.mark.parametrize("draft", [an_instantiate_draft(), an_operate_draft(), a_terminate_draft()])
-def test_a_vim_of_another_kind_cannot_be_used(draft: Any) -> None:
+def test_a_granted_vim_of_another_type_is_refused(draft: Any) -> None:
     draft = draft.model_copy(update={"vim": draft.vim.model_copy(update={"vim_type": OPENSTACK})})
     with pytest.raises(GrantUnusable, match="vim1/vimType"):
         granted(draft, a_grant(vimConnectionInfo=new_access("kubernetes")), {})
 
 
-def test_a_grant_without_anything_changes_no_operation_on_what_is_there() -> None:
+def test_an_empty_grant_does_not_change_the_draft() -> None:
     draft = an_operate_draft()
     assert granted(draft, a_grant(), {}) == draft

@@ -1,4 +1,4 @@
-"""Grants by an external NFVO, over HTTP on both sides: asked for, waited for, refused, used, and used again."""
+"""Grants by an external NFVO, over HTTP on both sides: requested, polled, refused, used and reused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def nfvo() -> AsyncIterator[StubNfvo]:
 
 @pytest.fixture
 def worlds(tmp_path: Path, nfvo: StubNfvo) -> WORLDS:
-    """Start lcm-api, again and again in the same folder."""
+    """Start lcm-api, repeatedly in the same folder."""
 
     def start(**changes: Any) -> AbstractAsyncContextManager[World]:
         return lcm_world(tmp_path, **{"nfvo_url": nfvo.url, "nfvo_poll_s": 0.02, **changes})
@@ -61,7 +61,7 @@ async def was_polled(nfvo: StubNfvo) -> None:
 
 
 async def is_free(world: World, instance_id: str) -> bool:
-    """Whether the instance is as it was, and takes its deletion."""
+    """Return whether the instance is as before the operation, and can be deleted."""
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json
     return (
         shown["instantiationState"] == "NOT_INSTANTIATED"
@@ -71,7 +71,7 @@ async def is_free(world: World, instance_id: str) -> bool:
 
 
 async def test_an_operation_that_is_granted_at_once_is_carried_out_with_the_grant(world: World, nfvo: StubNfvo) -> None:
-    """API-040 (STARTING to PROCESSING), api.md 3.4: what was granted goes before what was asked for."""
+    """API-040 (STARTING to PROCESSING), api.md 3.4: the grant overrides the request."""
     nfvo.more = {
         "vimConnectionInfo": {"site": VIM},
         "zones": [{"id": "z1", "zoneId": "nova", "vimConnectionId": "site"}],
@@ -137,15 +137,15 @@ async def test_granted_zones_reach_who_labels_the_nodes(world: World, nfvo: Stub
 
 
 async def users_of(world: World, vim_id: str) -> list[str]:
-    """Return what keeps vim-registry from deleting the VIM."""
+    """Return the instances because of which vim-registry refuses to delete the VIM."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     answer = await world.call("GET", f"/internal/v1/vims/{vim_id}/users", headers=headers)
     users: list[str] = answer.must(200).json["users"]
     return users
 
 
-async def test_a_vim_that_a_grant_brings_is_in_use_from_then_on(world: World, nfvo: StubNfvo) -> None:
-    """API-132: while the operation runs, and while what it made is there; what was rolled back is not."""
+async def test_a_vim_that_a_grant_names_is_in_use_from_then_on(world: World, nfvo: StubNfvo) -> None:
+    """API-132: while the operation runs and while its resources exist, and not after a rollback."""
     nfvo.more = {
         "vimConnectionInfo": {"site": VIM},
         "addResources": [{"resourceDefinitionId": "VDU1-add-0", "vimConnectionId": "site"}],
@@ -169,10 +169,10 @@ async def test_a_vim_that_a_grant_brings_is_in_use_from_then_on(world: World, nf
     assert (await users_of(world, "vim-9"), await users_of(world, "vim-1")) == ([instance_id], [])
 
 
-async def test_a_vim_that_a_grant_brings_for_a_change_is_in_use_instead_once_that_is_done(
+async def test_a_vim_that_a_grant_names_for_a_change_replaces_the_old_one_at_the_end(
     world: World, nfvo: StubNfvo
 ) -> None:
-    """API-132: until then both are."""
+    """API-132: until the end both are in use."""
     instance_id = await world.create()
     await world.reached(await world.instantiate(instance_id), "COMPLETED")
     nfvo.more = {"vimConnectionInfo": {"vim-1": VIM}}
@@ -190,7 +190,7 @@ async def test_a_vim_that_a_grant_brings_for_a_change_is_in_use_instead_once_tha
         assert used == [vim_id]
 
 
-async def test_the_request_says_what_the_operation_adds_and_removes(world: World, nfvo: StubNfvo) -> None:
+async def test_the_request_names_the_resources_that_are_added_and_removed(world: World, nfvo: StubNfvo) -> None:
     """api.md 3.10: GrantRequest of an instantiate and of a terminate; no grant for create and delete."""
     instance_id = await world.create()
     operation_id = await world.instantiate(instance_id, additionalParams={"password": "marked-in-the-request"})
@@ -210,14 +210,14 @@ async def test_the_request_says_what_the_operation_adds_and_removes(world: World
     assert first["_links"]["vnfLcmOpOcc"]["href"].endswith(f"/vnflcm/v2/vnf_lcm_op_occs/{operation_id}")
     assert "marked-in-the-request" not in str(first)
     assert second["operation"] == "TERMINATE"
-    gone = [one for one in second["removeResources"] if one["type"] == "COMPUTE"]
-    assert {one["resource"]["resourceId"] for one in gone} == {"server-m1", "server-w1", "server-w2"}
+    removed = [one for one in second["removeResources"] if one["type"] == "COMPUTE"]
+    assert {one["resource"]["resourceId"] for one in removed} == {"server-m1", "server-w1", "server-w2"}
 
 
 async def test_secrets_of_a_grant_are_sealed_and_never_shown(
     world: World, nfvo: StubNfvo, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """API-030 for what the NFVO gives: no answer, no document, no log line holds it."""
+    """API-030 for a grant: its secrets are in no answer, no document and no log line."""
     nfvo.more = {"vimConnectionInfo": {"vim-1": VIM}}
     instance_id = await world.create()
     operation_id = await world.instantiate(instance_id)
@@ -234,7 +234,7 @@ async def test_secrets_of_a_grant_are_sealed_and_never_shown(
 
 
 async def test_an_operation_stays_starting_until_the_nfvo_has_decided(world: World, nfvo: StubNfvo) -> None:
-    """api.md 3.10: 202, then polls. Those go to the NFVO's own address, whatever Location says."""
+    """api.md 3.10: 202, then polls. The polls go to the configured URL, whatever Location says."""
     nfvo.undecided = 3
     nfvo.location = "http://192.0.2.1/elsewhere/grant-1"
     operation_id = await world.instantiate(await world.create())
@@ -249,7 +249,7 @@ async def test_an_operation_stays_starting_until_the_nfvo_has_decided(world: Wor
 async def test_a_refused_operation_is_rolled_back_and_leaves_the_instance_free(
     world: World, nfvo: StubNfvo, undecided: int
 ) -> None:
-    """API-046, at once and while polling: ROLLED_BACK with the NFVO's own problem; nothing was asked of anybody."""
+    """API-046, at once and while polling: ROLLED_BACK with the NFVO's own problem; no command was sent."""
     nfvo.is_refusing, nfvo.undecided = True, undecided
     instance_id = await world.create()
     occ = await world.reached(await world.instantiate(instance_id), "ROLLED_BACK")
@@ -261,7 +261,7 @@ async def test_a_refused_operation_is_rolled_back_and_leaves_the_instance_free(
 
 
 async def test_an_nfvo_that_never_answers_ends_the_operation_in_time(worlds: WORLDS, nfvo: StubNfvo) -> None:
-    """API-046, granting failed for good: 504 in ``error``."""
+    """API-046, no grant within the timeout: 504 in ``error``."""
     nfvo.goes_on.clear()
     async with worlds(nfvo_call_timeout_s=0.1, nfvo_timeout_s=0.4) as world:
         await world.sample()
@@ -273,7 +273,7 @@ async def test_an_nfvo_that_never_answers_ends_the_operation_in_time(worlds: WOR
 
 
 @pytest.mark.parametrize("fault", [{"faults": 3}, {"undecided": 1, "faults": 2}])
-async def test_faults_of_the_nfvo_are_tried_again(world: World, nfvo: StubNfvo, fault: dict[str, int]) -> None:
+async def test_calls_that_the_nfvo_fails_are_repeated(world: World, nfvo: StubNfvo, fault: dict[str, int]) -> None:
     """api.md 3.10: 503 decides nothing."""
     for name, value in fault.items():
         setattr(nfvo, name, value)
@@ -287,12 +287,12 @@ async def test_a_redirect_is_not_followed(worlds: WORLDS, nfvo: StubNfvo) -> Non
     async with worlds(nfvo_timeout_s=0.3) as world:
         await world.sample()
         occ = await world.reached(await world.instantiate(await world.create()), "ROLLED_BACK")
-        assert occ["error"]["detail"].endswith("it answered 307")
+        assert occ["error"]["detail"].endswith("the NFVO answered 307")
     assert nfvo.polls == []
 
 
-async def test_a_restart_goes_on_asking_after_the_same_grant(worlds: WORLDS, nfvo: StubNfvo) -> None:
-    """API-061 in STARTING: one request, whatever is restarted while the NFVO decides."""
+async def test_polls_of_the_same_grant_continue_after_a_restart(worlds: WORLDS, nfvo: StubNfvo) -> None:
+    """API-061 in STARTING: one request, even if lcm-api is restarted while the NFVO decides."""
     nfvo.undecided = 1_000_000
     async with worlds() as world:
         await world.sample()
@@ -305,8 +305,8 @@ async def test_a_restart_goes_on_asking_after_the_same_grant(worlds: WORLDS, nfv
     assert len(nfvo.requests) == 1
 
 
-async def test_a_request_whose_answer_was_lost_is_repeated_as_it_was(worlds: WORLDS, nfvo: StubNfvo) -> None:
-    """API-061: the process ends while the NFVO thinks; the repeat names the same operation and is the same body."""
+async def test_a_request_whose_answer_was_lost_is_repeated_with_the_same_body(worlds: WORLDS, nfvo: StubNfvo) -> None:
+    """API-061: the process ends while the NFVO handles the request; the repeat names the same operation."""
     nfvo.goes_on.clear()
     async with worlds(nfvo_call_timeout_s=0.3) as world:
         await world.sample()
@@ -329,8 +329,8 @@ async def test_modify_needs_no_grant(world: World, nfvo: StubNfvo) -> None:
     assert nfvo.requests == []
 
 
-async def test_the_start_notification_leaves_before_the_grant_request(worlds: WORLDS, nfvo: StubNfvo) -> None:
-    """API-075: when the NFVO is asked, the subscriber has the START notification."""
+async def test_the_start_notification_is_delivered_before_the_grant_request(worlds: WORLDS, nfvo: StubNfvo) -> None:
+    """API-075: when the NFVO gets the request, the subscriber has the START notification."""
     async with Subscriber.listening() as subscriber, worlds(allowed_networks="127.0.0.0/8") as world:
         await world.sample()
         (await world.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})).must(201)
@@ -341,7 +341,7 @@ async def test_the_start_notification_leaves_before_the_grant_request(worlds: WO
 
 
 async def test_retry_and_rollback_use_the_grant_again(world: World, nfvo: StubNfvo) -> None:
-    """api.md 3.10: stored until the occurrence is closed, and not asked for again."""
+    """api.md 3.10: the grant is stored until the occurrence ends, and no other is requested."""
     nfvo.more = {"zones": [{"id": "z1", "zoneId": "nova"}]}
     world.twins.failing.add(CREATE)
     operation_id = await world.instantiate(await world.create())
@@ -384,7 +384,7 @@ async def test_a_cancel_while_starting_ends_rolled_back(world: World, nfvo: Stub
         ({"vnfLcmOpOccId": "another"}, "vnfLcmOpOccId"),
     ],
 )
-async def test_a_grant_that_cannot_be_followed_ends_the_operation(
+async def test_a_grant_that_cannot_be_used_ends_the_operation(
     world: World, nfvo: StubNfvo, more: dict[str, Any], place: str
 ) -> None:
     """API-046: transition 4 of api.md 4.1, no plan can be made."""
@@ -401,15 +401,15 @@ def basic(user: str, password: str) -> str:
 
 
 async def test_requests_to_the_nfvo_are_authenticated(worlds: WORLDS, nfvo: StubNfvo) -> None:
-    """API-078, towards the NFVO: Basic, and OAuth 2.0 client credentials by a token that is fetched once."""
+    """API-078, towards the NFVO: Basic, and OAuth 2.0 client credentials with a token that is fetched once."""
     nfvo.wants = basic("vnfm", "pw")
-    shown: dict[str, Any] = {"nfvo_auth": "basic", "nfvo_user": "vnfm", "nfvo_password": "pw"}
-    async with worlds(**shown) as world:
+    credentials: dict[str, Any] = {"nfvo_auth": "basic", "nfvo_user": "vnfm", "nfvo_password": "pw"}
+    async with worlds(**credentials) as world:
         await world.sample()
         await world.reached(await world.instantiate(await world.create()), "COMPLETED")
     nfvo.wants = "Bearer token-1"
     nfvo.undecided = 1
-    async with worlds(**{**shown, "nfvo_auth": "oauth2", "nfvo_token_url": nfvo.token_url}) as world:
+    async with worlds(**{**credentials, "nfvo_auth": "oauth2", "nfvo_token_url": nfvo.token_url}) as world:
         await world.reached(await world.instantiate(await world.create()), "COMPLETED")
     assert nfvo.token_forms == [{"grant_type": "client_credentials", "authorization": basic("vnfm", "pw")}]
 
@@ -424,6 +424,6 @@ async def test_requests_to_the_nfvo_are_authenticated(worlds: WORLDS, nfvo: Stub
         {"nfvo_tls_key": "key.pem"},
     ],
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, str]) -> None:
+def test_contradictory_settings_are_refused(given: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="nfvo_"):
         Settings(**{"internal_token": "t", "keys": "k", **given})  # type: ignore[arg-type]  # wrong on purpose

@@ -36,16 +36,16 @@ def reread(record: OccurrenceRecord) -> OccurrenceRecord:
     return OccurrenceRecord.from_document(record.document(RING))
 
 
-def taken(move: Move, reply: Envelope[Message]) -> Move:
+def answered(move: Move, reply: Envelope[Message]) -> Move:
     moved = SAGA.handle_reply(reread(move.record), reply, later(3))
     assert moved is not None
     return moved
 
 
-def stopped(sign: Envelope[Message]) -> Envelope[Message]:
-    """What the service answers for the command that the sign is about."""
-    assert isinstance(sign.data, CancelStep)
-    command = from_document(sealed(sign.data.command, RING))
+def stopped(cancel: Envelope[Message]) -> Envelope[Message]:
+    """Return the service's reply to the command that ``cancel`` stops."""
+    assert isinstance(cancel.data, CancelStep)
+    command = from_document(sealed(cancel.data.command, RING))
     failure = CommandFailed(
         command=command.type, code="cancelled", title="Operation cancelled", detail="cancelled", status=409
     )
@@ -70,14 +70,14 @@ def test_before_the_grant_it_ends_rolled_back(mode: CancelModeName) -> None:
     assert not commands_of(ended)
 
 
-def test_graceful_asks_nothing_more_and_ends_with_what_runs() -> None:
+def test_graceful_sends_no_further_step_and_ends_after_the_running_ones() -> None:
     """API-052."""
     move = begun(an_instantiate_draft())
     (running,) = commands_of(move)
     move = SAGA.cancel(reread(move.record), "GRACEFUL", later(1))
     assert not move.messages
     assert (move.record.occ.operation_state, move.record.occ.cancel_mode) == (S.PROCESSING, "GRACEFUL")
-    move = taken(move, answer_to(running))
+    move = answered(move, answer_to(running))
     occ = move.record.occ
     assert (occ.operation_state, occ.is_cancel_pending, occ.cancel_mode) == (S.FAILED_TEMP, False, None)
     assert occ.error is not None
@@ -87,74 +87,74 @@ def test_graceful_asks_nothing_more_and_ends_with_what_runs() -> None:
     assert [command.stepid for command in commands_of(again)] == ["instantiate_end"]
 
 
-def test_forceful_ends_what_runs_and_waits_for_that() -> None:
+def test_forceful_stops_the_running_step_and_waits_for_its_end() -> None:
     """API-052."""
     move = begun(an_instantiate_draft())
     (running,) = commands_of(move)
     move = SAGA.cancel(reread(move.record), "FORCEFUL", later(1))
-    (sign,) = commands_of(move)
-    assert type(sign.data).service == type(running.data).service  # type: ignore[attr-defined]  # both are commands
+    (cancel,) = commands_of(move)
+    assert type(cancel.data).service == type(running.data).service  # type: ignore[attr-defined]  # both are commands
     assert move.record.occ.operation_state is S.PROCESSING
-    answer = stopped(sign)
+    answer = stopped(cancel)
     assert (answer.operationid, answer.stepid, answer.attempt) == (running.operationid, running.stepid, running.attempt)
-    assert answer.causationid == running.id, "the sign is about the very command that was sent"
-    move = taken(move, answer)
+    assert answer.causationid == running.id, "the cancel carries the id of the command that was sent"
+    move = answered(move, answer)
     assert move.record.occ.operation_state is S.FAILED_TEMP
     assert move.record.occ.error is not None
     assert move.record.occ.error.title == "Operation cancelled"
 
 
-def test_forceful_ends_every_step_that_runs() -> None:
+def test_forceful_stops_every_running_step() -> None:
     move = begun(a_terminate_draft())
-    move = taken(move, answer_to(commands_of(move)[0]))
+    move = answered(move, answer_to(commands_of(move)[0]))
     assert len(commands_of(move)) == 2
     move = SAGA.cancel(reread(move.record), "FORCEFUL", later(1))
     first, second = commands_of(move)
-    move = taken(move, stopped(first))
+    move = answered(move, stopped(first))
     assert move.record.occ.operation_state is S.PROCESSING
-    move = taken(move, stopped(second))
+    move = answered(move, stopped(second))
     assert move.record.occ.operation_state is S.FAILED_TEMP
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_last_step_that_ends_first_completes(mode: CancelModeName) -> None:
+def test_the_operation_completes_if_its_last_step_ends_before_the_cancel(mode: CancelModeName) -> None:
     move = begun(a_change_draft(ScaleVmDraft))
     (running,) = commands_of(move)
     move = SAGA.cancel(reread(move.record), mode, later(1))
-    move = taken(move, answer_to(running))
+    move = answered(move, answer_to(running))
     assert (move.record.occ.operation_state, move.record.occ.is_cancel_pending) == (S.COMPLETED, False)
 
 
-def test_a_step_that_fails_by_itself_tells_its_own_error() -> None:
+def test_a_step_that_fails_during_a_cancel_reports_its_own_error() -> None:
     move = begun(an_instantiate_draft())
     (running,) = commands_of(move)
     move = SAGA.cancel(reread(move.record), "GRACEFUL", later(1))
     failure = CommandFailed(command=running.type, code="stack-failed", title="Stack", detail="no host", status=422)
-    move = taken(move, running.follow_up(failure, source="/kubevnfm/twin"))
+    move = answered(move, running.follow_up(failure, source="/kubevnfm/twin"))
     assert move.record.occ.operation_state is S.FAILED_TEMP
     assert move.record.occ.error is not None
     assert move.record.occ.error.title == "Stack"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_rollback_is_cancelled_and_may_be_begun_again(mode: CancelModeName) -> None:
+def test_a_rollback_can_be_cancelled_and_started_again(mode: CancelModeName) -> None:
     move = begun(an_instantiate_draft())
-    move = taken(move, answer_to(commands_of(move)[0]))
-    sign = commands_of(SAGA.cancel(reread(move.record), "FORCEFUL", later(1)))[0]
-    move = taken(SAGA.cancel(reread(move.record), "FORCEFUL", later(1)), stopped(sign))
+    move = answered(move, answer_to(commands_of(move)[0]))
+    cancel = commands_of(SAGA.cancel(reread(move.record), "FORCEFUL", later(1)))[0]
+    move = answered(SAGA.cancel(reread(move.record), "FORCEFUL", later(1)), stopped(cancel))
     rolling = SAGA.rollback(reread(move.record), later(4))
     (undoing,) = commands_of(rolling)
     move = SAGA.cancel(reread(rolling.record), mode, later(5))
-    signs = commands_of(move)
-    assert bool(signs) == (mode == "FORCEFUL")
-    move = taken(move, stopped(signs[0]) if signs else answer_to(undoing))
+    cancels = commands_of(move)
+    assert bool(cancels) == (mode == "FORCEFUL")
+    move = answered(move, stopped(cancels[0]) if cancels else answer_to(undoing))
     assert move.record.occ.operation_state is S.FAILED_TEMP
     rolling = SAGA.rollback(reread(move.record), later(6))
     following = "create_resources" if mode == "GRACEFUL" else undoing.stepid
     assert [one.stepid for one in commands_of(rolling)] == [following]
 
 
-def test_a_second_cancel_is_taken_only_when_it_is_sharper() -> None:
+def test_a_second_cancel_is_accepted_only_if_it_is_forceful_after_graceful() -> None:
     """API-041."""
     move = begun(an_instantiate_draft())
     graceful = SAGA.cancel(reread(move.record), "GRACEFUL", later(1)).record
@@ -168,7 +168,7 @@ def test_a_second_cancel_is_taken_only_when_it_is_sharper() -> None:
 
 
 @pytest.mark.parametrize("state", [S.COMPLETED, S.FAILED, S.FAILED_TEMP, S.ROLLED_BACK])
-def test_what_does_not_run_is_not_cancelled(state: S) -> None:
+def test_an_operation_that_does_not_run_cannot_be_cancelled(state: S) -> None:
     """API-041."""
     with pytest.raises(IllegalTransition):
         SAGA.cancel(an_operation(an_instantiate_draft(), state=state), "FORCEFUL", NOW)

@@ -1,4 +1,4 @@
-"""The engine is killed between any two writes or sends and started again; messages come twice, late, or never."""
+"""The engine is killed between any two writes or sends and restarted; messages are delivered twice, late, or never."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def the_vim(command: Envelope[Message]) -> bool:
 
 
 def the_vim_and_one_undo(command: Envelope[Message]) -> bool:
-    """The VIM is refused; the first try to delete the stack fails: it was asked as the second attempt of its step."""
+    """The VIM's registration fails; so does the first deletion of the stack, which is the second attempt of its step."""
     return the_vim(command) or (command.stepid == CREATE and command.attempt == 2)
 
 
@@ -52,7 +52,7 @@ def an_operation_of(draft: Any, operation_id: str = "op-1") -> OccurrenceRecord:
     return an_operation(draft).with_occ(id=operation_id)
 
 
-# --- what a user does: each does only what an earlier life has not taken ------------------------------------------------
+# --- requests of a user: each repeats only what was not accepted before the kill ----------------------------------------
 
 
 async def instantiate_cluster(user: Living) -> None:
@@ -91,14 +91,14 @@ async def fail_and_roll_back(user: Living) -> None:
     await user.reaches("op-1", S.ROLLED_BACK)
 
 
-async def give_up_a_terminate(user: Living) -> None:
+async def fail_a_terminate(user: Living) -> None:
     await user.accept(an_operation_of(a_terminate_draft()))
     await user.reaches("op-1", S.FAILED_TEMP, S.FAILED)
     await user.ask("fail", "op-1")
     await user.reaches("op-1", S.FAILED)
 
 
-async def give_up_and_delete(user: Living) -> None:
+async def fail_and_delete(user: Living) -> None:
     if await user.instance() is not None:
         await user.accept(an_operation_of(an_instantiate_draft()))
         await user.reaches("op-1", S.FAILED_TEMP, S.FAILED)
@@ -108,7 +108,7 @@ async def give_up_and_delete(user: Living) -> None:
     await user.settles()
 
 
-async def give_up_and_instantiate_again(user: Living) -> None:
+async def fail_and_instantiate_again(user: Living) -> None:
     await user.accept(an_operation_of(an_instantiate_draft()))
     await user.reaches("op-1", S.FAILED_TEMP, S.FAILED)
     await user.ask("fail", "op-1")
@@ -122,7 +122,7 @@ NewWorld = Callable[[], EngineWorld]
 
 @pytest.fixture
 def new(tmp_path: Path) -> NewWorld:
-    """Make a world in a folder of its own."""
+    """Return a function that makes a world in a folder of its own."""
     count = itertools.count()
 
     def make() -> EngineWorld:
@@ -139,7 +139,7 @@ LIVE = InstantiationState.INSTANTIATED
 
 @dataclass(frozen=True)
 class Story:
-    """What a user does, what fails of it, and what has become of the instance."""
+    """The requests of a user, the steps that fail, and the state of the instance at the end."""
 
     does: Callable[[Living], Awaitable[None]]
     begins: InstantiationState = NEW
@@ -147,7 +147,7 @@ class Story:
     """None: the instance is deleted."""
     fails: Callable[[Envelope[Message]], bool] = field(default=never)
     asks: tuple[tuple[str, int], ...] = ()
-    """Steps and attempts, sorted: each once, whatever happens."""
+    """Steps and attempts, sorted: each is sent exactly once, whatever is killed."""
 
 
 TERMINATION = (("delete_resources", 1), ("deregister_vim", 1), ("forget_machines", 1))
@@ -177,18 +177,18 @@ STORIES = {
             ("register_vim", 2),
         ),
     ),
-    "give up a terminate": Story(
-        give_up_a_terminate,
+    "fail a terminate": Story(
+        fail_a_terminate,
         begins=LIVE,
         ends=LIVE,
         fails=lambda command: command.stepid == "delete_resources",
         asks=(("delete_resources", 1),),
     ),
-    "give up an instantiate, and delete": Story(
-        give_up_and_delete, ends=None, fails=the_first_create, asks=((CREATE, 1), (CREATE, 2))
+    "fail an instantiate, and delete": Story(
+        fail_and_delete, ends=None, fails=the_first_create, asks=((CREATE, 1), (CREATE, 2))
     ),
-    "give up an instantiate, and instantiate again": Story(
-        give_up_and_instantiate_again,
+    "fail an instantiate, and instantiate again": Story(
+        fail_and_instantiate_again,
         ends=LIVE,
         fails=the_first_create,
         asks=(("apply_objects", 1), (CREATE, 1), (CREATE, 2)),
@@ -196,10 +196,10 @@ STORIES = {
 }
 
 
-async def told(story: Story, world: EngineWorld, *, killed_at: int | None = None) -> bool:
-    """Have the story happen; return whether its first life was ended by a kill.
+async def play(story: Story, world: EngineWorld, *, killed_at: int | None = None) -> bool:
+    """Play the story; return whether its first life was ended by a kill.
 
-    Raises AssertionError unless the instance is free in the end, and as it should be.
+    Raises AssertionError unless the instance is unclaimed and in the expected state at the end.
     """
     world.twins.fails = story.fails
     await world.put(an_instance(instantiation_state=story.begins))
@@ -223,38 +223,38 @@ async def told(story: Story, world: EngineWorld, *, killed_at: int | None = None
     return killed_at is not None
 
 
-IN_SHORT = {"instantiate a cluster", "terminate a CNF"}
-"""The stories that every run tells with a kill at each moment; the others go the same ways, so they are ``deep``."""
+IN_EVERY_RUN = {"instantiate a cluster", "terminate a CNF"}
+"""The stories that every test run plays with a kill at each moment; the others use the same code and are ``deep``."""
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
+    "name", [name if name in IN_EVERY_RUN else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
 )
-async def test_a_kill_between_any_two_writes_or_sends_changes_nothing_of_what_happens(name: str, new: NewWorld) -> None:
+async def test_a_kill_between_any_two_writes_or_sends_does_not_change_the_events(name: str, new: NewWorld) -> None:
     story = STORIES[name]
-    whole = new()
-    await told(story, whole)
+    undisturbed = new()
+    await play(story, undisturbed)
     moment = 1
     world = new()
-    while await told(story, world, killed_at=moment):
-        assert world.news() == whole.news(), f"killed at {moment}"
+    while await play(story, world, killed_at=moment):
+        assert world.events() == undisturbed.events(), f"killed at {moment}"
         moment, world = moment + 1, new()
     assert moment > 10
 
 
 @pytest.mark.parametrize("name", STORIES)
 async def test_every_message_delivered_twice_changes_nothing(name: str, new: NewWorld) -> None:
-    whole, world = new(), new()
+    undisturbed, world = new(), new()
     world.twice = True
-    await told(STORIES[name], whole)
-    await told(STORIES[name], world)
-    assert world.news() == whole.news()
+    await play(STORIES[name], undisturbed)
+    await play(STORIES[name], world)
+    assert world.events() == undisturbed.events()
 
 
 @pytest.mark.parametrize("name", STORIES)
-async def test_what_is_told_once_more_after_the_end_writes_nothing(name: str, new: NewWorld) -> None:
+async def test_messages_that_are_redelivered_after_the_end_write_nothing(name: str, new: NewWorld) -> None:
     world = new()
-    await told(STORIES[name], world)
+    await play(STORIES[name], world)
     async with world.life() as user:
         before = [await user.store.find(collection, EVERYTHING) for collection in COLLECTIONS]
         for message in [*world.wake_ups.values(), *world.twins.answers.values()]:
@@ -268,7 +268,7 @@ def is_create(command: Envelope[Message]) -> bool:
 
 
 async def unanswered(world: EngineWorld, user: Living) -> Envelope[Message]:
-    """Have an instantiate whose create is never answered be given up by the watch; return the create."""
+    """Have the watch fail an instantiate whose create is never answered; return the create."""
     world.twins.waits = is_create
     await user.accept(an_operation_of(an_instantiate_draft()))
     await user.reaches("op-1", S.PROCESSING)
@@ -286,7 +286,7 @@ async def unanswered(world: EngineWorld, user: Living) -> Envelope[Message]:
     return create
 
 
-async def test_a_step_that_nobody_answers_is_given_up_and_its_late_answer_changes_nothing(new: NewWorld) -> None:
+async def test_a_step_without_a_reply_is_failed_and_its_late_reply_changes_nothing(new: NewWorld) -> None:
     world = new()
     await world.put(an_instance())
     async with world.life() as user:
@@ -302,7 +302,7 @@ async def test_a_step_that_nobody_answers_is_given_up_and_its_late_answer_change
             await user.engine.fail("op-1")
 
 
-async def test_an_answer_to_the_first_try_is_none_to_the_second(new: NewWorld) -> None:
+async def test_a_reply_to_the_first_attempt_does_not_end_the_second(new: NewWorld) -> None:
     world = new()
     await world.put(an_instance())
     async with world.life() as user:
@@ -316,7 +316,7 @@ async def test_an_answer_to_the_first_try_is_none_to_the_second(new: NewWorld) -
         await user.reaches("op-1", S.COMPLETED)
 
 
-async def test_an_answer_after_a_rollback_brings_nothing_back(new: NewWorld) -> None:
+async def test_a_reply_after_a_rollback_changes_nothing(new: NewWorld) -> None:
     world = new()
     await world.put(an_instance())
     async with world.life() as user:

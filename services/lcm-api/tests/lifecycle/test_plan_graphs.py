@@ -1,8 +1,8 @@
-"""Random plans, run by the saga among services that repeat, delay, lose and fail what is sent.
+"""Random plans, run by the saga with services that repeat, delay, lose and fail messages.
 
-A plan has one kind of step many times: fans out, joins, and grows by replies. Every message may be delivered twice, in
-any order, and the process may be killed before a move is stored. Each step is then done exactly once, in an order that
-the edges allow, and a rollback leaves nothing.
+A plan has the same kind of step many times. It fans out, joins, and grows by replies. Every message may be delivered
+twice, in any order, and the process may be killed before a move is stored. Each step is then done exactly once, in an
+order that the edges allow, and a rollback leaves nothing.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Graph = tuple[tuple[int, ...], ...]
 
 
 class GraphDraft(Draft):
-    """What exists by the replies so far."""
+    """The things that exist according to the replies so far."""
 
     plan: ClassVar[str] = "graph"
 
     graph: Graph
     found: tuple[int, ...] = ()
-    """The nodes that the first step's reply adds a step each for, before the last step."""
+    """The nodes for which the first step's reply adds steps, before the last step."""
     without_undo: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
 
@@ -72,7 +72,7 @@ class Make(Step[GraphDraft, ServersOperated]):
 
 @dataclass(frozen=True)
 class Find(Make):
-    """Make one thing, and find nodes that each need a step before the joining one."""
+    """Make one thing, and find nodes that each need two steps before the joining one."""
 
     joining: str = ""
 
@@ -101,7 +101,7 @@ SAGA = Saga(RING, SEQUENCES)
 
 @st.composite
 def drafts(draw: st.DrawFn) -> GraphDraft:
-    """Up to six planned steps with any edges, and up to four nodes that turn up."""
+    """Return drafts of up to six planned steps with any edges, and up to four nodes that a reply reports."""
     length = draw(st.integers(1, 6))
     graph = tuple(
         tuple(sorted(draw(st.sets(st.integers(0, number - 1), max_size=3)))) if number else ()
@@ -126,26 +126,26 @@ def an_operation(draft: GraphDraft) -> OccurrenceRecord:
 
 
 def reread(record: OccurrenceRecord) -> OccurrenceRecord:
-    """As a restart finds it; the plan's steps are read by this test's kinds."""
+    """Return the record as it is read after a restart."""
     return OccurrenceRecord.from_document(record.document(RING))
 
 
 @dataclass
 class World:
-    """The stored record, the messages on their way, and the services with what exists there."""
+    """The stored record, the messages under way, and the services with the things that exist there."""
 
     random: Random
     record: OccurrenceRecord
     fails: frozenset[tuple[str, str, int]] = frozenset()
-    """(thing, STARTED or STOPPED, which of its commands): half done, and failed."""
+    """(thing, STARTED or STOPPED, number of the command): these commands fail half done."""
     moves: int = 0
     made: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
-    """Made, and not half of it."""
+    """Made completely."""
     tries: Counter[tuple[str, str]] = field(default_factory=Counter)
     under_way: list[Envelope[Message]] = field(default_factory=list)
     replies: dict[str, Envelope[Message]] = field(default_factory=dict)
-    """By command id: what a service answers to a command that it has done, whenever it comes again."""
+    """By command id: the reply that a service repeats if a command is delivered again."""
 
     def store(self, move: Move | None) -> bool:
         """Store a move with its messages; False if the process is killed just before."""
@@ -173,7 +173,7 @@ class World:
                 self.under_way.append(message)
 
     def ask(self, task: Literal["retry", "rollback"]) -> None:
-        """Ask for the task until a process lives long enough to store it."""
+        """Request the task until a process lives long enough to store it."""
         while not self.store(SAGA.task(reread(self.record), task, later(self.moves))):
             pass
         self.settle()
@@ -261,7 +261,9 @@ def test_a_failure_at_any_step_is_retried_until_each_is_done(draft: GraphDraft, 
 
 @SOME
 @given(drafts(), st.integers(), st.data())
-def test_a_rollback_leaves_nothing_whatever_fails_in_it(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
+def test_a_rollback_leaves_nothing_even_if_compensations_fail(
+    draft: GraphDraft, seed: int, data: st.DataObject
+) -> None:
     names = sorted(expected(draft))
     broken = data.draw(st.sampled_from(names))
     undo_fails = data.draw(
@@ -294,7 +296,7 @@ def test_a_rollback_that_failed_can_be_followed_by_a_retry(draft: GraphDraft, se
     assert world.done == expected(draft)
 
 
-def test_the_independent_steps_of_a_rollback_are_undone_at_once() -> None:
+def test_independent_steps_of_a_rollback_are_undone_together() -> None:
     draft = GraphDraft(vnf_instance_id="inst-1", graph=((), (0,), (0,), (0,)))
     world = started(draft, Random(0), frozenset({("make/4", "STARTED", 1)}))
     move = SAGA.rollback(world.record, later(99))
@@ -306,7 +308,7 @@ def test_the_independent_steps_of_a_rollback_are_undone_at_once() -> None:
 
 
 def test_steps_that_an_earlier_reply_added_keep_their_count_of_tries() -> None:
-    """A command of the second try with the id of the first would be taken for a repeat of it and not be done."""
+    """A command of the second try with the id of the first would count as a repeat, and the service would not run it."""
     draft = GraphDraft(vnf_instance_id="inst-1", graph=((),), found=(0, 1))
     world = started(draft, Random(0), frozenset({("make/1", "STARTED", 1), ("make/0", "STOPPED", 1)}))
     world.ask("rollback")
@@ -317,7 +319,7 @@ def test_steps_that_an_earlier_reply_added_keep_their_count_of_tries() -> None:
     assert {step.id: step.attempt for step in world.record.steps}["join/0"] == 3, "made, removed, made"
 
 
-def test_an_id_that_the_plan_has_is_refused() -> None:
+def test_a_duplicate_id_is_refused() -> None:
     plan = Plan[GraphDraft]()
     plan.add(Make("a"), id="join/worker-1")
     with pytest.raises(PlanInvalid, match="join/worker-1: the plan has a step of this id already"):

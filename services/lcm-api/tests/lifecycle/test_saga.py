@@ -1,4 +1,4 @@
-"""Every plan is stopped and resumed at each step, failed at each step and retried, and rolled back until nothing is left."""
+"""Every plan is interrupted at each step and continued, failed at each step and retried, and rolled back completely."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ DRAFTS = {
     "change flavour": a_change_draft(ReplaceVmDraft),
     "operate": an_operate_draft(),
 }
-NO_WAY_BACK = ("terminate", "scale in", "heal")
+IRREVERSIBLE = ("terminate", "scale in", "heal")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}
 EACH_STEP = [(name, index) for name, length in LENGTHS.items() for index in range(length)]
-WITH_WAY_BACK = [(name, index) for name, index in EACH_STEP if not name.startswith(NO_WAY_BACK)]
+REVERSIBLE_STEPS = [(name, index) for name, index in EACH_STEP if not name.startswith(IRREVERSIBLE)]
 
 
 def commands_of(move: Move) -> list[Envelope[Message]]:
@@ -62,7 +62,7 @@ def commands_of(move: Move) -> list[Envelope[Message]]:
 
 
 def reread(record: OccurrenceRecord) -> OccurrenceRecord:
-    """As a restart finds it."""
+    """Return the record as it is read after a restart."""
     return OccurrenceRecord.from_document(record.document(RING))
 
 
@@ -84,8 +84,8 @@ def answered(move: Move, reply: Envelope[Message], seconds: float = 1.0) -> Move
     return moved
 
 
-def run_on(move: Move) -> tuple[Move, list[str]]:
-    """Answer every command until none is out; return the last move and the steps that were asked."""
+def run_to_end(move: Move) -> tuple[Move, list[str]]:
+    """Answer every command until none is left; return the last move and the ids of the steps that were sent."""
     asked: list[str] = []
     out = commands_of(move)
     while out:
@@ -97,32 +97,32 @@ def run_on(move: Move) -> tuple[Move, list[str]]:
 
 
 @pytest.mark.parametrize("name", DRAFTS)
-def test_a_plan_runs_to_completed_and_asks_each_step_once(name: str) -> None:
-    move, asked = run_on(granted(DRAFTS[name]))
+def test_a_plan_runs_to_completed_and_sends_each_step_once(name: str) -> None:
+    move, asked = run_to_end(granted(DRAFTS[name]))
     assert move.record.occ.operation_state is OperationState.COMPLETED
     assert sorted(asked) == sorted(step.id for step in move.record.steps)
     assert all(step.state is StepState.DONE for step in move.record.steps)
 
 
-def test_instantiate_of_a_cluster_reads_as_its_sequence() -> None:
-    _, asked = run_on(granted(DRAFTS["cluster"]))
+def test_the_steps_of_a_cluster_instantiation_follow_its_sequence() -> None:
+    _, asked = run_to_end(granted(DRAFTS["cluster"]))
     assert asked == ["create_resources", "instantiate_end", "register_vim"]
 
 
 def test_terminate_removes_the_stack_before_the_vim() -> None:
-    _, asked = run_on(granted(DRAFTS["terminate cluster"]))
+    _, asked = run_to_end(granted(DRAFTS["terminate cluster"]))
     assert asked[0] == "delete_resources"
     assert set(asked[1:]) == {"deregister_vim", "forget_machines"}
 
 
-def test_steps_that_do_not_depend_on_one_another_are_asked_at_once() -> None:
+def test_steps_that_do_not_depend_on_one_another_are_sent_together() -> None:
     move = granted(DRAFTS["terminate cluster"])
     move = answered(move, answer_to(commands_of(move)[0]))
     assert {command.stepid for command in commands_of(move)} == {"deregister_vim", "forget_machines"}
 
 
 @pytest.mark.parametrize(("name", "index"), EACH_STEP)
-def test_an_answer_that_comes_twice_changes_nothing(name: str, index: int) -> None:
+def test_a_reply_that_is_delivered_twice_changes_nothing(name: str, index: int) -> None:
     move = granted(DRAFTS[name])
     out = commands_of(move)
     for _ in range(index):
@@ -134,7 +134,7 @@ def test_an_answer_that_comes_twice_changes_nothing(name: str, index: int) -> No
 
 
 @pytest.mark.parametrize(("name", "index"), EACH_STEP)
-def test_a_failed_step_stops_the_operation_and_retry_goes_on_there(name: str, index: int) -> None:
+def test_a_failed_step_stops_the_operation_and_retry_continues_there(name: str, index: int) -> None:
     move = granted(DRAFTS[name])
     out = commands_of(move)
     for _ in range(index):
@@ -142,7 +142,7 @@ def test_a_failed_step_stops_the_operation_and_retry_goes_on_there(name: str, in
         out += commands_of(move)
     broken, *others = out
     move = answered(move, failure(broken))
-    for other in others:  # steps beside it may end
+    for other in others:  # steps that run at the same time may end
         move = answered(move, answer_to(other))
     assert move.record.occ.operation_state is OperationState.FAILED_TEMP
     error = move.record.occ.error
@@ -151,14 +151,14 @@ def test_a_failed_step_stops_the_operation_and_retry_goes_on_there(name: str, in
     assert error.status == 422
     done_before = {step.id for step in move.record.steps if step.state is StepState.DONE}
     again = SAGA.retry(reread(move.record), later(5))
-    last, asked = run_on(again)
+    last, asked = run_to_end(again)
     assert broken.stepid in asked
-    assert not done_before & set(asked), "what was done is not asked again"
+    assert not done_before & set(asked), "a step that was done is not sent again"
     assert last.record.occ.operation_state is OperationState.COMPLETED
     assert last.record.occ.error is None
 
 
-@pytest.mark.parametrize(("name", "index"), WITH_WAY_BACK)
+@pytest.mark.parametrize(("name", "index"), REVERSIBLE_STEPS)
 def test_rollback_runs_the_compensations_backwards(name: str, index: int) -> None:
     move = granted(DRAFTS[name])
     out = commands_of(move)
@@ -167,7 +167,7 @@ def test_rollback_runs_the_compensations_backwards(name: str, index: int) -> Non
         out += commands_of(move)
     touched = [step for step in move.record.steps if step.state is not StepState.WAITING]
     move = answered(move, failure(out[0]))
-    last, undone = run_on(SAGA.rollback(reread(move.record), later(5)))
+    last, undone = run_to_end(SAGA.rollback(reread(move.record), later(5)))
     draft = SEQUENCES.draft(move.record.plan, move.record.draft)
     assert undone == [step.id for step in reversed(touched) if SEQUENCES.step(step).undo(draft) is not None]
     assert last.record.occ.operation_state is OperationState.ROLLED_BACK
@@ -180,12 +180,12 @@ def test_a_failed_compensation_stops_and_rollback_repeats_it() -> None:
     move = SAGA.rollback(reread(move.record), later(2))
     move = answered(move, failure(commands_of(move)[0]))
     assert move.record.occ.operation_state is OperationState.FAILED_TEMP
-    last, undone = run_on(SAGA.rollback(reread(move.record), later(3)))
+    last, undone = run_to_end(SAGA.rollback(reread(move.record), later(3)))
     assert undone == ["create_resources"]
     assert last.record.occ.operation_state is OperationState.ROLLED_BACK
 
 
-@pytest.mark.parametrize("name", [name for name in DRAFTS if name.startswith(NO_WAY_BACK)])
+@pytest.mark.parametrize("name", [name for name in DRAFTS if name.startswith(IRREVERSIBLE)])
 def test_an_operation_without_compensation_cannot_be_rolled_back(name: str) -> None:
     """API-051."""
     move = granted(DRAFTS[name])
@@ -194,7 +194,7 @@ def test_an_operation_without_compensation_cannot_be_rolled_back(name: str) -> N
         SAGA.rollback(move.record, later(1))
 
 
-def test_an_answer_to_an_older_attempt_is_ignored() -> None:
+def test_a_reply_to_an_older_attempt_is_ignored() -> None:
     move = granted(DRAFTS["plain vm"])
     old = commands_of(move)[0]
     move = answered(move, failure(old))
@@ -202,22 +202,22 @@ def test_an_answer_to_an_older_attempt_is_ignored() -> None:
     assert SAGA.handle_reply(again.record, answer_to(old), later(6)) is None
 
 
-def test_a_command_computed_twice_has_one_id() -> None:
+def test_a_command_that_is_computed_twice_has_the_same_id() -> None:
     record = an_operation(DRAFTS["cluster"])
     first, second = SAGA.grant(record, "g", NOW), SAGA.grant(record, "g", later(1))
     assert [c.id for c in commands_of(first)] == [c.id for c in commands_of(second)]
 
 
-def test_each_move_tells_the_state_and_the_steps() -> None:
+def test_each_move_publishes_the_state_and_the_steps() -> None:
     move = granted(DRAFTS["plain vm"])
-    news = [message.data for message in move.messages if not message.is_command]
-    assert isinstance(news[0], OperationChanged)
-    assert news[0].state == "PROCESSING"
-    assert isinstance(news[1], StepChanged)
-    assert (news[1].step, news[1].state, news[1].number, news[1].of) == ("create_resources", "started", 1, 1)
+    operation, step = (message.data for message in move.messages if not message.is_command)
+    assert isinstance(operation, OperationChanged)
+    assert operation.state == "PROCESSING"
+    assert isinstance(step, StepChanged)
+    assert (step.step, step.state, step.number, step.of) == ("create_resources", "started", 1, 1)
 
 
-def test_a_name_that_points_nowhere_fails_the_step_before_anything_is_sent() -> None:
+def test_a_name_without_a_resource_fails_the_step_before_its_command_is_sent() -> None:
     cluster = CLUSTER_PARAMETERS["k8s_cluster_installation_param"]
     master = {**cluster["master_node"], "ssh_cp_name": "nowhere"}
     draft = an_instantiate_draft(
@@ -231,8 +231,8 @@ def test_a_name_that_points_nowhere_fails_the_step_before_anything_is_sent() -> 
     assert "nowhere" in move.record.occ.error.detail
 
 
-def test_completed_makes_the_instance_and_its_cluster_known() -> None:
-    move, _ = run_on(granted(DRAFTS["cluster"]))
+def test_a_completed_instance_shows_its_machines_and_its_cluster() -> None:
+    move, _ = run_to_end(granted(DRAFTS["cluster"]))
     draft = SEQUENCES.draft(move.record.plan, move.record.draft)
     instance = draft.completed(an_instance())
     info = instance.vnf.instantiated_vnf_info
@@ -250,8 +250,8 @@ def test_completed_makes_the_instance_and_its_cluster_known() -> None:
     assert "token-of-the-cluster" not in str(instance.document(RING))
 
 
-def test_terminated_is_as_never_instantiated() -> None:
-    move, _ = run_on(granted(DRAFTS["cluster"]))
+def test_a_terminated_instance_is_as_never_instantiated() -> None:
+    move, _ = run_to_end(granted(DRAFTS["cluster"]))
     built = SEQUENCES.draft(move.record.plan, move.record.draft).completed(an_instance())
     gone = DRAFTS["terminate cluster"].completed(built)
     assert gone.vnf.instantiated_vnf_info is None
@@ -268,24 +268,24 @@ def test_resource_changes_grow_as_steps_end() -> None:
     assert [vnfc.change_type for vnfc in changes.affected_vnfcs] == ["ADDED"] * 3
 
 
-def test_no_secret_lies_in_a_stored_operation() -> None:
-    move, _ = run_on(granted(DRAFTS["cluster"]))
+def test_a_stored_operation_has_no_secret_in_clear() -> None:
+    move, _ = run_to_end(granted(DRAFTS["cluster"]))
     assert "token-of-the-cluster" not in str(move.record.document(RING))
 
 
-def test_a_clean_up_undoes_a_failed_operation_silently() -> None:
+def test_a_clean_up_runs_the_compensations_of_a_failed_operation() -> None:
     move = granted(DRAFTS["plain vm"])
     move = answered(move, failure(commands_of(move)[0]))
     failed = SAGA.fail(reread(move.record), later(2)).record
     with pytest.raises(IllegalTransition):
         SAGA.retry(failed, later(3))
-    last, undone = run_on(SAGA.clean_up(failed, "clean-1", later(4)))
+    last, undone = run_to_end(SAGA.clean_up(failed, "clean-1", later(4)))
     assert undone == ["create_resources"]
     assert last.record.is_internal
     assert last.record.occ.id == "clean-1"
 
 
-def test_a_step_that_nobody_answers_fails_after_its_deadline() -> None:
+def test_a_step_without_a_reply_fails_after_its_deadline() -> None:
     move = granted(DRAFTS["plain vm"])
     assert SAGA.overdue(move.record, later(SEQUENCES.kinds["create_resources"].base_timeout_s)) is None
     late = SAGA.overdue(reread(move.record), later(SEQUENCES.kinds["create_resources"].base_timeout_s + 200))
@@ -303,7 +303,7 @@ def failed_with_remains(name: str) -> Move:
     move = granted(DRAFTS[name])
     command = commands_of(move)[0]
     left = {"plain vm": LEFT, "cnf": ANSWERS["infra.k8s.apply_objects"]}[name]
-    told = CommandFailed(
+    failed = CommandFailed(
         command=command.type,
         code="stack-failed",
         title="t",
@@ -311,32 +311,32 @@ def failed_with_remains(name: str) -> Move:
         status=422,
         remains=left.model_dump(mode="json"),
     )
-    return answered(move, command.follow_up(told, source="/kubevnfm/twin"))
+    return answered(move, command.follow_up(failed, source="/kubevnfm/twin"))
 
 
 @pytest.mark.parametrize("name", ["plain vm", "cnf"])
-def test_what_a_failed_step_left_is_listed_until_it_is_rolled_back(name: str) -> None:
+def test_remains_of_a_failed_step_are_listed_until_they_are_rolled_back(name: str) -> None:
     move = failed_with_remains(name)
     assert move.record.occ.operation_state is OperationState.FAILED_TEMP
     changes = move.record.occ.resource_changes
     assert changes is not None
     assert [vnfc.change_type for vnfc in changes.affected_vnfcs] == ["ADDED"]
-    (news,) = [m.data for m in move.messages if isinstance(m.data, OperationChanged)]
-    assert len(news.affected_vnfcs) == 1
+    (event,) = [m.data for m in move.messages if isinstance(m.data, OperationChanged)]
+    assert len(event.affected_vnfcs) == 1
 
-    move, _ = run_on(SAGA.rollback(reread(move.record), later(5)))
+    move, _ = run_to_end(SAGA.rollback(reread(move.record), later(5)))
     assert move.record.occ.operation_state is OperationState.ROLLED_BACK
     assert move.record.occ.resource_changes is None
 
 
-def test_what_a_failed_step_left_stays_listed_when_it_is_given_up() -> None:
+def test_remains_of_a_failed_step_stay_listed_when_the_operation_is_failed() -> None:
     move = SAGA.fail(reread(failed_with_remains("plain vm").record), later(5))
     assert move.record.occ.operation_state is OperationState.FAILED
     assert move.record.occ.resource_changes is not None
 
 
-def test_a_retry_lists_what_it_made_instead_of_what_had_been_left() -> None:
-    move, _ = run_on(SAGA.retry(reread(failed_with_remains("plain vm").record), later(5)))
+def test_a_retry_lists_its_resources_instead_of_the_earlier_remains() -> None:
+    move, _ = run_to_end(SAGA.retry(reread(failed_with_remains("plain vm").record), later(5)))
     changes = move.record.occ.resource_changes
     assert changes is not None
     assert len(changes.affected_vnfcs) == len(RESOURCES.servers)
@@ -355,7 +355,7 @@ def test_a_retry_lists_what_it_made_instead_of_what_had_been_left() -> None:
         (an_operate_draft(graceful_wait_s=86_400.0), 90_000.0),
     ],
 )
-def test_a_step_has_the_time_that_the_request_asks_for_and_its_own(draft: Draft, seconds: float) -> None:
+def test_the_deadline_of_a_step_includes_the_wait_that_the_request_asks_for(draft: Draft, seconds: float) -> None:
     (command,) = commands_of(granted(draft))
     assert command.deadline is not None
     assert (command.deadline - command.time).total_seconds() == seconds

@@ -1,4 +1,4 @@
-"""The whole table of states, each cell."""
+"""Every cell of the table of states."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_tasks_by_state_and_operation() -> None:
     assert allowed_tasks(S.FAILED_TEMP, OperationType.SCALE, is_reversible=False) == {"retry", "fail"}
 
 
-def test_the_page_shows_today_s_table() -> None:
-    """Write it anew: python -m kubevnfm_lcm_api.lifecycle.domain.states_page > docs/operation-states.md."""
+def test_the_page_in_the_documentation_matches_the_table() -> None:
+    """To write it: python -m kubevnfm_lcm_api.lifecycle.domain.states_page > docs/operation-states.md."""
     assert (Path(__file__).parents[4] / "docs/operation-states.md").read_text(encoding="utf-8") == page()

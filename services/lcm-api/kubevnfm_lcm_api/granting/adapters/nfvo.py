@@ -1,10 +1,10 @@
-"""An NFVO's granting interface over HTTP (SOL003 clause 9), with what shows who we are."""
+"""An NFVO's granting interface over HTTP (SOL003 clause 9), with authentication."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 import aiohttp
@@ -19,10 +19,11 @@ from kubevnfm_lcm_api.lifecycle.domain.granting import Answer, Granted, Refused,
 log = structlog.get_logger()
 
 _VERSION: Final = "1.4.0"
-"""Of the granting interface, as SOL003 V3.3.1 has it: api.md 1.1."""
+"""The version of the granting interface in SOL003 V3.3.1 (api.md 1.1)."""
 _ANSWER_BYTES: Final = 4 * 1024 * 1024
-_LATER: Final = frozenset({401, 408, 425, 429})
-"""Refusals that may go away: an operator repairs the credentials, the NFVO has less to do."""
+"""A bound on what the NFVO can make this process hold in memory; a grant has some kilobytes."""
+_TEMPORARY: Final = frozenset({401, 408, 425, 429})
+"""Client errors that are retried: an operator may repair the credentials, or the NFVO's load may drop."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,14 @@ class NfvoCredentials:
 class _Response:
     status: int
     headers: Mapping[str, str]
-    body: Any
+    body: object
 
 
 class HttpNfvo:
-    """`domain.granting.Nfvo`. Redirects are not followed; polls go to our own address, whatever Location says."""
+    """`domain.granting.Nfvo`.
+
+    Redirects are not followed, and a Location gives only the grant's id: the credentials go to the configured URL only.
+    """
 
     def __init__(
         self, session: aiohttp.ClientSession, *, url: str, credentials: NfvoCredentials, call_timeout_s: float
@@ -56,7 +60,7 @@ class HttpNfvo:
         """See the port."""
         return f"{self._grants}/{quote(grant_id, safe='')}"
 
-    async def request_grant(self, request: Mapping[str, Any]) -> Answer:
+    async def request_grant(self, request: Mapping[str, object]) -> Answer:
         """See the port."""
         answer = await self._call("POST", self._grants, request)
         if isinstance(answer, Unanswered):
@@ -64,32 +68,33 @@ class HttpNfvo:
         if answer.status == 202:
             grant_id = unquote(urlsplit(answer.headers.get("Location", "")).path.rstrip("/").rpartition("/")[2])
             if grant_id in {"", "grants", ".", ".."}:
-                return _nonsense("202 without a Location that names a grant")
-            return Undecided(grant_id, _seconds(answer))
-        return _judged(answer, 201)
+                return _unusable("202 without a Location that names a grant")
+            return Undecided(grant_id, _retry_after_s(answer))
+        return _decision(answer, 201)
 
     async def poll(self, grant_id: str) -> Answer:
         """See the port."""
         answer = await self._call("GET", self.link(grant_id), None)
         if isinstance(answer, Unanswered):
             return answer
-        return Undecided(grant_id, _seconds(answer)) if answer.status == 202 else _judged(answer, 200)
+        return Undecided(grant_id, _retry_after_s(answer)) if answer.status == 202 else _decision(answer, 200)
 
-    async def _call(self, method: str, url: str, body: Any) -> _Response | Unanswered:
-        """Call as the NFVO wants it. A token that is not accepted is fetched anew, once."""
+    async def _call(self, method: str, url: str, body: Mapping[str, object] | None) -> _Response | Unanswered:
+        """Send a request with the configured authentication. A token that is not accepted is replaced once."""
         headers = {"Version": _VERSION, "Accept": "application/json, application/problem+json"}
         credentials = self._credentials
         try:
             if credentials.token_url is None:
                 if credentials.user:
                     headers["Authorization"] = aiohttp.encode_basic_auth(credentials.user, credentials.password)
-                return await self._sent(method, url, headers, body)
+                return await self._send(method, url, headers, body)
             client = Client(credentials.token_url, credentials.user, credentials.password)
             token = await self._tokens.token(client, self._session)
-            answer = await self._sent(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
+            answer = await self._send(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
+            # The NFVO may have restarted and forgotten its tokens; a second 401 means wrong credentials.
             if answer.status == 401:
                 token = await self._tokens.token(client, self._session, instead_of=token)
-                answer = await self._sent(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
+                answer = await self._send(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
             return answer
         except NoToken as error:
             return Unanswered(str(error))
@@ -98,10 +103,12 @@ class HttpNfvo:
         except RuntimeError as error:
             if not self._session.closed:
                 raise
-            log.debug("nfvo_not_asked", reason=str(error))  # what is delivered while the process ends comes again
-            return Unanswered("the process that asked has ended")
+            log.debug("nfvo_not_asked", reason=str(error))  # the process is ending; the message is delivered again
+            return Unanswered("the process was stopped before the call")
 
-    async def _sent(self, method: str, url: str, headers: Mapping[str, str], body: Any) -> _Response:
+    async def _send(
+        self, method: str, url: str, headers: Mapping[str, str], body: Mapping[str, object] | None
+    ) -> _Response:
         async with self._session.request(
             method, url, json=body, headers=headers, allow_redirects=False, timeout=self._timeout
         ) as response:
@@ -109,31 +116,34 @@ class HttpNfvo:
             return _Response(response.status, response.headers, answer)
 
 
-def _judged(answer: _Response, success: int) -> Answer:
+def _decision(answer: _Response, success: int) -> Answer:
+    """Return the decision in a final answer; ``success``: the status that carries a grant."""
     status = answer.status
     if status == success and isinstance(answer.body, Mapping):
         return Granted(answer.body)
     if 200 <= status < 300:
-        return _nonsense(f"{status} without a grant")
-    if status < 400 or status >= 500 or status in _LATER:
-        return Unanswered(f"it answered {status}", _seconds(answer))
-    told = answer.body if isinstance(answer.body, Mapping) else {}
+        return _unusable(f"{status} without a grant")
+    if status < 400 or status >= 500 or status in _TEMPORARY:
+        return Unanswered(f"the NFVO answered {status}", _retry_after_s(answer))
+    problem = answer.body if isinstance(answer.body, Mapping) else {}
+    # Cut: the problem is stored with the operation and shown in its `error`.
     return Refused(
         ProblemDetails(
-            type=str(told.get("type") or "grant-refused")[:255],
-            title=str(told.get("title") or "Grant refused")[:255],
+            type=str(problem.get("type") or "grant-refused")[:255],
+            title=str(problem.get("title") or "Grant refused")[:255],
             status=status,
-            detail=str(told.get("detail") or f"the NFVO refused the operation with {status}")[:4096],
+            detail=str(problem.get("detail") or f"the NFVO refused the operation with {status}")[:4096],
         )
     )
 
 
-def _nonsense(what: str) -> Refused:
-    """No repeat: each might make one more grant."""
+def _unusable(what: str) -> Refused:
+    """Return a final refusal. Such a call is not repeated, as each repeat might create one more grant."""
     detail = f"the NFVO answered {what}"
     return Refused(ProblemDetails(type="grant-unusable", title="Grant cannot be used", status=422, detail=detail))
 
 
-def _seconds(answer: _Response) -> float | None:
+def _retry_after_s(answer: _Response) -> float | None:
+    # Only the form in seconds; the date form would depend on the NFVO's clock.
     text = answer.headers.get("Retry-After", "").strip()
     return float(text[:9]) if text.isascii() and text.isdigit() else None

@@ -1,1 +1,1 @@
-"""What an operation asks of an NFVO, and what its grant changes: no I/O."""
+"""GrantRequests from drafts, and drafts with grants applied: no I/O."""

@@ -1,6 +1,7 @@
-"""GrantRequest (SOL003 V3.7.1 clause 9.5.2.2): what an operation adds, removes and changes, made from its draft. Pure.
+"""GrantRequest (SOL003 V3.7.1 clause 9.5.2.2): the resources that an operation adds, removes and changes. Pure.
 
-The ids of what is added are those that user data are told, so that a zone granted to one is found by it.
+The ids of added resources are the ids in the GrantRequest that user data receive, so that user data find the zone that
+was granted to a resource.
 """
 
 from __future__ import annotations
@@ -39,18 +40,19 @@ _FLAVOUR_MATTERS: Final = frozenset({OperationType.INSTANTIATE, OperationType.CH
 
 @dataclass(frozen=True)
 class Resources:
-    """ResourceDefinitions of one operation."""
+    """The ResourceDefinitions of one operation."""
 
     add: list[Json] = field(default_factory=list)
     remove: list[Json] = field(default_factory=list)
     update: list[Json] = field(default_factory=list)
     stay: dict[str, list[str]] = field(default_factory=dict)
-    """By VDU the machines that are there before and after: placement is relative to them."""
+    """By VDU, the machines that exist before and after the operation: affinity rules refer to them too."""
 
 
 def grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | None, *, root: str) -> Json:
-    """Return the request. ``flavour``: None when the package is gone, which does not keep a VNF alive; ``root``: the
-    public URL that links begin with.
+    """Return the request.
+
+    ``flavour``: None if the operation is not made from a flavour; ``root``: the public URL of this VNFM.
     """
     occ, base = record.occ, f"{root}/vnflcm/{record.api_version}"
     found = resource_definitions(draft, flavour)
@@ -73,63 +75,64 @@ def grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | Non
         request["flavourId"] = getattr(draft, "flavour_id", "")
     if level is not None and occ.operation in {*_FLAVOUR_MATTERS, OperationType.SCALE_TO_LEVEL}:
         request["instantiationLevelId"] = level
-    told = {
+    optional = {
         "addResources": found.add,
         "removeResources": found.remove,
         "updateResources": found.update,
         "placementConstraints": list(_placement(found, flavour, getattr(draft, "vim_key", ""))),
         "additionalParams": parameters,
     }
-    return request | {name: value for name, value in told.items() if value}
+    return request | {name: value for name, value in optional.items() if value}
 
 
 @singledispatch
 def resource_definitions(draft: Draft, flavour: Flavour | None) -> Resources:
-    """Return what an operation adds, removes and changes."""
+    """Return the resources that an operation adds, removes and changes; none for a modification."""
     return Resources()
 
 
 @resource_definitions.register
 def _instantiate(draft: InstantiateDraft, flavour: Flavour | None) -> Resources:
     assert flavour is not None
-    given = getattr(draft, "request", {}).get("extManagedVirtualLinks") or ()
-    elsewhere = {link.get("vnfVirtualLinkDescId") for link in given}
+    managed = getattr(draft, "request", {}).get("extManagedVirtualLinks") or ()
+    # A managed link exists already; the VNFM does not create it.
+    managed_ids = {link.get("vnfVirtualLinkDescId") for link in managed}
     links = [
         {"id": f"{name}-add-0", "type": "VL", "resourceTemplateId": name}
         for name in flavour.virtual_links
-        if name not in elsewhere
+        if name not in managed_ids
     ]
     counts = flavour.initial_counts(draft.instantiation_level_id)
-    return Resources(add=[*_come(counts, flavour), *links])
+    return Resources(add=[*_added(counts, flavour), *links])
 
 
 @resource_definitions.register
 def _change(draft: ChangeVmDraft, flavour: Flavour | None) -> Resources:
-    """Scale; and what flavour or package change, where the machines that stay change too."""
-    there = draft.before.servers
+    """Scale, and change of flavour or package; the latter also change the machines that stay."""
+    present = draft.before.servers
     leaving = set(getattr(draft, "leaving", ()))
-    stays = [server for server in there if server.server_id not in leaving]
-    more = {vdu_id: count - sum(server.vdu_id == vdu_id for server in there) for vdu_id, count in draft.counts.items()}
+    staying = [server for server in present if server.server_id not in leaving]
+    more = {vdu_id: count - sum(one.vdu_id == vdu_id for one in present) for vdu_id, count in draft.counts.items()}
     is_replaced = isinstance(draft, ReplaceVmDraft)
     return Resources(
-        add=list(_come(more, flavour)),
-        remove=list(_go(leaving, draft.before, draft.vim_key)),
-        update=list(_servers(stays, "update", draft.vim_key)) if is_replaced else [],
-        stay=_by_vdu(stays),
+        add=list(_added(more, flavour)),
+        remove=list(_removed(leaving, draft.before, draft.vim_key)),
+        update=list(_servers(staying, "update", draft.vim_key)) if is_replaced else [],
+        stay=_by_vdu(staying),
     )
 
 
 @resource_definitions.register
 def _heal(draft: HealVmDraft, flavour: Flavour | None) -> Resources:
-    there = draft.before.servers
-    again = {server.server_id for server in there} if draft.is_recreated else set(draft.servers)
-    anew = {vdu_id: len(ids) for vdu_id, ids in _by_vdu(s for s in there if s.server_id in again).items()}
+    present = draft.before.servers
+    replaced = {server.server_id for server in present} if draft.is_recreated else set(draft.servers)
+    counts = {vdu_id: len(ids) for vdu_id, ids in _by_vdu(s for s in present if s.server_id in replaced).items()}
     volumes = {volume.resource_id for volume in draft.before.volumes} if draft.is_recreated else set(draft.volumes)
-    come = _come(draft.counts if draft.is_recreated else anew, flavour, with_storage=bool(volumes))
+    added = _added(draft.counts if draft.is_recreated else counts, flavour, with_storage=bool(volumes))
     return Resources(
-        add=list(come),
-        remove=list(_go(again, draft.before, draft.vim_key, volumes=volumes)),
-        stay=_by_vdu(s for s in there if s.server_id not in again),
+        add=list(added),
+        remove=list(_removed(replaced, draft.before, draft.vim_key, volumes=volumes)),
+        stay=_by_vdu(s for s in present if s.server_id not in replaced),
     )
 
 
@@ -159,12 +162,12 @@ def _operate(draft: OperateVmDraft, flavour: Flavour | None) -> Resources:
 @resource_definitions.register
 def _terminate(draft: TerminateDraft, flavour: Flavour | None) -> Resources:
     if isinstance(draft, TerminateVmDraft) and draft.resources is not None:
-        there = draft.resources
+        present = draft.resources
         links = [
             _existing(network.name, number, "VL", network.resource_id, draft.vim_key)
-            for number, network in enumerate(there.networks)
+            for number, network in enumerate(present.networks)
         ]
-        return Resources(remove=[*_go({s.server_id for s in there.servers}, there, draft.vim_key), *links])
+        return Resources(remove=[*_removed({s.server_id for s in present.servers}, present, draft.vim_key), *links])
     if isinstance(draft, TerminateCnfDraft) and draft.release is not None:
         return Resources(
             remove=[
@@ -178,7 +181,7 @@ def _terminate(draft: TerminateDraft, flavour: Flavour | None) -> Resources:
 # --- definitions --------------------------------------------------------------------------------------------------------
 
 
-def _come(counts: Mapping[str, int], flavour: Flavour | None, *, with_storage: bool = True) -> Iterator[Json]:
+def _added(counts: Mapping[str, int], flavour: Flavour | None, *, with_storage: bool = True) -> Iterator[Json]:
     for vdu_id, count in counts.items():
         storages = flavour.vdus[vdu_id].storages if flavour is not None and vdu_id in flavour.vdus else ()
         for number in range(count):
@@ -189,18 +192,18 @@ def _come(counts: Mapping[str, int], flavour: Flavour | None, *, with_storage: b
                 yield {"id": f"{vdu_id}-{storage}-add-{number}", "type": "STORAGE", "resourceTemplateId": storage}
 
 
-def _go(
-    server_ids: Iterable[str], there: StackResources, vim_key: str, *, volumes: set[str] | None = None
+def _removed(
+    server_ids: Iterable[str], present: StackResources, vim_key: str, *, volumes: set[str] | None = None
 ) -> Iterator[Json]:
-    """Yield machines that go, and their volumes; ``volumes``: those of them that go, all unless given."""
-    gone = set(server_ids)
-    yield from _servers([server for server in there.servers if server.server_id in gone], "remove", vim_key)
-    goes = [
+    """Yield the removed machines and volumes; ``volumes``: ids, None for all volumes of the machines."""
+    ids = set(server_ids)
+    yield from _servers([server for server in present.servers if server.server_id in ids], "remove", vim_key)
+    removed_volumes = [
         volume
-        for volume in there.volumes
-        if (volume.server_id in gone if volumes is None else volume.resource_id in volumes)
+        for volume in present.volumes
+        if (volume.server_id in ids if volumes is None else volume.resource_id in volumes)
     ]
-    for number, volume in enumerate(goes):
+    for number, volume in enumerate(removed_volumes):
         yield _existing(volume.name, number, "STORAGE", volume.resource_id, vim_key)
 
 
@@ -227,18 +230,19 @@ def _by_vdu(servers: Iterable[ServerFacts]) -> dict[str, list[str]]:
 
 
 def _placement(found: Resources, flavour: Flavour | None, vim_key: str) -> Iterator[Json]:
-    """Yield the VNFD's rules about machines that come, among themselves and with those that stay."""
+    """Yield the VNFD's affinity rules for added machines, among themselves and with those that stay."""
     for rule in flavour.affinity_rules if flavour is not None else ():
-        come = [one["id"] for one in found.add if one["type"] == "COMPUTE" and one["vduId"] in rule.targets]
-        stay = [server_id for vdu_id in rule.targets for server_id in found.stay.get(vdu_id, ())]
+        added = [one["id"] for one in found.add if one["type"] == "COMPUTE" and one["vduId"] in rule.targets]
+        staying = [server_id for vdu_id in rule.targets for server_id in found.stay.get(vdu_id, ())]
         scope = _SCOPE.get(rule.scope.lower())
-        if scope is None or not come or len(come) + len(stay) < 2:
+        # SOL003 has no other scope, and a rule about a single machine constrains nothing.
+        if scope is None or not added or len(added) + len(staying) < 2:
             continue
         yield {
             "affinityOrAntiAffinity": "AFFINITY" if rule.kind == "affinity" else "ANTI_AFFINITY",
             "scope": scope,
             "resource": [
-                *({"idType": "GRANT", "resourceId": one} for one in come),
-                *({"idType": "RES_MGMT", "resourceId": one, "vimConnectionId": vim_key} for one in stay),
+                *({"idType": "GRANT", "resourceId": one} for one in added),
+                *({"idType": "RES_MGMT", "resourceId": one, "vimConnectionId": vim_key} for one in staying),
             ],
         }

@@ -84,7 +84,7 @@ Answer = Granted | Undecided | Refused | Unanswered
 class Nfvo(Protocol):
     """The interface of an NFVO that grants operations."""
 
-    async def request_grant(self, request: Mapping[str, Any]) -> Answer:
+    async def request_grant(self, request: Mapping[str, object]) -> Answer:
         """Request a grant. SOL003 cannot look up a grant by its operation, so two requests may lead to two grants."""
         ...
 

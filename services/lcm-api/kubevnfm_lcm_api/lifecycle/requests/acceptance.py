@@ -35,7 +35,7 @@ class Acceptance:
         operation: OperationType,
         draft: Draft,
         *,
-        original: Mapping[str, Any],
+        original: Mapping[str, object],
         version: ApiVersion,
         claims: Mapping[str, Any] = NO_CLAIMS,
         state: OperationState = OperationState.STARTING,

@@ -27,7 +27,7 @@ class ChangeConnectivity:
         self,
         instance_id: str,
         request: ChangeExtVnfConnectivityRequest,
-        original: Mapping[str, Any],
+        original: Mapping[str, object],
         version: ApiVersion,
     ) -> str:
         """Accept a change of links; return the occurrence's id.

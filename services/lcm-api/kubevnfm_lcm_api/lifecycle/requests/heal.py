@@ -25,7 +25,7 @@ class Heal:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
-        self, instance_id: str, request: HealVnfRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: HealVnfRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a heal; return the occurrence's id (sequences.md A4, A5).
 

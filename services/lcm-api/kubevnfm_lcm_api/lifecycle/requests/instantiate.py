@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
@@ -42,7 +41,7 @@ class Instantiate:
         self._acceptance = acceptance
 
     async def accept(
-        self, instance_id: str, request: InstantiateVnfRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: InstantiateVnfRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept an instantiate; return the occurrence's id. ``original`` is the body in the form of its API version.
 

@@ -40,7 +40,7 @@ class Modify:
         self,
         instance_id: str,
         request: VnfInfoModificationRequest,
-        original: Mapping[str, Any],
+        original: Mapping[str, object],
         version: ApiVersion,
         *,
         check: Callable[[Stored], None],

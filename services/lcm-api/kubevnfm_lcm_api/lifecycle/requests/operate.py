@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
@@ -22,7 +21,7 @@ class Operate:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
-        self, instance_id: str, request: OperateVnfRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: OperateVnfRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a start or stop; return the occurrence's id.
 

@@ -41,7 +41,7 @@ class ChangeFlavour:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
-        self, instance_id: str, request: ChangeVnfFlavourRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: ChangeVnfFlavourRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a change of flavour; return the occurrence's id.
 
@@ -85,7 +85,7 @@ class ChangePackage:
         self._vnfs, self._packages, self._acceptance = vnfs, packages, acceptance
 
     async def accept(
-        self, instance_id: str, request: ChangeCurrentVnfPkgRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: ChangeCurrentVnfPkgRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a change of package; return the occurrence's id.
 
@@ -159,7 +159,7 @@ async def replaced(
     vnf: VnfUnderChange,
     operation: OperationType,
     request: Request,
-    original: Mapping[str, Any],
+    original: Mapping[str, object],
     version: ApiVersion,
     *,
     package: PackageRef,

@@ -30,7 +30,7 @@ class Scale:
         self._vnfs, self._acceptance = vnfs, acceptance
 
     async def accept(
-        self, instance_id: str, request: ScaleVnfRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: ScaleVnfRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a scaling by steps; return the occurrence's id.
 
@@ -53,7 +53,7 @@ class Scale:
         return await self._begin(vnf, OperationType.SCALE, levels, None, request, original, version)
 
     async def accept_level(
-        self, instance_id: str, request: ScaleVnfToLevelRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: ScaleVnfToLevelRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a scaling to an instantiation level, or to a level of each named aspect; return the occurrence's id.
 
@@ -88,7 +88,7 @@ class Scale:
         levels: Mapping[str, int],
         counts: Mapping[str, int] | None,
         request: ScaleVnfRequest | ScaleVnfToLevelRequest,
-        original: Mapping[str, Any],
+        original: Mapping[str, object],
         version: ApiVersion,
     ) -> str:
         """``counts``: machines by VDU of an instantiation level; None: present machines and what the levels add."""

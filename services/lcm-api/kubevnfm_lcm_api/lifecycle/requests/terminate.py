@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import Conflict, NotFound
@@ -36,7 +36,7 @@ class Terminate:
         self._acceptance = acceptance
 
     async def accept(
-        self, instance_id: str, request: TerminateVnfRequest, original: Mapping[str, Any], version: ApiVersion
+        self, instance_id: str, request: TerminateVnfRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a terminate; return the occurrence's id.
 

@@ -106,7 +106,7 @@ class VnfUnderChange:
 
     def fields(
         self,
-        original: Mapping[str, Any],
+        original: Mapping[str, object],
         parameters: Mapping[str, Any],
         version: ApiVersion,
         files: frozenset[str],
