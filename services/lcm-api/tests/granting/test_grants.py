@@ -124,8 +124,8 @@ async def test_granted_zones_reach_who_labels_the_nodes(world: World, nfvo: Stub
             {"resourceDefinitionId": "workerNode-add-1", "zoneId": "z2"},
         ],
     }
-    told = zip(RESOURCES.servers, ("nova", None, "zone-b"), strict=True)
-    servers = tuple(server.model_copy(update={"zone": zone}) for server, zone in told)
+    zones = zip(RESOURCES.servers, ("nova", None, "zone-b"), strict=True)
+    servers = tuple(server.model_copy(update={"zone": zone}) for server, zone in zones)
     world.twins.answers[CREATE] = ResourcesCreated(resources=RESOURCES.model_copy(update={"servers": servers}))
     await world.reached(await world.instantiate(await world.create("cluster"), "cluster"), "COMPLETED")
     (phase,) = [command.data for command in world.twins.commands if isinstance(command.data, RunPhase)]

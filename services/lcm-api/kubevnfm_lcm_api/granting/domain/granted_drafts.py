@@ -1,4 +1,4 @@
-"""What a grant changes in the draft of its operation (api.md 3.4: grant entries win for the same key). Pure."""
+"""Applies a grant to the draft of its operation (api.md 3.4: grant entries override those with the same key). Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @singledispatch
 def granted(draft: Draft, grant: Grant, request: Mapping[str, Any]) -> Draft:
-    """Return the draft with what was granted; ``request``: the GrantRequest. Raises GrantUnusable."""
+    """Return the draft with the grant applied; ``request``: the GrantRequest. Raises GrantUnusable."""
     return draft
 
 
@@ -103,7 +103,7 @@ def _connections(grant: Grant) -> dict[str, VimConnectionInfo]:
 
 
 def _vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimConnection:
-    """Return how the granted VIM is reached. Of another kind the resources of this plan cannot be made there."""
+    """Return the access data of the granted VIM. Raises GrantUnusable for another type: the plan's steps need this one."""
     if connection.vim_type != long_vim_type(before.vim_type):
         raise GrantUnusable(f"vimConnectionInfo/{key}/vimType", f"{before.vim_type} expected")
     if not connection.access_info and connection.vim_id is None:
@@ -112,7 +112,7 @@ def _vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimC
 
 
 def _external(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Return external links: a connection point that the grant names is on the grant's link only."""
+    """Return the merged external links. A connection point that the grant names is on the grant's link only."""
     moved = {cp.get("cpdId") for link in new for cp in link.get("extCps") or ()}
     left = [{**link, "extCps": [cp for cp in link.get("extCps") or () if cp.get("cpdId") not in moved]} for link in old]
     return merged([link for link in left if link["extCps"]], new, "id")

@@ -1,4 +1,4 @@
-"""What each operation knows while it runs, and what it makes of the instance at its end."""
+"""The drafts of instantiate and terminate: their facts while they run, and their result for the instance."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class InstantiateFields(TypedDict):
 
 
 class InstantiateDraft(Draft):
-    """What the instantiation of a VM-based VNF and of a CNF have in common."""
+    """The common part of the instantiation of a VM-based VNF and of a CNF."""
 
     package: PackageRef
     vim_key: str
-    """The entry of vimConnectionInfo that the resources go to."""
+    """The entry of vimConnectionInfo for the VIM of the resources."""
     vim: VimConnection
     vim_connections: dict[str, VimConnectionInfo]
     """The instance's vimConnectionInfo, merged with the request's."""
@@ -76,9 +76,9 @@ class InstantiateDraft(Draft):
     ext_virtual_links: tuple[dict[str, Any], ...] = ()
     """ExtVirtualLinkData of the request, v2 form."""
     tasks: tuple[str, ...] = ()
-    """What can be asked of the instance later, by the VNFD, besides terminate."""
+    """The operations that the VNFD allows on the instance later, without terminate."""
     remains_of: str | None = None
-    """A FAILED instantiate whose resources must go first."""
+    """A FAILED instantiate whose resources must be removed first."""
 
     def _instantiated(
         self,
@@ -88,7 +88,10 @@ class InstantiateDraft(Draft):
         *,
         cluster_connections: Mapping[str, VimConnectionInfo] = {},
     ) -> InstanceRecord:
-        """Return the instance with what both kinds have in common; ``cluster_connections``: of its own cluster."""
+        """Return the instance with the attributes common to both kinds.
+
+        ``cluster_connections``: the entry of vimConnectionInfo for the instance's own cluster.
+        """
         vnf: VnfInstance = instance.vnf.model_copy(
             update={
                 "instantiation_state": InstantiationState.INSTANTIATED,
@@ -113,11 +116,13 @@ class InstantiateDraft(Draft):
         return instance.model_copy(update={"vnf": vnf, "internals": internals})
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
-        """NOT_INSTANTIATED as before: it holds nothing on any VIM, what was left of an earlier one aside."""
+        """NOT_INSTANTIATED as before."""
+        # The remains of an earlier instantiate may still exist: `remove_remains` has no compensation that says so.
         return instance if self.remains_of is not None else instance.with_internals(vim_ids=())
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """NOT_INSTANTIATED, and remembered what may still exist: DELETE or a new instantiate removes it (api.md 4.3)."""
+        """NOT_INSTANTIATED, with a reference to the remains: DELETE or a new instantiate removes them (api.md 4.3)."""
+        # The VIM stays in use, as the removal needs its access data.
         vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
         return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))
 
@@ -136,7 +141,7 @@ class InstantiateVmDraft(InstantiateDraft):
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
     cluster_vim_name: str | None = None
-    """The name to register the cluster under; None: this VNF is not a cluster."""
+    """The name under which the cluster is registered; None if this VNF is not a cluster."""
     cluster_parameters: ClusterParameters | None = None
     """None: this VNF is not a cluster, or version 0.1.0 accepted the request."""
     max_nodes: int | None = None
@@ -178,7 +183,7 @@ class InstantiateVmDraft(InstantiateDraft):
         )
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """INSTANTIATED, with its resources and, for a cluster, the entry by which others reach it."""
+        """INSTANTIATED, with its resources and, for a cluster, its own entry of vimConnectionInfo."""
         assert self.resources is not None
         info = inventory.info_of_stack(
             self.resources,
@@ -245,7 +250,7 @@ class InstantiateCnfDraft(InstantiateDraft):
     release: Release | None = None
 
     def with_release(self, release: Release | None) -> Self:
-        """Return the draft with what was applied; None: nothing is there."""
+        """Return the draft with the applied objects; None: there are none."""
         return self.model_copy(update={"release": release})
 
     def changes(self) -> ResourceChanges:
@@ -286,7 +291,7 @@ class TerminateFields(TypedDict):
 
 
 class TerminateDraft(Draft):
-    """What terminating a VM-based VNF and a CNF have in common."""
+    """The common part of the termination of a VM-based VNF and of a CNF."""
 
     vnfd_id: str
     vim_key: str
@@ -336,11 +341,11 @@ class TerminateVmDraft(TerminateDraft):
         return self.model_copy(update={"is_gone": True})
 
     def after_phase(self, reply: PhaseDone) -> Self:
-        """A phase before the deletion makes nothing known that outlives it."""
+        """Return the draft unchanged: a phase before the deletion reports no facts that outlive it."""
         return self
 
     def changes(self) -> ResourceChanges:
-        """Everything is removed once the stack is."""
+        """All resources of the stack are removed once it is deleted."""
         if self.resources is None or not self.is_gone:
             return ResourceChanges()
         return inventory.changes_of_stack(self.resources, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
@@ -358,7 +363,7 @@ class TerminateCnfDraft(TerminateDraft):
         return self.model_copy(update={"is_gone": True})
 
     def changes(self) -> ResourceChanges:
-        """Everything is removed once the objects are."""
+        """All pods are removed once the objects are deleted."""
         if self.release is None or not self.is_gone:
             return ResourceChanges()
         return inventory.changes_of_release(self.release, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")

@@ -1,7 +1,7 @@
 """A plan: the graph of an operation's steps, as it is made, stored, extended by replies and walked backwards.
 
-A plan function adds steps and reads as its sequence's table of contents. What is stored of a step is a `PlannedStep`:
-its id, kind and arguments, the steps it comes after, and how far it is.
+A plan function adds steps and reads as its sequence's table of contents. A step is stored as a `PlannedStep`: its id,
+kind and arguments, the steps that it comes after, and its state.
 """
 
 from __future__ import annotations

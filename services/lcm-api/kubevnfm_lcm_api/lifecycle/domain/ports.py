@@ -1,4 +1,4 @@
-"""What the life cycle needs of the other subjects and services, as Protocols; wiring connects them."""
+"""The interfaces that the life cycle needs of the other subjects, as Protocols; wiring connects them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
 
 Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
-"""The engine's compare-and-set: reads the occurrence of an id, moves it and stores it."""
+"""The engine's compare-and-set: reads the occurrence with this id, applies the move and stores the result."""
 
 
 class PackageCatalogue(Protocol):
@@ -41,11 +41,11 @@ class PackageCatalogue(Protocol):
 
 
 class Grants(Protocol):
-    """An authority outside of the VNFM that grants operations."""
+    """An authority outside the VNFM that grants operations."""
 
     async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
-        """Do what can be done now for an operation that is STARTING.
+        """Bring the grant of a STARTING operation as far as is possible now.
 
-        Returns: the seconds after which to call again; None if it is no longer STARTING.
+        Returns: the seconds after which to call again; None if the operation is no longer STARTING.
         """
         ...

@@ -36,7 +36,7 @@ class VmDrafts:
         request: InstantiateVnfRequest,
         original: Mapping[str, Any],
     ) -> InstantiateVmDraft:
-        """Return the draft; ``fields``: those that it shares with that of a CNF.
+        """Return the draft; ``fields``: those common with the draft of a CNF.
 
         For a flavour without Base HOT, infra-openstack translates the VNFD's topology; a cluster needs a Base HOT.
         Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
@@ -103,7 +103,7 @@ def _check_drivers(phases: Mapping[str, str]) -> None:
 
 
 def stack_name(instance_id: str) -> str:
-    """Return the name of the instance's stack: as Tacker v2 and both its guides print it."""
+    """Return the name of the instance's stack, as in Tacker v2 and its guides: operators find the stack by this name."""
     return f"vnf-{instance_id}"
 
 

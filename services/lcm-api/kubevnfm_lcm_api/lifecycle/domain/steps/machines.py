@@ -61,7 +61,7 @@ class NeedsDriver(NeedsInstance, Protocol):
     def max_nodes(self) -> int | None: ...
 
     def after_phase(self, reply: PhaseDone) -> Draft:
-        """Return the draft with what the driver's phase made known."""
+        """Return the draft with the facts that the driver's phase reported."""
         ...
 
 
@@ -112,11 +112,11 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
         )
 
     def fold(self, draft: NeedsDriver, reply: PhaseDone) -> Draft:
-        """Keep what the driver made known."""
+        """Keep the facts that the driver reported."""
         return draft.after_phase(reply)
 
     def undo(self, draft: NeedsDriver) -> ForgetInstance | None:
-        """Purge what is known of machines that go with the stack; other phases leave nothing behind."""
+        """Purge the records of machines that are deleted with the stack; other phases leave no records."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
 
 
@@ -131,7 +131,7 @@ def _cluster(draft: NeedsDriver) -> ClusterParameters | None:
 
 @dataclass(frozen=True)
 class ForgetMachines(Step[NeedsInstance, InstanceForgotten]):
-    """Run what ``terminate_end`` means for deleted machines: purge journal, host keys, logs (sequences.md D1).
+    """Purge the journal, host keys and logs of deleted machines: ``terminate_end`` of the sequence (sequences.md D1).
 
     Again: safe.
     """
