@@ -167,6 +167,7 @@ class ExternalGrants:
             return None, False
         if now - datetime.fromisoformat(before.asked_at) >= timedelta(seconds=self._timeout_s):
             return self._saga.refuse(record, self._too_late(record, before), now), False
+        # The process that made the call died, or stored no answer in time: the NFVO may see the request twice.
         if before.is_out and before.grant_id is None:
             log.warning("grant_asked_again", operation_id=occ.id)
         ours = before.model_copy(update={"rests_until": rfc3339(now + timedelta(seconds=self._turn_s)), "is_out": True})
@@ -202,6 +203,7 @@ class ExternalGrants:
         try:
             grant = read_grant(answer.grant, record.occ.id)
             draft = granted(SEQUENCES.draft(record.plan, record.draft), grant, granting.request)
+        # SOL003: a grant that the VNFM cannot follow ends the operation before any resource is touched.
         except VnfmError as error:
             return self._saga.refuse(record, _problem(error, record), now)
         given = granting.model_copy(
@@ -244,6 +246,7 @@ class ExternalGrants:
         """Return the GrantRequest. Raises NotFound if the package of the operation no longer exists."""
         draft = SEQUENCES.draft(record.plan, record.draft)
         flavour: Flavour | None = None
+        # Only these add resources of the flavour; a terminate must work even if its package is gone.
         if isinstance(draft, InstantiateDraft | ChangeVmDraft):
             vnfd = await self._descriptors.vnfd(draft.package.package_id, draft.package.checksum)
             try:

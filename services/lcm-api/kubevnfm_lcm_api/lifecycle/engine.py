@@ -128,6 +128,7 @@ class Engine:
             )
             await self._insert(occ.id, document)
         except RevisionConflict:
+            # Read again for the reason: the caller gets the id of the operation that was faster.
             raise await self._claim_error(stored.id) from None
         finally:
             accepted.set()
@@ -178,6 +179,7 @@ class Engine:
             await self._accepting[occurrence_id].wait()
         if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
             await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
+        # `Again` holds no worker: the bus delivers the command once more after the pause.
         if self._grants is not None:
             pause_s = await self._pursue_grant(self._grants, occurrence_id)
             if pause_s is not None:
@@ -186,6 +188,7 @@ class Engine:
         def grant(record: OccurrenceRecord, now: datetime) -> Move | None:
             if record.occ.operation_state is not OperationState.STARTING:
                 return self._saga.end(record, now) or self._saga.begin(record, now)
+            # With an NFVO only `pursue` grants.
             if self._grants is not None:
                 return None
             return self._saga.grant(record, derived_id("grant", occurrence_id), now)
@@ -242,6 +245,7 @@ class Engine:
                     move.record.document(self._ring),
                     events=_internal_messages(move),
                 )
+            # Another process handles the same command after a lease expired; its clean-up is the one.
             except AlreadyExists:
                 return self._clean_up_poll_s
             return None if move.ends else self._clean_up_poll_s
@@ -317,6 +321,7 @@ class Engine:
             move = self._saga.task(record, task, now)
             return self._saga.decide(record, task, now) if move.ends else move
 
+        # If the process dies between the two writes, the AdvanceOperation of the first one carries out the second.
         record = await self._change(occurrence_id, apply)
         if record is None or record.is_internal:
             raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")

@@ -56,6 +56,7 @@ def grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | Non
     """
     occ, base = record.occ, f"{root}/vnflcm/{record.api_version}"
     found = resource_definitions(draft, flavour)
+    # An NFVO needs no passwords of machines to decide, and other systems log requests.
     parameters = without_secrets(occ.operation_params.get("additionalParams") or {})
     level = occ.operation_params.get("instantiationLevelId")
     request: Json = {

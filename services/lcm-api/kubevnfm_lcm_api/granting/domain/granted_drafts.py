@@ -30,6 +30,7 @@ def granted(draft: Draft, grant: Grant, request: Mapping[str, Any]) -> Draft:
 def _instantiate(draft: InstantiateDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
     given = _connections(grant)
     connections = {**draft.vim_connections, **given}
+    # A plan builds on one VIM, so the first resource decides for all.
     named = [one.vim_connection_id for one in grant.add_resources or () if one.vim_connection_id in connections]
     key = named[0] if named and named[0] is not None else draft.vim_key
     changes: Json = {
@@ -58,6 +59,7 @@ def _change(draft: ChangeVmDraft, grant: Grant, request: Mapping[str, Any]) -> D
             "vnfVirtualLinkDescId",
         ),
     }
+    # Without links in the grant the present ones stay as they are, absent attributes included.
     has_links = "extVirtualLinks" in body or "extManagedVirtualLinks" in body
     changes: Json = {"grant": body, **({"connections": connections} if has_links else {})}
     given = _connections(grant)

@@ -107,6 +107,7 @@ class ChangeVmDraft(Draft):
         found = inventory.changes_between(
             self.before, self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
         )
+        # Link ports follow from the links of the request, so the resources alone do not show their change.
         old = self._facts(self.before, self.connections_before)
         new = self._facts(self.resources, self.connections)
         return found.model_copy(update={"affected_ext_link_ports": inventory.ext_link_ports(old, new)})
@@ -166,6 +167,7 @@ class ChangeVmDraft(Draft):
         """Return the new facts, and the old ones that are still true. ``flavour_id``: None keeps the old one."""
         old = instance.vnf.instantiated_vnf_info
         assert old is not None
+        # vnfcInfo has attributes that no infrastructure reports: the VNFC's state and its configurable properties.
         known = {one.id: one for one in old.vnfc_info}
         new = self._facts(resources, connections)
         keeps_flavour = flavour_id is None
@@ -243,6 +245,7 @@ class HealVmDraft(ChangeVmDraft):
     @property
     def creation(self) -> Self:
         """The facts of the instantiation, with the present links: a later operation may have changed them."""
+        # Empty links are left out: user data expect the attribute to be absent then.
         links = {name: links for name, links in self.connections.items() if links}
         return self.model_copy(
             update={"request": {**self.instantiate_request, **links}, "instance": self.instance_to_make}
@@ -255,6 +258,7 @@ class HealVmDraft(ChangeVmDraft):
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """As for every change; a deleted stack holds nothing."""
+        # Without this the instance would show the machines of a stack that was deleted.
         if self.is_gone and self.resources is None:
             nothing = StackResources(stack_id=self.before.stack_id, stack_name=self.before.stack_name)
             return self.model_copy(update={"resources": nothing}).failed(instance, occurrence_id)

@@ -41,6 +41,7 @@ class Draft(BaseModel):
     @property
     def vim_id(self) -> str | None:
         """The registered VIM that the resources are on, or go to; None without one, or if it is not registered."""
+        # Not a field of the base: a modification has no VIM.
         vim: VimConnection | None = getattr(self, "vim", None)
         return vim.vim_id if vim is not None else None
 

@@ -104,6 +104,7 @@ class InstantiateDraft(Draft):
                 },
             }
         )
+        # New internals, not the old ones changed: nothing of an earlier failed instantiate may remain in them.
         internals = InstanceInternals(
             current_operation=instance.internals.current_operation,
             deployments=(deployment,),
@@ -303,6 +304,7 @@ class TerminateDraft(Draft):
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
+        # The claim stays until the engine releases the instance in the same write.
         internals = InstanceInternals(current_operation=instance.internals.current_operation)
         vnf = instance.vnf.model_copy(
             update={

@@ -83,15 +83,18 @@ def _protocol(port: PortFacts, fixed: frozenset[tuple[str, str]]) -> tuple[CpPro
 
 
 def _own_ports(server: ServerFacts) -> Sequence[PortFacts]:
+    # Without the floating IPs, which are among the ports in the facts.
     return [port for port in server.ports if port.resource_type == PORT]
 
 
 def _cp_id(server: ServerFacts, port: PortFacts) -> str:
+    # Unique among machines of one VDU, and a new id for a port that was created again.
     return f"{port.name}-{derived_id(server.vnfc_id, port.resource_id)}"
 
 
 def _index(server: ServerFacts) -> int | None:
     """Return the number in ``<vdu>-<index>``, the names by which Tacker's user data classes distinguish machines."""
+    # The server itself has this name in the top template, or its group has it.
     for name in (server.name, server.group or ""):
         vdu_id, _, number = name.rpartition("-")
         if vdu_id == server.vdu_id and number.isdigit():
@@ -107,6 +110,7 @@ def _vnfc(
     node_name: str | None,
     fixed: frozenset[tuple[str, str]],
 ) -> VnfcResourceInfo:
+    # The names in Tacker's `metadata`, which its user data classes read back.
     metadata: dict[str, Any] = {"stack_id": server.stack_id}
     facts = {
         "parent_stack_group": server.group,
@@ -222,6 +226,7 @@ def _external(
     for server in resources.servers:
         for port in _own_ports(server):
             link_id, config_id = config_by_cp.get(port.name, ("", ""))
+            # A request may connect a port that the VNFD does not expose.
             if port.name not in external_cps and not link_id:
                 continue
             cp_id = derived_id("ext-cp", server.vnfc_id, port.resource_id)
@@ -336,6 +341,7 @@ def _without(one: StackResources, other: StackResources) -> tuple[StorageFacts, 
 
 
 def _differs(before: ServerFacts, after: ServerFacts) -> bool:
+    # Not the host: a live migration is no change by the operation.
     return (before.ports, before.flavor, before.image_id) != (after.ports, after.flavor, after.image_id)
 
 

@@ -110,6 +110,7 @@ class Messages:
         )
         moment = datetime.fromisoformat(occ.state_entered_time)
         problem = None
+        # In other states `error` is that of an earlier failure: a retry keeps it until the operation ends.
         if occ.error is not None and occ.operation_state in {S.FAILED_TEMP, S.FAILED, S.ROLLED_BACK}:
             problem = Problem(
                 type=occ.error.type, title=occ.error.title or "", status=occ.error.status, detail=occ.error.detail

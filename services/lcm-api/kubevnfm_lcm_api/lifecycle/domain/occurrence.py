@@ -112,6 +112,7 @@ class OccurrenceRecord(BaseModel):
 
 def _step(step: Mapping[str, Any], draft: Mapping[str, Any]) -> PlannedStep:
     upgraded = upgraded_step(step, draft)
+    # 0.1.0 had timeouts in the classes; a step of it that was sent already keeps its stored deadline.
     if "timeoutS" not in upgraded:
         kind = SEQUENCES.kinds[upgraded["kind"]]
         upgraded = {**upgraded, "timeoutS": kind.from_arguments(upgraded["arguments"]).timeout_s}

@@ -122,8 +122,10 @@ class Plan(Generic[D]):
             attempt=earlier.attempt if earlier is not None else 0,
         )
         joining = self._known(step_id, before)
+        # A step that was sent cannot wait any more; the new one would run at the same time as its successor.
         if self._fixed.intersection(joining):
             raise PlanInvalid(f"step {step_id}: cannot come before {', '.join(joining)}, which was sent already")
+        # The only way to a cycle: `after` names steps that are there already, and those do not know the new one.
         if set(joining) & {*planned.after, *self._ancestors(planned.after)}:
             raise PlanInvalid(f"step {step_id}: comes both before and after {', '.join(joining)}")
         self._steps[step_id] = planned
@@ -196,6 +198,7 @@ def ready(steps: Sequence[PlannedStep]) -> Iterator[PlannedStep]:
 
 def undoable(steps: Sequence[PlannedStep]) -> Iterator[PlannedStep]:
     """Yield, last first, the steps that were sent, done or not, and that no touched step depends on any more."""
+    # A resource is removed only after those that were built on it, such as a stack after the cluster in it.
     needed = {name for step in steps if step.state not in _UNTOUCHED for name in step.after}
     return (
         step

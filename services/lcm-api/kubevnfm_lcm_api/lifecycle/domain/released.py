@@ -31,6 +31,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[_Json], dict[str, Any]]]] = {
 def upgraded_internals(internals: _Json) -> _Json:
     """Return an instance's ``internal`` object in the present form."""
     kind = internals.get("kind")
+    # None: the present form, or an instance of 0.1.0 that is NOT_INSTANTIATED and has no deployment.
     if kind is None:
         return internals
     deployment: dict[str, Any] = {"vimKey": internals.get("vimKey", "")}

@@ -71,6 +71,7 @@ class Saga:
 
         Raises IllegalTransition.
         """
+        # A cancel may arrive between the request for the grant and its answer; no command was sent yet.
         if record.occ.is_cancel_pending:
             return self._cancelled(record, [], now)
         granted = self._enter(record.with_occ(grant_id=grant_id), "granted", now)
@@ -84,6 +85,7 @@ class Saga:
             return None
         step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
         if isinstance(reply.data, CommandFailed):
+            # Only of the step itself: a failed compensation leaves the draft as it is, with all that may still exist.
             if planned.state is StepState.ASKED and reply.data.remains is not None:
                 record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
             return self._failed(record, planned, problems.failure(reply.data, planned, record), now)
@@ -91,6 +93,7 @@ class Saga:
             return None
         if planned.state is StepState.UNDOING:
             return self._undone(record, planned, step.undone(draft, reply.data), now)
+        # An event of another class is not the answer to this step's command.
         if not isinstance(reply.data, step.reply):
             return None
         return self._done(record, planned, step.fold_reply(draft, reply.data), now)
@@ -136,6 +139,7 @@ class Saga:
 
         A new one, because FAILED is final for the caller and the failed occurrence must not change any more.
         """
+        # A compensation that failed in the operation's own rollback gets a new chance.
         steps = tuple(step.model_copy(update={"undo_failed": False}) for step in record.steps)
         fresh = record.model_copy(update={"is_internal": True, "steps": steps}).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
@@ -194,6 +198,7 @@ class Saga:
             return Move(record, (self._messages.wake_up(record, now, "cancel", record.occ.id, mode),))
         if not record.running:
             return self._cancelled(record, [], now)
+        # GRACEFUL sends nothing: the reply of the running step finds the flag and stops the operation.
         if mode == "GRACEFUL":
             return Move(record)
         return Move(record, tuple(self._messages.cancellations(record)))
@@ -232,6 +237,7 @@ class Saga:
                 ]
         if has_failed:
             return self._stop(record, messages, now)
+        # Before the check for a cancel: if all steps are done, nothing is left to cancel.
         if all(step.state is StepState.DONE for step in record.steps):
             completed = self._enter(record, "steps_done", now).with_occ(error=None, **draft.final_attributes())
             return Move(completed, (*messages, self._messages.operation_changed(completed)))
@@ -294,6 +300,7 @@ class Saga:
                 if command is None:
                     record = record.with_steps([_ended(planned, StepState.UNDONE, now, planned.error)])
                     continue
+                # A step without a compensation is undone all the same, as that sends nothing.
                 if record.occ.is_cancel_pending:
                     continue
                 undoing = _sent(planned, StepState.UNDOING, now)
@@ -315,6 +322,7 @@ class Saga:
         undone = _ended(planned, StepState.UNDONE, now)
         record = self._with_draft(record, draft).with_steps([undone])
         messages = [self._messages.step_changed(record, undone, "undone", now)]
+        # A compensation at the side has failed: end, and let the caller repair the cause before the others run.
         if any(step.undo_failed for step in record.steps):
             return self._stop(record, messages, now)
         return self._undo_next(record, messages, now)
@@ -353,6 +361,7 @@ def _sent(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
     return planned.model_copy(
         update={
             "state": state,
+            # Compensations count too: each command of a step has an id of its own.
             "attempt": planned.attempt + 1,
             "started_at": rfc3339(now),
             "ended_at": None,

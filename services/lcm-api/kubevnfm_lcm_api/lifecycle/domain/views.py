@@ -13,7 +13,7 @@ def step_views(record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
     """Return the steps: name (the step's id), kind, title, state, times, error."""
     return [
         {
-            "name": step.id,
+            "name": step.id,  # the attribute's name in 0.1.0, which clients read
             "kind": step.kind,
             "title": SEQUENCES.step(step).title,
             "state": step.state.value,

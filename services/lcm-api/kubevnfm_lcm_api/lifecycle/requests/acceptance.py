@@ -65,6 +65,7 @@ class Acceptance:
             facts=record.facts,
             is_reversible=draft.is_reversible,
         )
+        # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
         vim_ids = record.internals.vim_ids
         if draft.vim_id is not None and draft.vim_id not in vim_ids:
             # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.

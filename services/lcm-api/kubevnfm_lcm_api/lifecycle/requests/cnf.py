@@ -65,6 +65,7 @@ def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[st
     for index, name in enumerate(listed):
         if isinstance(name, Secret) or not isinstance(name, str):
             raise InvalidInput(f"{place}[{index}]", "a path in the package or an http(s) URL expected")
+        # A URL is fetched by infra-k8s, which checks the address.
         if not name.startswith(("http://", "https://")) and name.removeprefix("./") not in files:
             raise InvalidInput(f"{place}[{index}]", f"the package has no file {name}")
     return tuple(name.removeprefix("./") for name in listed)

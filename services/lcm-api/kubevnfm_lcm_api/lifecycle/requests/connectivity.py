@@ -91,4 +91,5 @@ def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtu
                 here.append({"cpdId": cp["cpdId"], "cpConfig": configs})
         stays = links.get(link.id, {}).get("extCps", [])
         links[link.id] = {**body, "extCps": [*stays, *here]}
+    # A link without connection points is no longer connected to the VNF.
     return [link for link in links.values() if link["extCps"]]

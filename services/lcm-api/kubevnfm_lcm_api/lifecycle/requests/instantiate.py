@@ -53,6 +53,7 @@ class Instantiate:
         package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = _flavour(vnfd, request)
+        # Entries may have been set by a modification before; those of the request replace them.
         connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
         vim_key, connections = await choose_vim(self._vims, connections, request.additional_params)
         connection = connections[vim_key]
@@ -74,6 +75,7 @@ class Instantiate:
                 ScaleInfo(aspect_id=name, scale_level=aspect.max_scale_level)
                 for name, aspect in flavour.aspects.items()
             ),
+            # A CP without a VDU has no port in the stack.
             "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
             "ext_virtual_links": tuple(
                 link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links

@@ -54,6 +54,7 @@ class Modify:
         stored = await self._instances.get(instance_id)
         check(stored)
         record = InstanceRecord.from_document(stored.body)
+        # Allowed in both instantiation states; only a running operation excludes it.
         await self._engine.check_free(record, record.vnf.instantiation_state)
         given = request.model_fields_set
         vnf: dict[str, Any] = {name: getattr(request, name) for name in _NAMES if name in given}
@@ -91,6 +92,7 @@ class Modify:
         draft = ModifyDraft(
             vnf_instance_id=instance_id,
             vnf={name: value for name, value in vnf.items() if value is not None},
+            # null removes an attribute (RFC 7396); None in `vnf` would be lost when the draft is stored.
             removed=tuple(name for name, value in vnf.items() if value is None),
             free=free,
             vim_connections=connections,

@@ -36,6 +36,7 @@ class Operate:
             for one in vnf.info.vnfc_resource_info
             if one.compute_resource.resource_id in servers
         }
+        # Only if all are: after a partial failure the same request brings the others to the state.
         if present_states == {request.change_state_to}:
             raise Conflict(f"the VNF is {request.change_state_to} already")
         graceful = request.change_state_to == "STOPPED" and request.stop_type == "GRACEFUL"

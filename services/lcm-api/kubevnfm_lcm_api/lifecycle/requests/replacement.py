@@ -103,6 +103,7 @@ class ChangePackage:
         missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
         if missing:
             raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
+        # The new package may allow fewer levels; the machines above them stay until the next scaling.
         levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
         draft = await replaced(
             self._vnfs,
@@ -201,6 +202,7 @@ async def replaced(
         "instantiation_level_id": level_id,
         # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
         "request": dict(hide(original)) if is_package and present["user_data"] is not None else as_instantiated,
+        # `as_instantiated` is in v2 form, also if this request is a v1 request.
         "api_version": "v2",
         "counts": dict(counts),
         "connections": connections,

@@ -109,6 +109,7 @@ class Scale:
         draft = ScaleVmDraft(
             **fields,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
+            # Stored, so that the level that a failed scaling has reached is found without the package.
             steps_of={name: _steps(aspect) for name, aspect in vnf.flavour.aspects.items()},
         )
         return await self._acceptance.accept(

@@ -89,6 +89,7 @@ class Terminate:
             package=await self._package(record),
             resources=deployment.resources,
             phases=internals.phases,
+            # The driver's terminate phases need the login data of the instantiate request.
             parameters={**internals.parameters, **request.additional_params},
             cluster_vim_key=internals.cluster_vim_key,
         )

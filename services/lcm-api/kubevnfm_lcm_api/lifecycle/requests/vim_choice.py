@@ -31,6 +31,7 @@ async def choose_vim(
     for key, value in typed.items():
         if value.vim_type not in {OPENSTACK, KUBERNETES}:
             raise Unprocessable(f"vimConnectionInfo/{key}/vimType", f"{OPENSTACK} or {KUBERNETES} expected")
+    # Manifests are the only sign of a CNF in a request; its VNFD looks like any other.
     wanted = KUBERNETES if DEF_FILES in parameters else OPENSTACK
     found = next((key for key, value in typed.items() if value.vim_type == wanted), next(iter(typed), None))
     if found is None:
@@ -42,6 +43,7 @@ async def choose_vim(
     key, chosen = found, typed[found]
     if wanted == KUBERNETES and chosen.vim_type != KUBERNETES:
         raise Unprocessable("vimConnectionInfo", f"{DEF_FILES} needs a VIM of type {KUBERNETES}")
+    # An entry with accessInfo needs no registered VIM.
     if not chosen.access_info:
         if chosen.vim_id is None:
             raise Unprocessable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")

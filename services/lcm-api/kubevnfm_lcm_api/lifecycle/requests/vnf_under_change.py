@@ -154,6 +154,7 @@ class ChangeableVnfs:
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
+        # 404 before 409: a task that the VNF never supports must not look like a temporary conflict.
         if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
             check_supported(record, task)
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)

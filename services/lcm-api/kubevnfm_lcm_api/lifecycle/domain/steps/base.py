@@ -55,6 +55,7 @@ class Step(ABC, Generic[N, R]):
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> Step[Any, Any]:
         """Return the step with what ``arguments`` wrote."""
+        # Through pydantic: stored JSON has lists and numbers where the fields have tuples and floats.
         step: Step[Any, Any] = _adapter(cls).validate_python(arguments) if arguments else cls()
         return step
 
@@ -68,6 +69,7 @@ class Step(ABC, Generic[N, R]):
 
     def fold_reply(self, draft: N, reply: Event) -> Draft | None:
         """As `fold`, for a reply that is known to be of the class ``reply``."""
+        # The saga has compared the class with `reply` before; the type parameter exists for mypy only.
         return self.fold(draft, cast("R", reply))
 
     def extend(self, draft: N, plan: Plan[N]) -> None:

@@ -101,6 +101,7 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
 
     def undo(self, draft: NeedsManifests) -> DeleteObjects:
         """Delete everything in the inventory, also if the objects were applied only in part."""
+        # Without a grace period: the pods end in their own time, as nothing hurries a rollback.
         return DeleteObjects(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 

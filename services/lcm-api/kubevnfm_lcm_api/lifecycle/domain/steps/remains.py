@@ -26,6 +26,7 @@ class RemoveRemains(Step[NeedsInstance, RemainsRemoved]):
     kind: ClassVar[str] = "remove_remains"
     label: ClassVar[str] = "Remove what a failed instantiate left"
     base_timeout_s: ClassVar[float] = 3600.0
+    """Twice the time to delete a stack, as a deletion that fails is repeated."""
     reply: ClassVar[type[Event]] = RemainsRemoved
 
     def ask(self, draft: NeedsInstance) -> RemoveRemainsCommand:

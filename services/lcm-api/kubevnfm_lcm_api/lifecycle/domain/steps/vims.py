@@ -67,6 +67,7 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
 
     def undo(self, draft: NeedsCluster) -> DeregisterVim:
         """Remove the VIM by owner and name, as its id is unknown if the registration was not answered."""
+        # Forced, also if another instance uses the VIM: the machines of the cluster are deleted next.
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, name=draft.cluster_vim_name, force=True)
 
 
