@@ -35,7 +35,7 @@ from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 from lcm_builders import ANSWERS, RING
 
 SERVICES: Final = sorted({command.service for command in commands()} - {"lcm-api"})
-NEWS: Final = ("lcm.operation.changed", "lcm.step.changed", "lcm.instance.deleted", "lcm.remains.removed")
+EVENTS: Final = ("lcm.operation.changed", "lcm.step.changed", "lcm.instance.deleted", "lcm.remains.removed")
 COLLECTIONS: Final = (instances.COLLECTION, occurrences.COLLECTION)
 
 
@@ -228,16 +228,16 @@ class EngineWorld:
     twins: Twins = field(default_factory=Twins)
     clock: SetClock = field(default_factory=SetClock)
     worker_clock: SetClock = field(default_factory=SetClock)
-    heard: dict[str, Envelope[Message]] = field(default_factory=dict)
+    received: dict[str, Envelope[Message]] = field(default_factory=dict)
     """The recorded events by id."""
     wake_ups: dict[str, Envelope[Message]] = field(default_factory=dict)
     """The engine's commands to itself by id."""
     twice: bool = False
     """Whether every message is delivered twice."""
 
-    def news(self) -> list[tuple[str, ...]]:
+    def events(self) -> list[tuple[str, ...]]:
         """Return the published states of operations and steps, sorted."""
-        return sorted(_summary(envelope) for envelope in self.heard.values())
+        return sorted(_summary(envelope) for envelope in self.received.values())
 
     async def put(self, record: InstanceRecord) -> None:
         """Store an instance before the first life."""
@@ -277,8 +277,8 @@ class EngineWorld:
             await bus.__aexit__(None, None, None)
 
     async def _start(self, living: Living, relay: OutboxRelay, worker: CommandWorker) -> None:
-        async def hear(delivery: Delivery) -> Verdict:
-            self.heard.setdefault(delivery.envelope.id, delivery.envelope)
+        async def receive(delivery: Delivery) -> Verdict:
+            self.received.setdefault(delivery.envelope.id, delivery.envelope)
             return Ack()
 
         async def answer(delivery: Delivery) -> Verdict:
@@ -298,7 +298,7 @@ class EngineWorld:
             worker.handle(RemoveRemains, living.engine.remove_remains)
             await worker.start()
             await living.bus.consume_events("lcm-api.replies", REPLIES, living.engine.resume_operation)
-            await living.bus.consume_events("tests.news", NEWS, hear)
+            await living.bus.consume_events("tests.events", EVENTS, receive)
             relay.start()
 
 
