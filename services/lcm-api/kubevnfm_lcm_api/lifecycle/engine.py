@@ -175,6 +175,7 @@ class Engine:
         command = delivery.envelope.data
         assert isinstance(command, AdvanceOperation)
         occurrence_id = delivery.envelope.operationid
+        # The bus in the same process can be quicker than the store.
         if occurrence_id in self._accepting:
             await self._accepting[occurrence_id].wait()
         if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:

@@ -69,6 +69,7 @@ def find_nodes(
 def _zone(server: ServerFacts, zones: Mapping[str, Sequence[str]]) -> str | None:
     """Return the machine's zone: the one that the cloud reports, unless others were granted."""
     granted = zones.get(server.vdu_id, ())
+    # A grant of several zones does not name the zone of each machine; the cloud reports it.
     return server.zone if not granted or server.zone in granted else granted[0]
 
 
@@ -93,6 +94,7 @@ def _group(resources: StackResources, nodes: NodeGroup, role: Role) -> Sequence[
 
 def _in_order(servers: Iterable[ServerFacts]) -> Sequence[ServerFacts]:
     """Return the oldest first. The id decides between machines of the same age, so the order is always the same."""
+    # A repeated command must choose the same first master.
     return sorted(
         servers, key=lambda server: (server.created_at.isoformat() if server.created_at else "", server.vnfc_id)
     )
@@ -103,6 +105,7 @@ def _node(server: ServerFacts, resources: StackResources, group: NodeGroup, role
     ssh = _beside(server, resources, group.ssh_cp_name, field=f"{section}.ssh_cp_name")
     nic_field = f"{section}.nic_cp_name"
     nic = _beside(server, resources, group.cluster_port, field=nic_field)
+    # Nodes of the cluster talk over their own network; a floating IP exists at the router only.
     if nic.resource_type == FLOATING_IP:
         raise NodeNotFound(nic_field, f"{nic.name} is a floating IP; the port of the cluster's own network expected")
     return ManagedNode(
@@ -135,6 +138,7 @@ def _other(server: ServerFacts) -> ManagedNode:
 
 def _beside(server: ServerFacts, resources: StackResources, name: str, *, field: str) -> PortFacts:
     """Return a port or floating IP of the server's own stack; of the top stack only if the server is in that."""
+    # Members of a group have ports of the same names, so a port of another member must not be found.
     here = server.ports if server.group is not None else (*server.ports, *resources.ports)
     return _named(here, name, field=field, where=f"beside {_label(server)}")
 

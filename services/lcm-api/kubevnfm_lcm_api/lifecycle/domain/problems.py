@@ -18,6 +18,7 @@ CANCELLED: Final = "cancelled"
 
 def failure(failed: CommandFailed, planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails:
     """Return a service's failure with its step, and with node and task unless the detail names the node already."""
+    # Not twice: the service's text may name the node already.
     place = " on node ".join(part for part in (failed.task, failed.node) if part)
     detail = f"{place}: {failed.detail}" if place and failed.node not in failed.detail else failed.detail
     return ProblemDetails(

@@ -56,4 +56,5 @@ class Sequences:
 
         mypy checked the step against the draft where the plan was made; a stored plan belongs to a draft of that class.
         """
+        # By the stored kind and arguments only: a plan of an earlier version runs as it was made.
         return self._by_kind[planned.kind].from_arguments(planned.arguments)

@@ -88,6 +88,7 @@ def _flag(parameters: Mapping[str, Any], name: str) -> bool | None:
 
 
 def _not_instantiated(vnf: VnfUnderChange) -> dict[str, Any]:
+    """Return the VnfInstance that user data would have got at the instantiation."""
     instance = vnf.record.vnf.model_copy(
         update={"instantiation_state": InstantiationState.NOT_INSTANTIATED, "instantiated_vnf_info": None}
     )

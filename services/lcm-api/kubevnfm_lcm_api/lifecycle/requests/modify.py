@@ -77,6 +77,7 @@ class Modify:
             free[name] = merge(getattr(record.vnf, name), patch)
             changed[_camel(name)] = patch
         connections = None
+        # `changedInfo` lists the entries that the request named, with their values after the patch.
         if "vim_connection_info" in given and request.vim_connection_info is not None:
             connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
             changed["vimConnectionInfo"] = {
@@ -160,6 +161,7 @@ def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord,
     attribute = {"extensions": "extensions", "vnf_configurable_properties": "configurable_properties"}[name]
     info = record.vnf.instantiated_vnf_info
     flavour = vnfd.flavours.get(info.flavour_id) if info is not None else None
+    # Keys of the instance too: an earlier package may have declared them.
     known = set(getattr(vnfd.initial_values, attribute)) | set(getattr(record.vnf, name))
     if flavour is not None:
         known |= set(getattr(flavour.initial_values, attribute))

@@ -68,6 +68,7 @@ class Scale:
             except UnknownLevel as error:
                 raise InvalidInput("instantiationLevelId", str(error)) from error
             return await self._begin(vnf, OperationType.SCALE_TO_LEVEL, levels, counts, request, original, version)
+        # Aspects that the request does not name keep their level.
         levels = dict(vnf.scale_levels)
         for index, target in enumerate(request.scale_info or ()):
             aspect = flavour.aspects.get(target.aspect_id)
@@ -126,6 +127,7 @@ def _counts(vnf: VnfUnderChange, levels: Mapping[str, int]) -> dict[str, int]:
         old = vnf.scale_levels.get(name, 0)
         for vdu_id in aspect.vdu_ids:
             more = aspect.delta(vdu_id, level=level) - aspect.delta(vdu_id, level=old)
+            # Not below 0: machines may be missing that the levels count.
             counts[vdu_id] = max(0, counts.get(vdu_id, vnf.counts.get(vdu_id, 0)) + more)
     return counts
 

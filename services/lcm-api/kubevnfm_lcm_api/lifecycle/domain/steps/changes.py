@@ -73,6 +73,7 @@ def _fields(draft: NeedsStackBefore) -> _StackFields:
 
 def _restore_fields(draft: NeedsStackBefore) -> _StackFields:
     """Return the fields without what the request asked for: a restore takes the stack back to its former state."""
+    # No user data: a class would compute the state that the failed operation asked for.
     return {**_fields(draft), "request": {}, "grant": {}, "grant_request": {}, "user_data": None}
 
 
@@ -89,6 +90,7 @@ class _StackStep(Step[V, ResourcesChanged]):
 
     def fold_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
         """Keep what the stack holds after a change that failed."""
+        # `resourceChanges` and a rollback need the real state, not the one of before the failure.
         return draft.with_resources(StackResources.model_validate(remains))
 
     def undone(self, draft: V, reply: Event) -> Draft:

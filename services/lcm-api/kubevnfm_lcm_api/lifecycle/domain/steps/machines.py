@@ -94,6 +94,7 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
         Raises: NodeNotFound, SharedAddress of `nodes`.
         """
         cluster = _cluster(draft)
+        # Addresses are read at each attempt: machines that a retry created again have others.
         found = FoundNodes(nodes=())
         if self.phase not in _BEFORE_MACHINES:
             assert draft.resources is not None

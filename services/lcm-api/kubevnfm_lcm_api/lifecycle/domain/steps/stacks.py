@@ -37,6 +37,7 @@ class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
         """Ask for the stack."""
         return CreateResources(
             vnf_instance_id=draft.vnf_instance_id,
+            # A repeated command finds the stack by its tag and continues with it.
             tag=draft.vnf_instance_id,
             stack_name=draft.stack_name,
             package=draft.package,
@@ -94,6 +95,7 @@ class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
 
     def ask(self, draft: NeedsRecreation) -> CreateResources:
         """Ask for the stack of the instantiate request, at the present number of machines."""
+        # The same command as for the first creation, so that infra-openstack has one way to create a stack.
         return CreateVnfResources().ask(draft.creation)
 
     def fold(self, draft: NeedsRecreation, reply: ResourcesCreated) -> Draft:

@@ -58,6 +58,7 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
                 interface_info={"endpoint": cluster.server, "ssl_ca_cert": cluster.ssl_ca_cert},
                 access_info=access,
             ),
+            # The owner: terminate and rollback remove the VIMs with this id.
             extra={"vnf_instance_id": draft.vnf_instance_id},
         )
 
