@@ -90,7 +90,7 @@ class _StackStep(Step[V, ResourcesChanged]):
 
     def fold_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
         """Keep what the stack holds after a change that failed."""
-        # `resourceChanges` and a rollback need the real state, not the one of before the failure.
+        # `resourceChanges` and a rollback need the real state, not the one from before the failure.
         return draft.with_resources(StackResources.model_validate(remains))
 
     def undone(self, draft: V, reply: Event) -> Draft:
