@@ -42,6 +42,7 @@ class Message(Facts):
         if not kind:
             return
         cls.type = f"{PREFIX}{kind}{VERSION}"
+        # Two classes of one type would make decoding depend on the order of imports.
         if MESSAGES.setdefault(cls.type, cls) is not cls:
             raise TypeError(f"{cls.type} is the type of two message classes")
 
@@ -144,6 +145,7 @@ class Envelope(Generic[M]):
             "traceparent": self.traceparent,
             "deadline": self.deadline.isoformat() if self.deadline else "",
         }
+        # CloudEvents has no null: an attribute without a value is absent.
         attributes.update({name: value for name, value in optional.items() if value})
         attributes["data"] = self.data.model_dump(mode="json", context=sealing(ring), exclude_none=True)
         return attributes

@@ -59,6 +59,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     ring = keys.key_ring(settings.data_dir)
     token = keys.internal_token(settings.data_dir)
     shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is a parameter")}
+    # The services need the gateway's address before it listens, so port 0 is resolved here.
     gateway_port = settings.port or free_port()
     scheme = "http" if settings.server_tls is None else "https"
     gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"

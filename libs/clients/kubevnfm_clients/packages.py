@@ -28,6 +28,7 @@ class HttpPackages:
         """See the port."""
         key = package.checksum or package.package_id
         folder = self._cache_dir / key
+        # A package can be some GiB: callers of this process that need the same one wait for a single fetch.
         async with self._fetching.setdefault(key, asyncio.Lock()):
             if not await asyncio.to_thread(folder.is_dir):
                 await self._fetch(package, folder)

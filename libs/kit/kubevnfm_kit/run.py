@@ -43,6 +43,7 @@ async def background(**work: Coroutine[object, object, None]) -> AsyncIterator[N
     try:
         yield
     finally:
+        # Cancel all before waiting for any: they end side by side.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -78,6 +78,7 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
+        # In constant time, so that a comparison does not show how much of a secret was right.
         if self._plain is not None and other._plain is not None:
             return hmac.compare_digest(self._plain.encode(), other._plain.encode())
         return self._sealed is not None and self._sealed == other._sealed

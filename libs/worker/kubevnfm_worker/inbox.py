@@ -90,6 +90,7 @@ class Inbox:
         """Claim the command if it is new or its lease has expired; a new one costs one write."""
         claim = Claim(command.id, self._owner, fencing=1, tries=0)
         try:
+            # Insert first, read only on a conflict: nearly every command is new, and costs one round trip so.
             await self._store.insert(
                 self._collection,
                 command.id,
@@ -121,6 +122,7 @@ class Inbox:
             "leaseUntil": self._now(),
             "cancelled": True,
         }
+        # The record may be created, changed or purged by a worker between two calls; each round decides on a fresh read.
         while True:
             try:
                 await self._store.insert(self._collection, command.id, fresh)

@@ -105,6 +105,7 @@ class OutboxRelay:
     def kick(self, collection: str, id: str, envelopes: Sequence[Envelope[Message]]) -> None:
         """Publish in the background the messages just stored in the outbox of ``collection``'s document ``id``."""
         for envelope in envelopes:
+            # A sweep and the writer can find the same message; consumers drop doubles, but one publish is cheaper.
             if envelope.id in self._publishing:
                 continue
             task = asyncio.create_task(self._publish(collection, id, envelope), name=f"publish-{envelope.type}")
@@ -160,6 +161,7 @@ class OutboxRelay:
         try:
             written = datetime.fromisoformat(str(message.document["time"]))
         except (KeyError, ValueError):
+            # Without a readable time its age is unknown; to wait for it to settle would be to wait for ever.
             return True
         return self._clock.now() - written >= timedelta(seconds=self._settle_s)
 
@@ -177,6 +179,7 @@ class OutboxRelay:
     async def _clear(self) -> None:
         try:
             while self._published:
+                # Wait for further confirms, so that one write clears several messages of a document.
                 await asyncio.sleep(_CLEAR_AFTER_S)
                 async with self._looking:
                     await self._clear_published()

@@ -39,6 +39,7 @@ def run_service(service: str, settings_class: type[S], wiring: Wiring[S]) -> Non
 async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncIterator[None]:
     """Enter the service on RabbitMQ and MongoDB; leaving closes the service first, then its connections."""
     ring = KeyRing.from_text(settings.keys.get_secret_value())
+    # The service is entered last and left first: its drain still needs bus and database.
     async with (
         internal_session(settings.internal_tls) as session,
         MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,

@@ -178,10 +178,12 @@ class CommandWorker:
         command = delivery.envelope
         if (direct := self._direct.get(_class_of(command))) is not None:
             return await direct(delivery)
+        # A run under way may still end within the drain time; a new one would be cancelled at once.
         if self._is_closing and command.id not in self._runs:
             return Again(_REATTACH_S)
         if isinstance(command.data, CancelStep):
             return await self._cancel(command.data)
+        # All deliveries of a command share one run: a redelivery after a lost channel attaches to it.
         run = self._run_of(command)
         done, _ = await asyncio.wait({run}, timeout=self._hold_s)
         if not done or run.cancelled():
@@ -298,6 +300,7 @@ class CommandWorker:
         work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
         keeping = asyncio.create_task(self._keep_lease(claim, nudge), name="lease")
         try:
+            # Whichever comes first decides: the answer, the loss of the lease (or a cancellation), or the deadline.
             await asyncio.wait({work, keeping}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return _answer_of(work)
@@ -318,6 +321,7 @@ class CommandWorker:
         abort = self._aborts.get(_class_of(command))
         if abort is None:
             return StepCancelled(None)
+        # The lease is not renewed meanwhile, so the abort must end well before it expires.
         stopping = asyncio.ensure_future(abort(command.data, self._context(claim, command)))
         try:
             done, _ = await asyncio.wait({stopping}, timeout=self._lease_s / 2)
@@ -337,10 +341,12 @@ class CommandWorker:
         loop = asyncio.get_running_loop()
         held_until = loop.time() + self._lease_s
         while True:
+            # At a third of the lease, two renewals in a row may fail before the lease is lost.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._lease_s / 3):
                     await nudge.wait()
             nudge.clear()
+            # Counted from before the call: the database may have written the lease at any moment during it.
             asked_at = loop.time()
             try:
                 async with asyncio.timeout_at(held_until):
@@ -356,6 +362,7 @@ class CommandWorker:
 
     def _context(self, claim: Claim, command: Envelope[Message]) -> StepContext:
         async def publish(event: Event) -> None:
+            # Progress is not stored in an outbox: losing it costs a line on a screen, waiting for it costs the work.
             if len(self._news) >= _MOST_NEWS:
                 log.warning("news_dropped", type=event.type)
                 return

@@ -55,6 +55,7 @@ class LockDocuments:
         while not await self._insert({"_id": name, "token": token, "until": time.time() + _HELD_S}):
             held = await self._locks.find_one({"_id": name})
             if held is not None and held["until"] < time.time():
+                # The ticket's id holds the dead holder's token, so exactly one caller removes exactly that lock.
                 if await self._insert({"_id": f"{name}!{held['token']}"}):
                     await self._locks.delete_one({"_id": name})
             else:
