@@ -323,7 +323,7 @@ async def test_subscriptions_are_created_listed_and_deleted(world: World, api: s
 
 async def test_each_operation_is_notified_state_by_state(tmp_path: Path) -> None:
     """API-153, API-074: the suite's workflows, with its callback test."""
-    loopback = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
+    loopback: dict[str, Any] = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
     async with lcm_world(tmp_path, **loopback) as world, Subscriber.listening() as subscriber:
         (await ask(world, "POST", f"{LCM}/subscriptions", {"callbackUri": subscriber.uri})).must(201)
         assert len(subscriber.tested) == 1
@@ -461,7 +461,7 @@ async def test_content_is_uploaded_once(world: World) -> None:
 
 async def test_a_missing_token_is_401_and_a_malformed_one_400(tmp_path: Path) -> None:
     """API-153, API-140."""
-    bearer = {"auth_modes": "bearer", "auth_bearer_audience": "a", "auth_bearer_issuer": "http://127.0.0.1:9"}
+    bearer: dict[str, Any] = {"auth_modes": "bearer", "auth_bearer_audience": "a", "auth_bearer_issuer": "http://127.0.0.1:9"}
     async with lcm_world(tmp_path, **bearer) as world:
         for path in (f"{LCM}/vnf_instances", f"{PACKAGES}/vnf_packages"):
             assert (await ask(world, "GET", path)).headers["WWW-Authenticate"].startswith("Bearer")
