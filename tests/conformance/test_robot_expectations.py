@@ -461,7 +461,11 @@ async def test_content_is_uploaded_once(world: World) -> None:
 
 async def test_a_missing_token_is_401_and_a_malformed_one_400(tmp_path: Path) -> None:
     """API-153, API-140."""
-    bearer: dict[str, Any] = {"auth_modes": "bearer", "auth_bearer_audience": "a", "auth_bearer_issuer": "http://127.0.0.1:9"}
+    bearer: dict[str, Any] = {
+        "auth_modes": "bearer",
+        "auth_bearer_audience": "a",
+        "auth_bearer_issuer": "http://127.0.0.1:9",
+    }
     async with lcm_world(tmp_path, **bearer) as world:
         for path in (f"{LCM}/vnf_instances", f"{PACKAGES}/vnf_packages"):
             assert (await ask(world, "GET", path)).headers["WWW-Authenticate"].startswith("Bearer")

@@ -77,7 +77,9 @@ async def test_refused_registrations_have_the_error_form_of_the_client(user: Use
     perhaps = _body(user)
     perhaps["vim"]["auth_cred"] = {**perhaps["vim"]["auth_cred"], "cert_verify": "perhaps"}
     assert "cert_verify" in _refused(await user.call("POST", "/v1.0/vims", perhaps), 400)
-    assert "default VIM is already" in _refused(await user.call("POST", "/v1.0/vims", _body(user, is_default=True)), 409)
+    assert "default VIM is already" in _refused(
+        await user.call("POST", "/v1.0/vims", _body(user, is_default=True)), 409
+    )
     assert "named lab" in _refused(await user.call("POST", "/v1.0/vims", _body(user, name="lab")), 409)
     _refused(await user.call("POST", "/v1.0/vims", {"name": "no vim around it"}), 400)
     _refused(await user.call("PATCH", "/v1.0/vims", {}), 405)
