@@ -19,6 +19,8 @@ EXEMPT: Final = re.compile(
     r"^(LICENSE|tests/language/|requirements\.lock|deploy/base/locks/|.*/tacker_shim/|docs/specification/sources/"
     r"|tests/fixtures/|proto-events/released/)"
 )
+STORED: Final = "# a stored name: it stays"
+"""Ends a line with a name that documents of earlier releases hold."""
 SENTENCE_START: Final = r"""(?:^\s*(?:[-*]\s+|\#+:?\s*|r?"{3})?|[.;:!?]\s+)"""
 
 
@@ -59,6 +61,8 @@ def findings(path: Path) -> Iterator[str]:
     rules = WORDS + SENTENCES + (PYTHON if path.suffix == ".py" else ())
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if path.name == "CONTRIBUTING.md" and line.startswith("|"):
+            continue
+        if line.endswith(STORED):
             continue
         if path.suffix == ".md" and line.startswith(("#", "|")):
             checked = [rule for rule in rules if rule not in SENTENCES]

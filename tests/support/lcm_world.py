@@ -386,8 +386,8 @@ async def lcm_world(
     *,
     limits: Any = DEFAULT_LIMITS,
     clock: Any = None,
-    ring: KeyRing = RING,
-    store_kind: type[FragileStore] = FragileStore,
+    ring: Any = RING,
+    store_kind: Any = FragileStore,
     **changes: Any,
 ) -> AsyncIterator[World]:
     """Yield a running lcm-api with its data in the folder.

@@ -1,1 +1,1 @@
-"""The HTTP gateway: SOL003 life-cycle management, VNF packages, VIMs, and kubevnfm's own views."""
+"""The HTTP application: the routes of all subjects, the VIM API, API versions, the audit log, the OpenAPI document."""

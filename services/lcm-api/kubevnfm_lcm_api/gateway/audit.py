@@ -1,4 +1,4 @@
-"""The audit log: who changed, or tried to change, what; with no part of any body, and no credentials."""
+"""The audit log: each caller that changed a resource or tried to, without bodies and credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OCCURRENCE: Final = re.compile(r"/vnf_lcm_op_occs/([^/]+)")
 
 
 def audited(proxies: Proxies) -> Any:
-    """Return the middleware: one event ``audit`` for each request that changes something, refused ones too."""
+    """Return the middleware: one event ``audit`` for each request that changes something, rejected requests too."""
 
     @web.middleware
     async def audit(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -44,6 +44,6 @@ def audited(proxies: Proxies) -> Any:
 
 
 def _occurrence(request: web.Request, response: web.StreamResponse) -> str | None:
-    """Return the operation occurrence that was made, or acted upon."""
+    """Return the operation occurrence that the request has created or acted on."""
     fits = _OCCURRENCE.search(response.headers.get("Location", "")) or _OCCURRENCE.search(request.path)
     return fits[1] if fits else None

@@ -21,12 +21,12 @@ class Api:
 
     prefix: str
     versions: tuple[str, ...]
-    """What we announce, oldest first."""
+    """The announced versions, the oldest first."""
     is_version_required: bool = False
-    also_taken: tuple[str, ...] = ()
+    also_accepted: tuple[str, ...] = ()
 
 
-V1: Final = Api("/vnflcm/v1", ("1.3.0",), also_taken=("1.0.0", "1.1.0", "1.2.0"))
+V1: Final = Api("/vnflcm/v1", ("1.3.0",), also_accepted=("1.0.0", "1.1.0", "1.2.0"))
 V2: Final = Api("/vnflcm/v2", ("2.0.0", "2.3.0"), is_version_required=True)
 PACKAGES: Final = Api("/vnfpkgm/v1", ("1.0.0",))
 APIS: Final = (V1, V2, PACKAGES)
@@ -48,7 +48,7 @@ def used_version(api: Api, asked: str | None) -> str:
     if fits is None:
         raise InvalidInput("Version", f"MAJOR.MINOR.PATCH expected, got {asked[:40]!r}")
     version = fits[1]
-    if api is PACKAGES or version in api.versions or version in api.also_taken:
+    if api is PACKAGES or version in api.versions or version in api.also_accepted:
         return version if version in api.versions else newest
     raise NotAcceptable(f"Version: one of {', '.join(api.versions)} expected, got {version}")
 
@@ -58,7 +58,7 @@ VERSION: Final = web.RequestKey("api_version_used", str)
 
 @web.middleware
 async def version_in_answers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Name the version used in every answer of a versioned API, errors included: the outermost middleware."""
+    """Add the used version to every answer of a versioned API, also to errors: the outermost middleware."""
     response = await handler(request)
     api = api_of(request.path)
     if api is not None and not response.prepared:
@@ -68,7 +68,7 @@ async def version_in_answers(request: web.Request, handler: Handler) -> web.Stre
 
 @web.middleware
 async def check_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check Version where an API has versions; a path or method that does not exist is told first (api.md 1.2)."""
+    """Check Version if an API has versions; an unknown path or method is reported first (api.md 1.2)."""
     api = api_of(request.path)
     if api is not None and request.match_info.http_exception is None and not request.path.endswith("/api_versions"):
         request[VERSION] = used_version(api, request.headers.get("Version"))

@@ -1,17 +1,18 @@
 """``/v1.0/vims``, with and without ``.json``: the VIM API in the form of existing clients (api.md chapter 8).
 
-lcm-api owns no VIM: it asks vim-registry and passes the answer on. Errors have TackerError's form here (`errors`).
+lcm-api owns no VIM: it forwards the request to vim-registry. Errors have the form TackerError (`http.errors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_lcm_api.http.bodies import check_accept, check_query, read_json
 
@@ -20,7 +21,7 @@ _FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "d
 
 
 def in_json(handler: Handler) -> Handler:
-    """Return the handler for callers who take JSON."""
+    """Return the handler for callers that accept JSON."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         check_accept(request, "application/json")
@@ -30,13 +31,13 @@ def in_json(handler: Handler) -> Handler:
 
 
 async def create(request: web.Request) -> web.Response:
-    """POST vims: 201 once the VIM has answered."""
+    """POST vims: 201 after the VIM has answered."""
     check_query(request)
     return web.json_response({"vim": await request.app[VIMS].create(await _body(request))}, status=201)
 
 
 async def list_all(request: web.Request) -> web.Response:
-    """GET vims: those that equal the query's values; ``fields`` cuts them."""
+    """GET vims: the VIMs that match the query's values; ``fields`` selects attributes."""
     filters: dict[str, list[str]] = {}
     for name in request.query:
         if name not in {*_FILTERS, "fields"}:
@@ -44,15 +45,15 @@ async def list_all(request: web.Request) -> web.Response:
         if name != "fields":
             filters[name] = request.query.getall(name)
     found = await request.app[VIMS].list(filters)
-    return web.json_response({"vims": [_cut(request, vim) for vim in found]})
+    return web.json_response({"vims": [_selected(request, vim) for vim in found]})
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vims/{id}: 200; ``fields`` cuts it."""
+    """GET vims/{id}: 200; ``fields`` selects attributes."""
     for name in request.query:
         if name != "fields":
             raise InvalidInput(name, "unknown query parameter")
-    return web.json_response({"vim": _cut(request, await request.app[VIMS].get(_id(request)))})
+    return web.json_response({"vim": _selected(request, await request.app[VIMS].get(_id(request)))})
 
 
 async def update(request: web.Request) -> web.Response:
@@ -68,7 +69,7 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def _body(request: web.Request) -> Mapping[str, Any]:
+async def _body(request: web.Request) -> JsonMapping:
     body = await read_json(request)
     vim = body.get("vim") if isinstance(body, Mapping) else None
     if not isinstance(vim, Mapping):
@@ -80,7 +81,7 @@ def _id(request: web.Request) -> str:
     return request.match_info["id"].removesuffix(".json")
 
 
-def _cut(request: web.Request, vim: Mapping[str, Any]) -> Mapping[str, Any]:
+def _selected(request: web.Request, vim: JsonMapping) -> JsonMapping:
     wanted = request.query.getall("fields", [])
     return {name: value for name, value in vim.items() if name in wanted} if wanted else vim
 

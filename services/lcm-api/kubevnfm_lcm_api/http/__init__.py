@@ -1,1 +1,1 @@
-"""What the resources of every subject share over HTTP: requests, answers, lists, errors and versions."""
+"""The HTTP parts that the resources of all subjects share: bodies, lists, conditions and errors."""

@@ -1,4 +1,4 @@
-"""Reading requests: bodies into SOL types, query parameters against what a resource knows."""
+"""Reading requests: bodies into SOL types, query parameters against those that a resource knows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ JSON = ("application/json",)
 PATCH = ("application/merge-patch+json", "application/json")
 EVENT_STREAM = "text/event-stream"
 BODY_LIMIT = 8 * 1024 * 1024
-"""The same bound as lists have (api.md 5.3)."""
+"""The limit of lists too (api.md 5.3)."""
 
 _DEEPEST: Final = 64
-"""Levels of objects and arrays in a body; nothing that SOL003 has comes near."""
+"""Levels of objects and arrays in a body; no type of SOL003 is nearly as deep."""
 
 B = TypeVar("B", bound=BaseModel)
 
 
 def accepts(header: str | None, media_type: str) -> bool:
-    """Tell whether an Accept header admits the type (RFC 9110 12.5.1, q=0 refuses)."""
+    """Return whether an Accept header admits the type (RFC 9110 12.5.1; q=0 excludes it)."""
     if not header or not header.strip():
         return True
     main, _, _ = media_type.partition("/")
@@ -39,10 +39,10 @@ def accepts(header: str | None, media_type: str) -> bool:
 
 
 def check_accept(request: web.Request, *media_types: str) -> None:
-    """Raise NotAcceptable when the caller takes none of the types that the resource can answer."""
+    """Raise NotAcceptable if the caller accepts none of the types that the resource can answer with."""
     header = request.headers.get("Accept")
     if not any(accepts(header, media_type) for media_type in media_types):
-        raise NotAcceptable(f"Accept: {' or '.join(media_types)} is what this resource answers")
+        raise NotAcceptable(f"Accept: this resource answers with {' or '.join(media_types)}")
 
 
 def check_query(request: web.Request, known: Collection[str] = ()) -> None:
@@ -55,14 +55,14 @@ def check_query(request: web.Request, known: Collection[str] = ()) -> None:
 
 
 async def read_json(request: web.Request, media_types: Collection[str] = JSON, *, is_required: bool = True) -> Any:
-    """Return the body's JSON value, {} for none where none is required.
+    """Return the body's JSON value, {} for an empty body if none is required.
 
     Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400: no JSON, too deep, a reserved name).
     """
     try:
         raw = await request.read()
     except web.HTTPRequestEntityTooLarge as error:
-        raise BodyTooLarge(f"the body may have {BODY_LIMIT} bytes") from error
+        raise BodyTooLarge(f"the body may have up to {BODY_LIMIT} bytes") from error
     if not raw.strip():
         if is_required:
             raise InvalidInput("", "a JSON body is required")
@@ -79,7 +79,7 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
 
 
 def parse(model: type[B], document: Any) -> B:
-    """Return the document as the type, texts that are secret by their names hidden. Raises BadRequest naming the places."""
+    """Return the document as the type, its secret texts hidden. Raises BadRequest with the wrong attributes."""
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
     try:
@@ -97,12 +97,12 @@ def _reason(message: str) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """NaN and Infinity are Python's, not JSON's."""
+    """Reject NaN and Infinity: Python reads them, but they are not JSON."""
     raise ValueError(name)
 
 
 def _check_names(node: Any, place: str, levels: int) -> None:
-    """Names that begin with ``$`` are ours (sealed secrets) and the database's: nobody may send them."""
+    """Reject names that begin with ``$``: they are reserved for sealed secrets and for the database."""
     if not isinstance(node, dict | list):
         return
     if levels == 0:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from datetime import datetime
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Any
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.query import Stored
 
 
 class PreconditionFailed(VnfmError):
-    """The resource is not as the caller has seen it."""
+    """The resource has changed since the caller read it."""
 
     code = "precondition-failed"
     title = "Precondition failed"
@@ -22,13 +21,13 @@ class PreconditionFailed(VnfmError):
 
 
 def entity_tag(variant: str, stored: Stored, *more: str) -> str:
-    """Return the strong tag of a document as one API version shows it; ``more``: what else the answer depends on."""
+    """Return the strong tag of a document in one API version; ``more``: other values that the answer depends on."""
     text = ":".join((variant, stored.id, str(stored.revision), *more))
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def answer(request: web.Request, body: Mapping[str, Any], tag: str, changed_at: str | None = None) -> web.Response:
-    """Return 200 with the body and its tag, or 304 when the caller has it already. ``changed_at``: RFC 3339."""
+def answer(request: web.Request, body: JsonMapping, tag: str, changed_at: str | None = None) -> web.Response:
+    """Return 200 with the body and its tag, or 304 if the caller has it already. ``changed_at``: RFC 3339."""
     headers = {"ETag": tag}
     if changed_at is not None:
         headers["Last-Modified"] = format_datetime(datetime.fromisoformat(changed_at), usegmt=True)
@@ -39,7 +38,7 @@ def answer(request: web.Request, body: Mapping[str, Any], tag: str, changed_at: 
 
 
 def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:
-    """Raise PreconditionFailed when If-Match or If-Unmodified-Since do not hold, InvalidInput when they are malformed."""
+    """Raise PreconditionFailed if If-Match or If-Unmodified-Since is not met, InvalidInput if it is malformed."""
     wanted = request.headers.get("If-Match")
     if wanted is not None:
         if not _names(wanted, tag, weak=False):
@@ -52,13 +51,13 @@ def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:
         moment = parsedate_to_datetime(since)
     except ValueError as error:
         raise InvalidInput("If-Unmodified-Since", "an HTTP date expected") from error
-    # HTTP dates have no fractions of a second
+    # HTTP dates have no fractions of a second.
     if datetime.fromisoformat(changed_at).replace(microsecond=0).timestamp() > moment.timestamp():
         raise PreconditionFailed(f"If-Unmodified-Since: the resource was changed at {changed_at}")
 
 
 def _names(header: str, tag: str, *, weak: bool) -> bool:
-    """Tell whether a list of tags holds the tag; weak ones (``W/``) count for If-None-Match only."""
+    """Return whether a list of tags contains the tag; weak tags (``W/``) count for If-None-Match only."""
     given = [each.strip() for each in header.split(",")]
     if weak:
         given = [each.removeprefix("W/") for each in given]

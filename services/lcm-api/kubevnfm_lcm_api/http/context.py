@@ -1,4 +1,4 @@
-"""What the HTTP handlers of every subject work with."""
+"""The context of the HTTP handlers of all subjects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edge: every error of the gateway as ProblemDetails; no other module knows both our errors and HTTP."""
+"""Every error of the gateway as ProblemDetails; no other module knows both kubevnfm's errors and HTTP."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ REQUEST_ID: Final = web.RequestKey("request_id", str)
 _DETAIL: Final = {
     404: "there is no resource at this path",
     405: "the method is not defined for this resource",
-    413: "the body is larger than this resource takes",
+    413: "the body is larger than this resource accepts",
 }
 
 
 class BadRequest(InvalidInput):
-    """Several places of a request are wrong at once."""
+    """Several attributes of a request are wrong."""
 
     def __init__(self, places: list[tuple[str, str]]) -> None:
         super().__init__("", "; ".join(f"{name}: {reason}" if name else reason for name, reason in places))
@@ -35,7 +35,7 @@ class BadRequest(InvalidInput):
 
 
 class NotAcceptable(VnfmError):
-    """Accept or Version cannot be met."""
+    """Accept or Version cannot be satisfied."""
 
     code = "not-acceptable"
     title = "Not acceptable"
@@ -43,7 +43,7 @@ class NotAcceptable(VnfmError):
 
 
 class UnsupportedMediaType(VnfmError):
-    """The body's Content-Type is not one that the resource takes."""
+    """The resource does not accept the body's Content-Type."""
 
     code = "unsupported-media-type"
     title = "Unsupported media type"
@@ -51,7 +51,7 @@ class UnsupportedMediaType(VnfmError):
 
 
 class RangeNotSatisfiable(VnfmError):
-    """The range begins behind the end."""
+    """The range begins after the end."""
 
     code = "range-not-satisfiable"
     title = "Range not satisfiable"
@@ -63,7 +63,7 @@ class RangeNotSatisfiable(VnfmError):
 
 
 class BodyTooLarge(VnfmError):
-    """The body is larger than the resource takes."""
+    """The body is larger than the resource accepts."""
 
     code = "body-too-large"
     title = "Body too large"
@@ -73,7 +73,7 @@ class BodyTooLarge(VnfmError):
 def problem_response(
     request: web.Request, problem: ProblemDetails, headers: Sequence[tuple[str, str]] = ()
 ) -> web.Response:
-    """Return the answer that carries the problem; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5)."""
+    """Return the answer with the problem; below ``/v1.0`` in the form of Tacker's VIM API (api.md 1.5)."""
     if request.path.startswith("/v1.0/"):
         error = {"type": problem.type, "message": problem.detail, "detail": ""}
         return web.json_response({"TackerError": error}, status=problem.status, headers=headers)
@@ -111,7 +111,7 @@ def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Re
 
 @web.middleware
 async def errors_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn whatever a handler raises into ProblemDetails (SOL013 6.3); nothing of a crash reaches the caller."""
+    """Turn every exception of a handler into ProblemDetails (SOL013 6.3); the caller sees no detail of a crash."""
     request_id = request[REQUEST_ID] = new_id()
     try:
         return await handler(request)
@@ -129,7 +129,7 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
             ProblemDetails(title=refusal.reason, status=refusal.status, detail=detail, request_id=request_id),
             allow,
         )
-    except Exception:  # the edge: log all of it, tell the caller nothing of it
+    except Exception:  # the outermost handler: everything is logged, nothing is shown to the caller
         log.exception("request_failed", method=request.method, path=request.path, request_id=request_id)
         return problem_response(
             request, ProblemDetails(type="internal-error", status=500, detail="unexpected error", request_id=request_id)

@@ -1,4 +1,4 @@
-"""Files as answers: whole, or one range of bytes (RFC 9110 clause 14), read in pieces so that memory stays flat."""
+"""Files as answers: whole, or one range of bytes (RFC 9110 clause 14), read in pieces so that memory use is constant."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class ByteRange:
 
 
 def read_range(header: str | None, size_bytes: int) -> ByteRange | None:
-    """Return the range that a ``Range`` header asks for; None for all: without the header, or in another unit.
+    """Return the range of a ``Range`` header; None for the whole file: without the header, or for another unit.
 
-    Raises: InvalidInput for several ranges and for what is none; RangeNotSatisfiable for one behind the end.
+    Raises: InvalidInput for several ranges or an invalid one; RangeNotSatisfiable for a range after the end.
     """
     if header is None or not header.strip().lower().startswith("bytes="):
         return None
     found = _RANGE.match(header.partition("=")[2].strip())
     if found is None or not (found[1] or found[2]):
         raise InvalidInput("Range", "one range of bytes expected")
-    if not found[1]:  # the last so many bytes
+    if not found[1]:  # a suffix: the last bytes of the file
         count = min(int(found[2]), size_bytes)
         if count == 0:
             raise RangeNotSatisfiable(size_bytes)
@@ -53,22 +53,24 @@ def read_range(header: str | None, size_bytes: int) -> ByteRange | None:
 async def answer_file(
     request: web.Request, path: Path, *, content_type: str, tag: str, has_ranges: bool = True
 ) -> web.Response:
-    """Return the file: 200, 206 for a range of it, or 304 when the caller has it. ``tag``: its strong entity tag.
+    """Return the file: 200, 206 for a range of it, or 304 if the caller has it. ``tag``: its strong entity tag.
 
-    The answer is never packed, whatever lies beside the file and whatever the caller takes: its bytes are what the
-    package's checksums are of. Raises: InvalidInput, RangeNotSatisfiable; NotFound when it was deleted meanwhile.
+    The answer is never compressed, even if the caller accepts that: the package's checksums are those of its bytes.
+    Raises: InvalidInput, RangeNotSatisfiable; NotFound if the file was deleted after the request began.
     """
     try:
         size_bytes = (await asyncio.to_thread(path.stat)).st_size
     except FileNotFoundError as error:
         raise NotFound("the package was deleted") from error
     headers = {"Content-Type": content_type, "ETag": tag}
-    if _has_it(request, tag):
+    if _is_known(request, tag):
         return web.Response(status=304, headers={"ETag": tag})
     asked = None
     if has_ranges:
         headers["Accept-Ranges"] = "bytes"
-        if request.headers.get("If-Range", tag).strip() == tag:  # else it has changed: all of it is wanted
+        if (
+            request.headers.get("If-Range", tag).strip() == tag
+        ):  # otherwise the file has changed, and the caller wants all of it
             asked = read_range(request.headers.get("Range"), size_bytes)
     part = asked or ByteRange(0, size_bytes)
     if asked is not None:
@@ -80,7 +82,7 @@ async def answer_file(
     return web.Response(status=status, headers=headers, body=_pieces(path, part))
 
 
-def _has_it(request: web.Request, tag: str) -> bool:
+def _is_known(request: web.Request, tag: str) -> bool:
     known = request.headers.get("If-None-Match")
     return known is not None and {"*", tag} & {each.strip().removeprefix("W/") for each in known.split(",")} != set()
 

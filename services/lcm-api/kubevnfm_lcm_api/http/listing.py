@@ -1,4 +1,4 @@
-"""Lists: SOL013 filter, selectors and paging, turned into one query; the database filters, sorts and cuts."""
+"""Lists: SOL013 filter, selectors and paging as one query; the database filters, sorts and pages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, UnknownKey
 from kubevnfm_store.query import AllOf, Filter, Query, Sort
 
@@ -23,13 +24,13 @@ from kubevnfm_lcm_api.http.sol013.selectors import Selectors, project, read_sele
 from kubevnfm_lcm_api.http.sol013.shapes import Shape
 
 EVERYTHING: Final = AllOf()
-View = Callable[[Mapping[str, Any]], dict[str, Any] | Awaitable[dict[str, Any]]]
+View = Callable[[JsonMapping], JsonObject | Awaitable[JsonObject]]
 
 _MARKER: Final = "nextpage_opaque_marker"
 _SELECTORS: Final = ("all_fields", "fields", "exclude_fields", "exclude-fields", "exclude_default")
 _KNOWN: Final = ("filter", *_SELECTORS, _MARKER, "all_records")
 _ALL_RECORDS: Final = 10_000
-"""The most that ``all_records`` answers at once (api.md 5.3: bounded)."""
+"""The most that ``all_records`` returns in one answer (api.md 5.3: bounded)."""
 _MARKERS_LIVE: Final = timedelta(hours=24)
 
 
@@ -41,9 +42,9 @@ class Listed:
     shape: Shape
     sort: str
     public: Filter = EVERYTHING
-    """Which documents are public at all."""
+    """The documents that are public at all."""
     hidden: tuple[str, ...] = ("internal",)
-    """What of the documents is not even read."""
+    """Attributes of the documents that are not read."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class _Page:
     query: Query
     selectors: Selectors
     raw: Mapping[str, str]
-    """What a marker must carry on: filter and selectors as they were given."""
+    """The values that a marker carries to the next page: filter and selectors as given."""
 
 
 async def list_page(request: web.Request, collection: str, listed: Listed, view: View) -> web.Response:
-    """Answer a list request with one page; ``Link`` names the next one (SOL013 5.4)."""
+    """Answer a list request with one page; the ``Link`` header has the next one (SOL013 5.4)."""
     check_query(request, _KNOWN)
     shared = context(request)
     now = shared.clock.now()
@@ -86,7 +87,7 @@ def _limit(request: web.Request) -> int:
 def _asked(
     request: web.Request, listed: Listed, ring: KeyRing, now: datetime
 ) -> tuple[dict[str, str], tuple[str, str] | None]:
-    """Return filter and selectors as given, or as the marker carries them, and where the page starts."""
+    """Return filter and selectors as given or from the marker, and the position at which the page starts."""
     given = {name: request.query[name] for name in ("filter", *_SELECTORS) if name in request.query}
     if _MARKER not in request.query:
         return given, None
@@ -95,10 +96,10 @@ def _asked(
     except (UnknownKey, ValueError) as error:
         raise InvalidInput(_MARKER, "not a marker of this resource") from error
     if now - datetime.fromisoformat(marker["t"]) > _MARKERS_LIVE:
-        raise InvalidInput(_MARKER, "the marker is too old: begin again with the first page")
+        raise InvalidInput(_MARKER, "the marker has expired: start again with the first page")
     carried = marker["q"]
     if any(carried.get(name) != value for name, value in given.items()):
-        raise InvalidInput(_MARKER, "the other parameters differ from those of the page before")
+        raise InvalidInput(_MARKER, "the other parameters differ from those of the previous page")
     return carried, (marker["a"][0], marker["a"][1])
 
 

@@ -1,20 +1,19 @@
-"""The delivery of notifications: stored first, then told to each subscriber in order, until it has taken them.
+"""The delivery of notifications: each is stored first, then sent to its subscriber, in order, until it is accepted.
 
-Each subscription has a queue of its own in the store. What announces news wakes it by a DeliverNotification; one run
-then works on the queue until it is empty or the subscriber does not take one. There is always a command that the bus
-will bring (again) while something is pending: the one that the run was started by. So others that come meanwhile only
-tell the run to look again.
+Each subscription has its own queue in the store. A new notification wakes the queue with a DeliverNotification command.
+One run then works on the queue until the queue is empty or the subscriber does not accept a notification. While
+notifications are pending, there is always one command that the bus delivers again: the command that started the run. So
+other commands for the same subscription only make the run check its queue once more.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
@@ -22,6 +21,7 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import opened
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
@@ -29,38 +29,38 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.notifications.domain.callback import Callback, Refused, Subscriber, Taken, Untaken
-from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_NEWS
-from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_NEWS
-from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, News, matching, notification
+from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEMENTS
+from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
+from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, Announcement, matching, notification
 from kubevnfm_lcm_api.notifications.turns import Turns
 
 log = structlog.get_logger()
 
 NOTIFICATIONS: Final = "notifications"
-ANNOUNCED: Final = "told_events"
-"""Marks of the events that are in all queues; apart from these, for there are many more of them."""
-_NEWS: Final = {**LIFECYCLE_NEWS, **PACKAGE_NEWS}
+ANNOUNCED: Final = "told_events"  # a stored name: it stays
+"""Marks of the events that are in all queues. They have their own collection: there are many more of them."""
+_ANNOUNCEMENTS: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS}
 _AT_ONCE: Final = 20
 _HOLD_S: Final = 1.0
-"""How long a command waits for its run; then the bus keeps it, so that subscribers that hang hold up no command."""
-_BACK_S: Final = 5.0
-"""When the bus brings a command back whose run goes on."""
+"""How long a command waits for its run. Then the bus keeps it, so that a slow subscriber does not block commands."""
+_REDELIVER_S: Final = 5.0
+"""When the bus delivers a command again whose run still works."""
 _BUSY_S: Final = 1.0
-"""How soon a command that found another process at work looks again."""
+"""When a command is delivered again that has found another process at work."""
 _STORE_PAUSE_S: Final = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
-_LONGEST_WISH_S: Final = 3600.0
-"""The longest Retry-After that is honoured."""
+_MAX_RETRY_AFTER_S: Final = 3600.0
+"""The longest Retry-After that is obeyed."""
 _GIVE_UP_AFTER: Final = timedelta(hours=1)
 _REMEMBERED: Final = timedelta(days=1)
-"""How long a notification is known as delivered: an event that comes once more in this time is not told twice."""
+"""How long a notification is known as delivered: an event that is redelivered in this time is not notified twice."""
 _FORGET_EVERY_S: Final = 3600.0
-_TOLD_KNOWN: Final = 10_000
-_EARLIER_NEWS_S: Final = 60.0
-"""How long news wait for those of the state before, which a crash may have delayed."""
+_CACHED_MARKS: Final = 10_000
+_EARLIER_EVENT_S: Final = 60.0
+"""How long an event waits for the event before it, which a crash may have delayed."""
 _SHORT_WAITS_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
-"""Before the bus is asked to bring them again: most often two events were only taken side by side."""
-_LOOK_AGAIN_S: Final = 0.2
+"""Waits before the bus is asked to redeliver: in most cases two events are only handled at the same time."""
+_CHECK_AGAIN_S: Final = 0.2
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ class _Run:
     command_id: str
     task: asyncio.Task[Verdict] = field(init=False)
     queued: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once what the command is about is stored, and the command with it."""
+    """Set when the notification is stored, and the command with it."""
     is_void: bool = False
     """Its command was never stored."""
     is_asked_again: bool = False
@@ -78,7 +78,7 @@ class _Run:
 
 @dataclass
 class _Record:
-    """How deliveries to a subscriber went; the subscription's ``delivery``."""
+    """The results of deliveries to a subscriber; the subscription's ``delivery``."""
 
     failures: int = 0
     """In a row."""
@@ -88,15 +88,15 @@ class _Record:
     last_failure: str | None = None
 
     @classmethod
-    def of(cls, subscription: Stored) -> _Record:
+    def from_subscription(cls, subscription: Stored) -> _Record:
         return cls(**subscription.body.get("delivery", {}))
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         return {"delivery": {name: value for name, value in vars(self).items() if value is not None}}
 
 
 class Notifications:
-    """Announces news to the subscriptions that want them, and delivers them."""
+    """Queues notifications for the subscriptions that match an event, and delivers them."""
 
     def __init__(
         self,
@@ -114,76 +114,78 @@ class Notifications:
         self._turns = Turns(store, clock, lease_s=lease_s)
         self._runs: dict[str, _Run] = {}
         self._is_closing = False
-        self._told: OrderedDict[str, None] = OrderedDict()
-        """The newest events whose marks were stored here: saves looking them up."""
+        self._announced: OrderedDict[str, None] = OrderedDict()
+        """The newest events whose marks this process has stored; saves reads of the store."""
 
     async def close(self) -> None:
-        """End the runs; what they had not delivered is delivered by the next process that takes the command."""
+        """End the runs; the process that gets their commands next delivers the remaining notifications."""
         self._is_closing = True
         tasks = [run.task for run in self._runs.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- news ---------------------------------------------------------------------------------------------------------
+    # --- queues --------------------------------------------------------------------------------------------------------
 
     async def announce(self, delivery: Delivery) -> Verdict:
-        """Put the news into the queue of every subscription that wants them."""
+        """Put the event into the queue of every subscription that matches it."""
         envelope = delivery.envelope
-        news_of = _NEWS.get(type(envelope.data))
-        news = news_of(envelope.data) if news_of is not None else None
-        if news is None:
+        to_announcement = _ANNOUNCEMENTS.get(type(envelope.data))
+        announcement = to_announcement(envelope.data) if to_announcement is not None else None
+        if announcement is None:
             return Ack()
-        if not await self._is_next(news, envelope):
-            return Again(_LOOK_AGAIN_S)
-        wanting = await self._store.find(COLLECTION, Query(matching(news)))
-        await asyncio.gather(*(self._queue(envelope, news, subscription) for subscription in wanting))
-        if not news.is_last:
-            await self._note_told(envelope)
+        if not await self._is_in_order(announcement, envelope):
+            return Again(_CHECK_AGAIN_S)
+        wanting = await self._store.find(COLLECTION, Query(matching(announcement)))
+        await asyncio.gather(*(self._queue(envelope, announcement, subscription) for subscription in wanting))
+        if not announcement.is_last:
+            await self._mark_announced(envelope)
         return Ack()
 
-    async def _is_next(self, news: News, envelope: Envelope[Message]) -> bool:
-        """Tell whether what became true before is in the queues already (API-074)."""
+    async def _is_in_order(self, announcement: Announcement, envelope: Envelope[Message]) -> bool:
+        """Return whether the event before this one is in the queues already (API-074)."""
         now = self._clock.now()
-        if not news.follows or (news.follows_at is not None and now - news.follows_at > _REMEMBERED / 2):
+        if not announcement.follows or (
+            announcement.follows_at is not None and now - announcement.follows_at > _REMEMBERED / 2
+        ):
             return True
         for pause_s in _SHORT_WAITS_S:
-            if news.follows in self._told:
+            if announcement.follows in self._announced:
                 return True
-            if await self._store.get(ANNOUNCED, news.follows) is not None:
+            if await self._store.get(ANNOUNCED, announcement.follows) is not None:
                 return True
             await asyncio.sleep(pause_s)
         waited_s = (now - envelope.time).total_seconds()
-        if waited_s < _EARLIER_NEWS_S:
+        if waited_s < _EARLIER_EVENT_S:
             return False
-        log.warning("earlier_news_missing", message_id=envelope.id, missing=news.follows, waited_s=waited_s)
+        log.warning("earlier_event_missing", message_id=envelope.id, missing=announcement.follows, waited_s=waited_s)
         return True
 
-    async def _note_told(self, envelope: Envelope[Message]) -> None:
-        self._told[envelope.id] = None
-        while len(self._told) > _TOLD_KNOWN:
-            self._told.popitem(last=False)
+    async def _mark_announced(self, envelope: Envelope[Message]) -> None:
+        self._announced[envelope.id] = None
+        while len(self._announced) > _CACHED_MARKS:
+            self._announced.popitem(last=False)
         try:
             await self._store.insert(ANNOUNCED, envelope.id, {"doneAt": rfc3339(self._clock.now())})
         except AlreadyExists:
             return
 
     async def are_delivered(self, event_id: str, occurrence_id: str) -> bool:
-        """Tell whether the event was announced, and nobody is left to be told about the operation."""
+        """Return whether the event was announced, and no notification about the operation is pending."""
         if await self._store.get(ANNOUNCED, event_id) is None:
             return False
         pending = Query(Compare("body/vnfLcmOpOccId", Op.EQ, [occurrence_id]), limit=1)
         return not await self._store.find(NOTIFICATIONS, pending)
 
-    async def _queue(self, envelope: Envelope[Message], news: News, subscription: Stored) -> None:
-        time_stamp = news.moment(rfc3339(envelope.time))
+    async def _queue(self, envelope: Envelope[Message], announcement: Announcement, subscription: Stored) -> None:
+        time_stamp = announcement.moment(rfc3339(envelope.time))
         entry = derived_id("notification", envelope.id, subscription.id)
         queued = {
             "pendingFor": subscription.id,
             "order": f"{time_stamp}/{envelope.time.isoformat()}",
             "queuedAt": rfc3339(self._clock.now()),
             "body": notification(
-                news, subscription.body, notification_id=envelope.id, time_stamp=time_stamp, root=self._root
+                announcement, subscription.body, notification_id=envelope.id, time_stamp=time_stamp, root=self._root
             ),
         }
         wake_up = Envelope[Message](
@@ -192,7 +194,7 @@ class Notifications:
             id=derived_id("deliver", entry),
             subject=subscription.id,
         )
-        # The turn is taken while the notification is stored: one wait for the disk, not two.
+        # The turn is acquired while the notification is stored: one wait for the disk, not two.
         early = None if self._is_busy(subscription) else self._start(subscription.id, wake_up.id)
         try:
             await self._outbox.insert(NOTIFICATIONS, entry, queued, events=[wake_up])
@@ -212,7 +214,7 @@ class Notifications:
     # --- delivery -----------------------------------------------------------------------------------------------------
 
     async def deliver_notification(self, delivery: Delivery) -> Verdict:
-        """Work on one subscription's queue, in order, until it is empty or the subscriber does not take one."""
+        """Work on one subscription's queue, in order, until it is empty or the subscriber does not accept one."""
         command = delivery.envelope
         assert isinstance(command.data, DeliverNotification)
         subscription_id = command.data.subscription_id
@@ -223,15 +225,15 @@ class Notifications:
             run = self._start(subscription_id, command.id)
             run.queued.set()
         elif run.command_id != command.id:
-            if run.is_void or not run.queued.is_set():  # nothing will bring its command again
-                return Again(_LOOK_AGAIN_S)
+            if run.is_void or not run.queued.is_set():  # the bus will not deliver its command again
+                return Again(_CHECK_AGAIN_S)
             run.is_asked_again = True
             return Ack()
         done, _ = await asyncio.wait({run.task}, timeout=_HOLD_S)
         if not done or run.task.cancelled():
-            return Again(_BACK_S)
-        if run.is_void:  # begun by news that came once more, it has delivered nothing
-            return Again(_LOOK_AGAIN_S)
+            return Again(_REDELIVER_S)
+        if run.is_void:  # started by a redelivered event, it has delivered nothing
+            return Again(_CHECK_AGAIN_S)
         return run.task.result()
 
     def _start(self, subscription_id: str, command_id: str) -> _Run:
@@ -244,59 +246,61 @@ class Notifications:
         if self._runs.get(subscription_id) is run:
             del self._runs[subscription_id]
         if not run.task.cancelled():
-            run.task.exception()  # whoever waited for it has it; nobody else asks
+            run.task.exception()  # marks it as retrieved: a command that waited for the run has handled it
 
     async def _work(self, subscription_id: str, run: _Run) -> Verdict:
         try:
             while True:
                 run.is_asked_again = False
-                subscription = await self._turns.take(subscription_id, run.command_id)
+                subscription = await self._turns.acquire(subscription_id, run.command_id)
                 if subscription is None:
                     return await self._not_our_turn(subscription_id, run.command_id)
-                rest_s = await self._in_turn(subscription, run)
-                if rest_s is not None:
-                    return Again(rest_s)
-                if not run.is_asked_again:  # and from here to the end nobody else comes in between
+                back_off_s = await self._in_turn(subscription, run)
+                if back_off_s is not None:
+                    return Again(back_off_s)
+                if not run.is_asked_again:  # no await from here to the end, so no other command can come in between
                     return Ack()
         except StoreUnavailable as error:
             log.warning("notifications_postponed", subscription_id=subscription_id, reason=str(error))
             return Again(_STORE_PAUSE_S)
 
     async def _not_our_turn(self, subscription_id: str, command_id: str) -> Verdict:
-        """Come again when the subscription is free; leave it to the command that rests, where there is one."""
+        """Come again when the subscription is free; during a back-off, leave it to the command of the back-off."""
         stored = await self._store.get(COLLECTION, subscription_id)
         if stored is None:
             await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))
             return Ack()
-        rest_s = self._turns.rest_left_s(stored)
-        if rest_s is None:
+        back_off_s = self._turns.back_off_left_s(stored)
+        if back_off_s is None:
             return Again(_BUSY_S)
-        return Again(rest_s) if self._turns.command_of(stored) == command_id else Ack()
+        return Again(back_off_s) if self._turns.command_of(stored) == command_id else Ack()
 
     async def _in_turn(self, subscription: Stored, run: _Run) -> float | None:
-        """Deliver while the turn is ours; return how long the subscriber rests."""
-        record = _Record.of(subscription)
+        """Deliver while this process has the turn; return the subscriber's back-off."""
+        record = _Record.from_subscription(subscription)
         was_failing = record.failures > 0
         delivering = asyncio.create_task(self._empty(subscription, record, run), name="deliveries")
-        keeping = asyncio.create_task(self._turns.keep(subscription.id), name="turn")
-        rest_s: float | None = _BUSY_S
+        renewal = asyncio.create_task(self._turns.renew(subscription.id), name="turn")
+        back_off_s: float | None = _BUSY_S
         try:
-            await asyncio.wait({delivering, keeping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({delivering, renewal}, return_when=asyncio.FIRST_COMPLETED)
             if not delivering.done():
-                return _BUSY_S  # another has taken over, and this command looks at it again
-            rest_s = delivering.result()
+                return _BUSY_S  # another process has taken over; this command checks again later
+            back_off_s = delivering.result()
         finally:
-            for task in (delivering, keeping):
+            for task in (delivering, renewal):
                 task.cancel()
-            await asyncio.gather(delivering, keeping, return_exceptions=True)
+            await asyncio.gather(delivering, renewal, return_exceptions=True)
             is_whole = delivering.done() and not delivering.cancelled() and delivering.exception() is None
-            await self._turns.end(subscription.id, run.command_id, record.fields(), rest_s=rest_s if is_whole else None)
-        if rest_s is None and was_failing and not run.is_void:
+            await self._turns.end(
+                subscription.id, run.command_id, record.fields(), back_off_s=back_off_s if is_whole else None
+            )
+        if back_off_s is None and was_failing and not run.is_void:
             log.info("subscriber_has_caught_up", subscription_id=subscription.id)
-        return rest_s
+        return back_off_s
 
     async def _empty(self, subscription: Stored, record: _Record, run: _Run) -> float | None:
-        """Deliver until nothing is pending (None), or the subscriber has to rest (for how long)."""
+        """Deliver until nothing is pending (returns None) or a delivery fails (returns the back-off)."""
         asked = subscription.body
         callback = Callback(asked["callbackUri"], opened(asked.get("authentication")))
         await run.queued.wait()
@@ -314,15 +318,15 @@ class Notifications:
                     await self._settle(entry, [self._delivered(subscription.id)] if record.failures else [])
                     record.failures, record.last_success_at = 0, rfc3339(self._clock.now())
                 else:
-                    self._note_failure(record, answer)
+                    self._record_failure(record, answer)
                     await self._drop(entry, record, answer.reason)
             if len(pending) < _AT_ONCE and not run.is_asked_again:
                 return None
         return None
 
     async def _untaken(self, subscription: Stored, record: _Record, answer: Untaken) -> float:
-        """Drop what is too old by now; return the subscriber's rest."""
-        self._note_failure(record, answer)
+        """Drop notifications that are too old; return the subscriber's back-off."""
+        self._record_failure(record, answer)
         record.failures += 1
         log.info("notification_not_taken", subscription_id=subscription.id, reason=answer.reason, tries=record.failures)
         too_old = rfc3339(self._clock.now() - _GIVE_UP_AFTER)
@@ -330,11 +334,11 @@ class Notifications:
         while entries := await self._store.find(NOTIFICATIONS, Query(old, sort=Sort("order"), limit=_AT_ONCE)):
             for entry in entries:
                 await self._drop(entry, record, answer.reason)
-        # 2^9 s is above the longest pause already; without end, a float has no room for it
+        # 2^9 s is above the longest pause; an unlimited exponent would overflow a float.
         pause_s = min(_FIRST_PAUSE_S * 2.0 ** min(record.failures - 1, 9), _LONGEST_PAUSE_S)
-        return max(pause_s, min(answer.again_in_s or 0.0, _LONGEST_WISH_S))
+        return max(pause_s, min(answer.again_in_s or 0.0, _MAX_RETRY_AFTER_S))
 
-    def _note_failure(self, record: _Record, answer: Untaken | Refused) -> None:
+    def _record_failure(self, record: _Record, answer: Untaken | Refused) -> None:
         record.last_failure_at, record.last_failure = rfc3339(self._clock.now()), answer.reason
 
     def _delivered(self, subscription_id: str) -> Envelope[Message]:
@@ -343,8 +347,8 @@ class Notifications:
         )
 
     async def _drop(self, entry: Stored, record: _Record, reason: str) -> None:
-        """Take a notification off the queue that was not delivered; an event tells, and the subscription counts it."""
-        body: Mapping[str, Any] = entry.body["body"]
+        """Remove an undelivered notification from the queue; an event reports it, and the subscription counts it."""
+        body: JsonMapping = entry.body["body"]
         record.dropped += 1
         dropped = NotificationDropped(
             subscription_id=entry.body["pendingFor"],
@@ -364,29 +368,29 @@ class Notifications:
             queued_at=entry.body["queuedAt"],
             reason=reason,
         )
-        news = Envelope[Message](
+        event = Envelope[Message](
             data=dropped,
             source=SOURCE,
             id=derived_id("dropped", entry.id),
             subject=dropped.vnf_instance_id or dropped.vnf_pkg_id,
         )
-        await self._settle(entry, [news])
+        await self._settle(entry, [event])
 
     async def _settle(self, entry: Stored, events: list[Envelope[Message]]) -> None:
-        """Take a notification off its queue. Its record stays for a while, so that a repeat of the event finds it."""
+        """Remove a notification from its queue. Its record stays for a while, so that a redelivered event finds it."""
         done = {"doneAt": rfc3339(self._clock.now())}
         try:
             await self._outbox.update(NOTIFICATIONS, entry.id, done, unset=["pendingFor", "body"], events=events)
         except RevisionConflict:
-            log.debug("notification_gone", notification=entry.id)  # with its subscription
+            log.debug("notification_gone", notification=entry.id)  # it was deleted with its subscription
 
-    async def forget_delivered(self) -> None:
-        """Remove, again and again, the records of what was delivered long ago. Runs until cancelled."""
+    async def remove_old(self) -> None:
+        """Remove the records of old deliveries periodically. Runs until cancelled."""
         while True:
             before = rfc3339(self._clock.now() - _REMEMBERED)
             try:
                 for collection in (NOTIFICATIONS, ANNOUNCED):
                     await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))
             except StoreUnavailable as error:
-                log.warning("delivered_not_forgotten", reason=str(error))
+                log.warning("old_deliveries_not_removed", reason=str(error))
             await asyncio.sleep(_FORGET_EVERY_S)

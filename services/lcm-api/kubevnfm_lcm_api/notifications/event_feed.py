@@ -1,7 +1,8 @@
-"""What happens, for people and programs that watch: live, and from where they left off.
+"""The stream of events for people and programs that watch: live, or from the last event that they have received.
 
-One watch of the bus feeds all watchers of this gateway: the newest events lie here in memory, each watcher has its
-place among them, and who is too slow loses the connection, not the memory. What lies here no more is in `event_log`.
+One subscription to the bus feeds all watchers of this gateway. The newest events are in memory, and each watcher has a
+position among them. A watcher that falls too far behind is disconnected, so that memory stays bounded. `event_log` has
+the older events.
 """
 
 from __future__ import annotations
@@ -15,61 +16,61 @@ from typing import Final
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, Message
 
-from kubevnfm_lcm_api.notifications.event_log import PATTERNS, EventLog, Told
+from kubevnfm_lcm_api.notifications.event_log import PATTERNS, EventLog, LoggedEvent
 
 _NEWEST: Final = 2000
 
 
 class Silence:
-    """Nothing that is wanted happened for a while."""
+    """No event of the filter has happened for a while."""
 
 
 class Missed:
-    """The event that a watcher had last is not known any more: what came after it may be lost to the watcher."""
+    """The last event of a watcher is no longer stored: the watcher may have missed events after it."""
 
 
-Wanted = Callable[[Told], bool]
+Wanted = Callable[[LoggedEvent], bool]
 
 
 class EventFeed:
-    """The newest events, and who follows them."""
+    """The newest events, and their watchers."""
 
     def __init__(self, event_log: EventLog, *, newest: int = _NEWEST) -> None:
         """``newest``: how many events a watcher may be behind."""
         self._log = event_log
-        self._events: deque[Told] = deque(maxlen=newest)
+        self._events: deque[LoggedEvent] = deque(maxlen=newest)
         self._count = 0
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._is_closed = False
 
     @asynccontextmanager
     async def watching(self, bus: MessageBus) -> AsyncIterator[None]:
-        """Be fed by the bus within the block."""
-        async with bus.watch_events(PATTERNS, self.take):
+        """Receive events from the bus within the block."""
+        async with bus.watch_events(PATTERNS, self.add):
             try:
                 yield
             finally:
                 self.close()
 
-    async def take(self, envelope: Envelope[Message]) -> None:
-        """Note an event."""
-        self._events.append(Told.of(envelope))
+    async def add(self, envelope: Envelope[Message]) -> None:
+        """Add an event."""
+        self._events.append(LoggedEvent.from_envelope(envelope))
         self._count += 1
         self._wake()
 
     def close(self) -> None:
-        """End every watcher's stream."""
+        """End the streams of all watchers."""
         self._is_closed = True
         self._wake()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self._arrived.set()
+        self._arrived = asyncio.Event()
 
     async def follow(
         self, wanted: Wanted, *, after: str | None, silence_s: float
-    ) -> AsyncGenerator[Told | Silence | Missed, None]:
-        """Yield the wanted events that come after the event ``after``, or from now on; ends for who is too slow."""
+    ) -> AsyncGenerator[LoggedEvent | Silence | Missed, None]:
+        """Yield the wanted events after the event ``after``, or from now on; ends if the watcher falls too far behind."""
         place, seen = self._count, {after}
         if after is not None:
             known = self._place_after(after)
@@ -80,33 +81,33 @@ class EventFeed:
                 yield Missed()
             else:
                 place = self._count - len(self._events)
-                async for told in missing:
-                    if told.id not in seen and wanted(told):
-                        yield told
-                    seen.add(told.id)
+                async for event in missing:
+                    if event.id not in seen and wanted(event):
+                        yield event
+                    seen.add(event.id)
         newest_replayed = self._count
         loop = asyncio.get_running_loop()
-        heard_at = loop.time()
+        yielded_at = loop.time()
         while not self._is_closed:
             first = self._count - len(self._events)
             if place < first:
                 return
             if place < self._count:
-                told = self._events[place - first]
+                event = self._events[place - first]
                 place += 1
-                if wanted(told) and not (place <= newest_replayed and told.id in seen):
-                    yield told
-                    heard_at = loop.time()
+                if wanted(event) and not (place <= newest_replayed and event.id in seen):
+                    yield event
+                    yielded_at = loop.time()
             else:
-                await self._more(heard_at + silence_s - loop.time())
-            if loop.time() - heard_at >= silence_s:
+                await self._more(yielded_at + silence_s - loop.time())
+            if loop.time() - yielded_at >= silence_s:
                 yield Silence()
-                heard_at = loop.time()
+                yielded_at = loop.time()
 
     def _place_after(self, event_id: str) -> int | None:
         first = self._count - len(self._events)
-        return next((first + n + 1 for n, told in enumerate(self._events) if told.id == event_id), None)
+        return next((first + n + 1 for n, event in enumerate(self._events) if event.id == event_id), None)
 
     async def _more(self, longest_s: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), longest_s)
+            await asyncio.wait_for(self._arrived.wait(), longest_s)

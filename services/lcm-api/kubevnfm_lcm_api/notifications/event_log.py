@@ -1,23 +1,24 @@
-"""The events of the last hour, kept so that a watcher who was away gets what it missed (`event_feed`).
+"""The events of the last hour, stored so that a watcher that was away gets the events that it missed (`event_feed`).
 
-Events that come while one write is under way go into the next: one document holds what came together.
+Events that arrive during a write go into the next write together, as one document.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 
@@ -25,22 +26,22 @@ log = structlog.get_logger()
 
 COLLECTION: Final = "event_log"
 PATTERNS: Final = ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#")
-"""What watchers are told of."""
-KEPT: Final = timedelta(hours=1)
+"""Routing keys of the events that watchers receive."""
+RETENTION: Final = timedelta(hours=1)
 _FORGET_EVERY_S: Final = 300.0
 _MOST_AT_ONCE: Final = 200
-"""Events in one document: far below any database's limit for one."""
+"""The events in one document: far below the size limit of any database."""
 _GATHER_S: Final = 0.03
-"""How long events are gathered for one write: they come in groups, and what changes states must not wait for the log."""
+"""How long events are collected for one write: they arrive in groups, and state changes must not wait for the log."""
 _STORE_PAUSE_S: Final = 2.0
 _SKEW: Final = timedelta(seconds=2)
-"""How far apart two gateways may note the same event."""
+"""The largest difference between the times at which two gateways log the same event."""
 _PAGE: Final = 20
 
 
 @dataclass(frozen=True)
-class Told:
-    """An event as watchers get it."""
+class LoggedEvent:
+    """An event as watchers receive it."""
 
     id: str
     key: str
@@ -51,8 +52,8 @@ class Told:
     """JSON, secrets masked."""
 
     @classmethod
-    def of(cls, envelope: Envelope[Message]) -> Told:
-        """Return the event of an envelope."""
+    def from_envelope(cls, envelope: Envelope[Message]) -> LoggedEvent:
+        """Return the event in an envelope, secrets masked."""
         body = {
             "id": envelope.id,
             "type": envelope.type,
@@ -73,19 +74,19 @@ class EventLog:
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._me, self._numbers = new_id(), count(1)
-        self._waiting: list[tuple[Told, asyncio.Future[Verdict]]] = []
+        self._waiting: list[tuple[LoggedEvent, asyncio.Future[Verdict]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def keep(self, delivery: Delivery) -> Verdict:
+    async def store_event(self, delivery: Delivery) -> Verdict:
         """Store one event."""
         verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._waiting.append((Told.of(delivery.envelope), verdict))
+        self._waiting.append((LoggedEvent.from_envelope(delivery.envelope), verdict))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write(), name="event-log")
         return await verdict
 
     async def close(self) -> None:
-        """End writing; what was not written comes again from the bus."""
+        """Stop writing; the bus delivers the events again that were not written."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
@@ -97,9 +98,9 @@ class EventLog:
                 batch, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
                 verdict: Verdict = Ack()
                 try:
-                    await self._insert([told for told, _ in batch])
+                    await self._insert([event for event, _ in batch])
                 except StoreUnavailable as error:
-                    log.warning("events_not_kept", reason=str(error))
+                    log.warning("events_not_logged", reason=str(error))
                     verdict = Again(_STORE_PAUSE_S)
                 for _, answer in batch:
                     if not answer.done():
@@ -107,30 +108,30 @@ class EventLog:
         finally:
             self._writing = None
 
-    async def _insert(self, batch: list[Told]) -> None:
+    async def _insert(self, batch: list[LoggedEvent]) -> None:
         at = rfc3339(self._clock.now())
         body = {
             "at": at,
             "writer": self._me,
             "order": f"{at}/{self._me}/{next(self._numbers):012}",
-            "ids": [told.id for told in batch],
-            "events": [vars(told) for told in batch],
+            "ids": [event.id for event in batch],
+            "events": [vars(event) for event in batch],
         }
         await self._store.insert(COLLECTION, new_id(), body)
 
-    async def after(self, event_id: str) -> AsyncIterator[Told] | None:
-        """Return the events that came after one; None when that one is not known any more.
+    async def after(self, event_id: str) -> AsyncIterator[LoggedEvent] | None:
+        """Return the events after the one with this id; None if that one is no longer stored.
 
-        In order, as far as this gateway or one before it has noted them; what another gateway noted at about the same
-        time may come although it was seen before.
+        They are in order as far as one gateway has logged them. An event that another gateway has logged at about the
+        same time may be returned although the watcher has seen it.
         """
         found = await self._store.find(COLLECTION, Query(Compare("ids", Op.EQ, [event_id]), limit=1))
         return self._following(found[0], event_id) if found else None
 
-    async def _following(self, known: Stored, event_id: str) -> AsyncIterator[Told]:
+    async def _following(self, known: Stored, event_id: str) -> AsyncIterator[LoggedEvent]:
         place = known.body["ids"].index(event_id)
         for event in known.body["events"][place + 1 :]:
-            yield Told(**event)
+            yield LoggedEvent(**event)
         start = rfc3339(datetime.fromisoformat(known.body["at"]) - _SKEW)
         after: tuple[str, str] | None = None
         while True:
@@ -139,23 +140,23 @@ class EventLog:
             for stored in page:
                 if not _is_before(stored.body, known.body):
                     for event in stored.body["events"]:
-                        yield Told(**event)
+                        yield LoggedEvent(**event)
             if len(page) < _PAGE:
                 return
             after = (page[-1].body["order"], page[-1].id)
 
-    async def forget(self) -> None:
-        """Remove, again and again, what is too old. Runs until cancelled."""
+    async def remove_old(self) -> None:
+        """Remove old events periodically. Runs until cancelled."""
         while True:
-            before = rfc3339(self._clock.now() - KEPT)
+            before = rfc3339(self._clock.now() - RETENTION)
             try:
                 await self._store.delete_many(COLLECTION, Compare("at", Op.LT, [before]))
             except StoreUnavailable as error:
-                log.warning("events_not_forgotten", reason=str(error))
+                log.warning("old_events_not_removed", reason=str(error))
             await asyncio.sleep(_FORGET_EVERY_S)
 
 
-def _is_before(one: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Tell whether a document is the known one, or one that its writer wrote before."""
+def _is_before(one: JsonMapping, known: JsonMapping) -> bool:
+    """Return whether a document is the known one, or an earlier one of the same writer."""
     is_before: bool = one["writer"] == known["writer"] and one["order"] <= known["order"]
     return is_before

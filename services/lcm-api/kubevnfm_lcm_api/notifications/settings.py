@@ -1,4 +1,4 @@
-"""What an operator sets of calls to subscribers; a part of lcm-api's settings, and of those of the single process."""
+"""The operator's settings for calls to subscribers; a part of lcm-api's settings, and of those of the single process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class CallbackSettings(BaseModel):
-    """Where they may lead is ``allowed_networks``, whom they trust ``outbound_ca_file``."""
+    """How subscribers are called. ``allowed_networks`` and ``outbound_ca_file`` apply to these calls too."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     test_callbacks: bool = True
     """Whether a subscription's callback URI must answer its test (SOL003 5.4.20.3.2)."""
     callback_tls_certificate: Path | None = None
-    """PEM file of the certificate that subscribers are shown who ask for one; with ``callback_tls_key``. Re-read when
-    replaced."""
+    """PEM file of the client certificate for subscribers that require one; with ``callback_tls_key``. Read again when it
+    is replaced."""
     callback_tls_key: Path | None = None
     """PEM file of its key."""
 
@@ -29,7 +29,7 @@ class CallbackSettings(BaseModel):
         return self
 
     def callback_tls(self, ca: Path | None) -> ClientTls | None:
-        """Return what calls that show our certificate use; None when there is none."""
+        """Return the TLS files of calls with a client certificate; None if none is configured."""
         if self.callback_tls_certificate is None:
             return None
         return ClientTls(ca, self.callback_tls_certificate, self.callback_tls_key)

@@ -1,14 +1,14 @@
-"""Subscriptions: made after their callback was tested, shown with the state of their deliveries, deleted."""
+"""Subscriptions: created after the test of their callback, shown with the state of their deliveries, deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, opened
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query, Sort, Stored, by
@@ -18,11 +18,11 @@ from kubevnfm_lcm_api.notifications.domain.callback import Callback, Subscriber
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION, ApiName, SubscriptionRequest
 
 _COUNTED: Final = 10_000
-"""Pending notifications are counted no further."""
+"""Pending notifications are counted up to here."""
 
 
 class CallbackRefused(VnfmError):
-    """The callback URI did not answer its test as SOL003 asks (5.4.18.3.1: 422), or we may not or cannot call it."""
+    """The callback URI has failed the test of SOL003 (5.4.18.3.1: 422), or must not or cannot be called."""
 
     code = "callback-test-failed"
     title = "Callback test failed"
@@ -31,9 +31,9 @@ class CallbackRefused(VnfmError):
 
 @dataclass(frozen=True)
 class DeliveryState:
-    """How a subscription's deliveries go."""
+    """The state of a subscription's deliveries."""
 
-    subscription: Mapping[str, Any]
+    subscription: JsonMapping
     pending: int
     oldest_pending_at: str | None
 
@@ -47,8 +47,8 @@ class Subscriptions:
         self._store, self._subscriber, self._ring, self._clock = store, subscriber, ring, clock
         self._tests_callbacks = tests_callbacks
 
-    async def create(self, request: SubscriptionRequest, api: ApiName) -> Mapping[str, Any]:
-        """Store a subscription, its callback tested; return the document. Raises CallbackRefused, InvalidInput."""
+    async def create(self, request: SubscriptionRequest, api: ApiName) -> JsonMapping:
+        """Test the callback, store the subscription; return the document. Raises CallbackRefused, InvalidInput."""
         if request.authentication is not None:
             request.authentication.check_addresses(self._ring)
         body = {
@@ -62,19 +62,19 @@ class Subscriptions:
         if (obstacle := await self._subscriber.obstacle(callback)) is not None:
             raise CallbackRefused(obstacle)
         if self._tests_callbacks and (trouble := await self._subscriber.test(callback)) is not None:
-            raise CallbackRefused(f"callbackUri: GET should answer 204, {trouble}")
+            raise CallbackRefused(f"callbackUri: GET should answer 204, but {trouble}")
         await self._store.insert(COLLECTION, body["id"], body)
         return body
 
     async def get(self, subscription_id: str, api: ApiName) -> Stored:
-        """Return the subscription. Raises NotFound, also for one of another API, or API version."""
+        """Return the subscription. Raises NotFound, also for a subscription of another API or API version."""
         stored = await self._store.get(COLLECTION, subscription_id)
         if stored is None or stored.body["apiVersion"] != api:
             raise NotFound(f"subscription {subscription_id} does not exist")
         return stored
 
     async def delivery_state(self, subscription_id: str) -> DeliveryState:
-        """Return how its deliveries go, whatever API it was made by. Raises NotFound."""
+        """Return the state of its deliveries; the API of its creation does not matter. Raises NotFound."""
         stored = await self._store.get(COLLECTION, subscription_id)
         if stored is None:
             raise NotFound(f"subscription {subscription_id} does not exist")
@@ -87,7 +87,7 @@ class Subscriptions:
         )
 
     async def delete(self, subscription_id: str, api: ApiName) -> None:
-        """Remove it; what was not delivered is dropped. Raises NotFound."""
+        """Delete it and its pending notifications. Raises NotFound."""
         await self.get(subscription_id, api)
         await self._store.delete(COLLECTION, subscription_id)
         await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))

@@ -1,18 +1,19 @@
-"""Whose turn it is to deliver a subscription's notifications: one process at a time, by a lease in the subscription.
+"""The turns to deliver a subscription's notifications: one process at a time, by a lease in the subscription.
 
-While a subscriber rests, the turn belongs to nobody, and names the command that comes back when the rest is over.
+After a failed delivery the turn has no owner during the back-off. It holds the command that the bus delivers again when
+the back-off ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AnyOf, Compare, Exists, Op, Stored
 
@@ -20,19 +21,19 @@ from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION
 
 log = structlog.get_logger()
 
-_NOBODY: Final = "-"
+_NO_OWNER: Final = "-"
 
 
 class Turns:
     """The turns that this process takes."""
 
     def __init__(self, store: DocumentStore, clock: Clock, *, lease_s: float) -> None:
-        """``lease_s``: how long a turn stays a killed process's."""
+        """``lease_s``: how long a process that was killed keeps its turn."""
         self._store, self._clock, self._lease_s = store, clock, lease_s
         self._me = new_id()
 
-    async def take(self, subscription_id: str, command_id: str) -> Stored | None:
-        """Return the subscription, ours until `end`; None when it is another's turn, or there is none."""
+    async def acquire(self, subscription_id: str, command_id: str) -> Stored | None:
+        """Return the subscription, this process's until `end`; None if it is taken, or does not exist."""
         now = self._clock.now()
         is_free = AnyOf([Exists("turn/owner", exists=False), Compare("turn/until", Op.LT, [rfc3339(now)])])
         turn = {"owner": self._me, "command": command_id, "until": rfc3339(now + timedelta(seconds=self._lease_s))}
@@ -41,8 +42,8 @@ class Turns:
         except RevisionConflict:
             return None
 
-    async def keep(self, subscription_id: str) -> None:
-        """Prolong our turn, again and again; return when we have lost it."""
+    async def renew(self, subscription_id: str) -> None:
+        """Renew the turn periodically; return when it is lost."""
         loop = asyncio.get_running_loop()
         held_until = loop.time() + self._lease_s
         while True:
@@ -65,34 +66,36 @@ class Turns:
                     return
 
     async def end(
-        self, subscription_id: str, command_id: str, facts: Mapping[str, Any], *, rest_s: float | None = None
+        self, subscription_id: str, command_id: str, facts: JsonMapping, *, back_off_s: float | None = None
     ) -> None:
-        """Give the turn back, with facts about the subscription; ``rest_s``: before anybody may take it."""
+        """Release the turn and store facts about the subscription; ``back_off_s``: until it can be acquired again."""
         fields, unset = dict(facts), ["turn"]
-        if rest_s is not None:
-            until = rfc3339(self._clock.now() + timedelta(seconds=rest_s))
-            fields["turn"], unset = {"owner": _NOBODY, "command": command_id, "until": until}, []
+        if back_off_s is not None:
+            until = rfc3339(self._clock.now() + timedelta(seconds=back_off_s))
+            fields["turn"], unset = {"owner": _NO_OWNER, "command": command_id, "until": until}, []
         try:
             await self._store.update(
                 COLLECTION, subscription_id, fields, unset=unset, where=Compare("turn/owner", Op.EQ, [self._me])
             )
         except RevisionConflict:
-            log.debug("turn_lost", subscription_id=subscription_id)  # deleted meanwhile, or another has taken over
+            log.debug(
+                "turn_lost", subscription_id=subscription_id
+            )  # the subscription was deleted, or another process has taken over
 
-    def rest_left_s(self, subscription: Stored) -> float | None:
-        """Return what is left of the subscriber's rest; None while it has none."""
+    def back_off_left_s(self, subscription: Stored) -> float | None:
+        """Return the rest of the subscriber's back-off; None if there is none."""
         turn = subscription.body.get("turn", {})
-        if turn.get("owner") != _NOBODY:
+        if turn.get("owner") != _NO_OWNER:
             return None
         return max(0.0, (datetime.fromisoformat(turn["until"]) - self._clock.now()).total_seconds())
 
     def is_taken(self, subscription: Stored) -> bool:
-        """Tell whether somebody delivers, or the subscriber rests."""
+        """Return whether a process delivers, or the subscriber's back-off lasts."""
         turn = subscription.body.get("turn", {})
         return bool(turn) and datetime.fromisoformat(turn["until"]) >= self._clock.now()
 
     @staticmethod
     def command_of(subscription: Stored) -> str | None:
-        """Return the command that the turn was taken for."""
+        """Return the command that the turn was acquired for."""
         command: str | None = subscription.body.get("turn", {}).get("command")
         return command

@@ -57,7 +57,9 @@ class NotificationParts:
             ["lcm.operation.changed", "lcm.instance.*", "lcm.package.changed"],
             self.notifications.announce,
         )
-        await bus.consume_events("lcm-api.events", event_log.PATTERNS, self.log.keep, concurrency=_LOGGED_AT_ONCE)
+        await bus.consume_events(
+            "lcm-api.events", event_log.PATTERNS, self.log.store_event, concurrency=_LOGGED_AT_ONCE
+        )
 
 
 @asynccontextmanager
@@ -97,5 +99,5 @@ async def notification_parts(
         subscriptions = Subscriptions(
             store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks
         )
-        async with background(delivered=notifications.forget_delivered(), events=log.forget()):
+        async with background(delivered=notifications.remove_old(), events=log.remove_old()):
             yield NotificationParts(NotificationServices(subscriptions, feed), notifications, log)

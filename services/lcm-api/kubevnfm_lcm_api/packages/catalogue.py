@@ -13,6 +13,7 @@ from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChang
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, hide, sealed
 from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_store.port import DocumentStore, RevisionConflict
@@ -27,7 +28,7 @@ COLLECTION: Final = "vnf_packages"
 VNFDS: Final = "vnfds"
 CONTENTS: Final = "package_contents"
 _TRIES: Final = 5
-"""How often a change is tried that others' changes came before; each try is judged anew."""
+"""How often a change is tried after concurrent changes; each try checks the new state."""
 _CHANGE_THE_VNFD: Final = frozenset({"MODIFY_INFO", "CHANGE_VNFPKG"})
 _CACHED_VNFDS: Final = 64
 
@@ -61,10 +62,10 @@ class Packages:
         self._ring, self._clock = ring, clock
         self._vnfds: dict[tuple[str, str], Vnfd] = {}
 
-    async def create(self, user_data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Make a package resource in state CREATED; return its document."""
+    async def create(self, user_data: JsonMapping) -> JsonMapping:
+        """Create a package resource in state CREATED; return its document."""
         now = rfc3339(self._clock.now())
-        body: dict[str, Any] = {
+        body: JsonObject = {
             "id": new_id(),
             "onboardingState": "CREATED",
             "operationalState": "DISABLED",
@@ -74,7 +75,7 @@ class Packages:
         }
         if user_data:
             body["userDefinedData"] = sealed(hide(user_data), self._ring)
-        await self._outbox.insert(COLLECTION, body["id"], body, events=[news_of(body, "CREATED")])
+        await self._outbox.insert(COLLECTION, body["id"], body, events=[package_event(body, "CREATED")])
         return body
 
     async def get(self, package_id: str) -> Stored:
@@ -85,12 +86,12 @@ class Packages:
         return stored
 
     async def modify(
-        self, package_id: str, changes: Mapping[str, Any], *, check: Callable[[Stored], Awaitable[None]]
-    ) -> Mapping[str, Any]:
-        """Set operationalState and/or merge userDefinedData (RFC 7396); return only what was changed (SOL005 9.4.3.3.4).
+        self, package_id: str, changes: JsonMapping, *, check: Callable[[Stored], Awaitable[None]]
+    ) -> JsonMapping:
+        """Set operationalState and/or merge userDefinedData (RFC 7396); return only the changed attributes (SOL005 9.4.3.3.4).
 
-        ``check`` is given the package as it will be changed and raises when the caller meant another state of it.
-        Raises: NotFound; InvalidInput; PackageBusy when the state is that already, or not ONBOARDED.
+        ``check`` gets the package in the state that is changed, and raises if the caller expects another one.
+        Raises: NotFound; InvalidInput; PackageBusy if the package has that state already, or is not ONBOARDED.
         """
         if changes.get("operationalState") is None and "userDefinedData" not in changes:
             raise InvalidInput("", "operationalState or userDefinedData expected")
@@ -101,8 +102,8 @@ class Packages:
             written = {**fields, "updatedAt": rfc3339(self._clock.now())}
             events = []
             if (state := fields.get("operationalState")) is not None:
-                events = [news_of(stored.body, state, is_in_use=await self.is_in_use(stored.body))]
-                written |= last_news(events[0])
+                events = [package_event(stored.body, state, is_in_use=await self.is_in_use(stored.body))]
+                written |= last_event(events[0])
             try:
                 await self._outbox.update(COLLECTION, package_id, written, if_revision=stored.revision, events=events)
             except RevisionConflict:
@@ -110,11 +111,11 @@ class Packages:
             return fields
         raise _changed_meanwhile()
 
-    def _modified(self, body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    def _modified(self, body: JsonMapping, changes: JsonMapping) -> JsonObject:
         wanted, user_data = changes.get("operationalState"), changes.get("userDefinedData")
-        fields: dict[str, Any] = {}
+        fields: JsonObject = {}
         if wanted is not None:
-            if wanted not in ("ENABLED", "DISABLED"):  # a list: what a body holds need not be hashable
+            if wanted not in ("ENABLED", "DISABLED"):  # compared with a tuple: a value in a body may not be hashable
                 raise InvalidInput("operationalState", f"ENABLED or DISABLED expected, got {wanted!r}")
             if body["onboardingState"] != "ONBOARDED":
                 raise PackageBusy(f"the package is {body['onboardingState']}, not ONBOARDED")
@@ -129,7 +130,7 @@ class Packages:
         return fields
 
     async def delete(self, package_id: str) -> None:
-        """Remove the package. Raises NotFound; PackageBusy while ENABLED, IN_USE or being taken in."""
+        """Delete the package. Raises NotFound; PackageBusy while it is ENABLED, IN_USE, UPLOADING or PROCESSING."""
         for _ in range(_TRIES):
             stored = await self.get(package_id)
             body = stored.body
@@ -141,7 +142,7 @@ class Packages:
                 raise PackageBusy("the package is IN_USE: VNF instances of it exist, or are being changed to it")
             try:
                 await self._outbox.delete(
-                    COLLECTION, package_id, if_revision=stored.revision, events=[news_of(body, "DELETED")]
+                    COLLECTION, package_id, if_revision=stored.revision, events=[package_event(body, "DELETED")]
                 )
             except RevisionConflict:
                 continue
@@ -151,8 +152,8 @@ class Packages:
             return
         raise _changed_meanwhile()
 
-    async def is_in_use(self, body: Mapping[str, Any]) -> bool:
-        """Tell whether VNF instances of the package's vnfdId exist, whatever their state, or are changed to it."""
+    async def is_in_use(self, body: JsonMapping) -> bool:
+        """Return whether VNF instances of the package's VNFD exist, in any state, or are being changed to it."""
         vnfd_id = body.get("vnfdId")
         return vnfd_id is not None and await self._users.exist(vnfd_id)
 
@@ -172,7 +173,7 @@ class Packages:
         return _reference(found[0])
 
     async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
-        """Return the package's descriptor; cached, as one package's bytes never change once ONBOARDED."""
+        """Return the package's descriptor; cached, as an ONBOARDED package never changes. Raises NotFound."""
         key = (package_id, checksum)
         if key not in self._vnfds:
             stored = await self._store.get(VNFDS, package_id)
@@ -184,7 +185,7 @@ class Packages:
         return self._vnfds[key]
 
     async def contents(self, stored: Stored) -> PackageContents:
-        """Return what lies in the package. Raises PackageBusy unless ONBOARDED."""
+        """Return the contents of the package. Raises PackageBusy unless it is ONBOARDED."""
         state = stored.body["onboardingState"]
         body = await self._store.get(CONTENTS, stored.id) if state == "ONBOARDED" else None
         if body is None:
@@ -192,7 +193,7 @@ class Packages:
         return PackageContents.from_document(body.body)
 
     async def file_names(self, package_id: str) -> frozenset[str]:
-        """Return the paths of the package's files."""
+        """Return the paths of the package's files; empty before onboarding."""
         stored = await self._store.get(CONTENTS, package_id)
         return frozenset(stored.body["files"]) if stored is not None else frozenset()
 
@@ -201,31 +202,30 @@ class Packages:
         return await self._files.base_hot(package_id, flavour_id)
 
     async def follow_instances(self, delivery: Delivery) -> Verdict:
-        """Write usageState anew when instances came, went or change their VNFD: lists are filtered by it."""
-        news = delivery.envelope.data
+        """Update usageState after instances are created, deleted or change their VNFD: lists are filtered by it."""
+        event = delivery.envelope.data
         vnfd_ids: set[str] = set()
-        has_come = isinstance(news, InstanceCreated)
-        if isinstance(news, InstanceCreated | InstanceDeleted):
-            vnfd_ids = {news.vnfd_id}
-        elif isinstance(news, OperationChanged) and news.operation in _CHANGE_THE_VNFD:
-            if news.state in TERMINAL:
+        is_added = isinstance(event, InstanceCreated)
+        if isinstance(event, InstanceCreated | InstanceDeleted):
+            vnfd_ids = {event.vnfd_id}
+        elif isinstance(event, OperationChanged) and event.operation in _CHANGE_THE_VNFD:
+            if event.state in TERMINAL:
                 used = await self._store.find(COLLECTION, Query(by(usageState="IN_USE")))
-                vnfd_ids = {news.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
-            elif (next_vnfd := await self._users.next_vnfd(news.vnf_instance_id)) is not None:
-                vnfd_ids, has_come = {next_vnfd}, True
+                vnfd_ids = {event.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
+            elif (next_vnfd := await self._users.next_vnfd(event.vnf_instance_id)) is not None:
+                vnfd_ids, is_added = {next_vnfd}, True
         for vnfd_id in vnfd_ids:
-            await self._write_usage(vnfd_id, has_come=has_come)
+            await self._write_usage(vnfd_id, is_added=is_added)
         return Ack()
 
-    async def _write_usage(self, vnfd_id: str, *, has_come: bool) -> None:
-        """Look until what is written is what is true: another instance may come or go meanwhile.
+    async def _write_usage(self, vnfd_id: str, *, is_added: bool) -> None:
+        """Write until the stored state is true: another instance may be created or deleted at the same time.
 
-        An instance that has come or comes (``has_come``) changes nothing about a package in use; its going is told by
-        itself.
+        A new instance (``is_added``) does not change a package in use; its deletion is another event.
         """
         while True:
             found = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))
-            if not found or (has_come and found[0].body["usageState"] == "IN_USE"):
+            if not found or (is_added and found[0].body["usageState"] == "IN_USE"):
                 return
             usage = usage_state(await self.is_in_use(found[0].body))
             if found[0].body["usageState"] == usage:
@@ -236,8 +236,8 @@ class Packages:
                 continue
 
 
-def news_of(body: Mapping[str, Any], change: Any, *, is_in_use: bool = False) -> Envelope[Message]:
-    """Return the event that tells a package's change."""
+def package_event(body: JsonMapping, change: Any, *, is_in_use: bool = False) -> Envelope[Message]:
+    """Return the event of a package's change."""
     last = body.get("internal", {}).get("lastNews")
     event = PackageChanged(
         vnf_pkg_id=body["id"],
@@ -255,18 +255,18 @@ def news_of(body: Mapping[str, Any], change: Any, *, is_in_use: bool = False) ->
     return Envelope(data=event, source=SOURCE, subject=body["id"])
 
 
-def last_news(event: Envelope[Message]) -> dict[str, Any]:
-    """Return the field by which a package knows, from ONBOARDED on, what was told of it last: the next event follows it."""
+def last_event(event: Envelope[Message]) -> JsonObject:
+    """Return the field with a package's last event, set from ONBOARDED on: the next event refers to it."""
     return {"internal/lastNews": EventRef(id=event.id, at=rfc3339(event.time)).model_dump()}
 
 
 def usage_state(is_in_use: bool) -> str:
-    """Return the SOL005 name."""
+    """Return the name of the state in SOL005."""
     return "IN_USE" if is_in_use else "NOT_IN_USE"
 
 
 def _changed_meanwhile() -> PackageBusy:
-    return PackageBusy("the package was changed by other requests meanwhile: try again")
+    return PackageBusy("the package was changed by other requests at the same time: try again")
 
 
 def _reference(stored: Stored) -> PackageRef:

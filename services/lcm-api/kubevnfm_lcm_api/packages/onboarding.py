@@ -1,15 +1,15 @@
-"""How a VNF package gets its content: sent by a caller or fetched from an address, then checked (api.md 7.2).
+"""The onboarding of VNF packages: uploaded by a caller or fetched from an address, then checked (api.md 7.2).
 
-CREATED or ERROR -> UPLOADING -> PROCESSING -> ONBOARDED or ERROR; each arrow is one write that names the state before.
+CREATED or ERROR -> UPLOADING -> PROCESSING -> ONBOARDED or ERROR; each arrow is one write that expects the state before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from kubevnfm_csar import PackageRefused, Vnfd
@@ -18,6 +18,7 @@ from kubevnfm_events.lcm import FetchPackage, OnboardPackage, PackageChanged, Pa
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
@@ -25,7 +26,15 @@ from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stor
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.packages.catalogue import COLLECTION, CONTENTS, VNFDS, PackageBusy, Packages, last_news, news_of
+from kubevnfm_lcm_api.packages.catalogue import (
+    COLLECTION,
+    CONTENTS,
+    VNFDS,
+    PackageBusy,
+    Packages,
+    last_event,
+    package_event,
+)
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, PackageFiles, PackageSources, Upload
@@ -33,17 +42,17 @@ from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, PackageFiles,
 log = structlog.get_logger()
 
 _UPLOAD_LEASE: Final = timedelta(seconds=60)
-"""How long an upload stays its taker's after that was last heard of."""
+"""How long an upload stays reserved for a process that no longer renews it."""
 _RENEW_AFTER: Final = timedelta(seconds=15)
 _SWEEP_EVERY_S: Final = 30.0
-_MOST_FETCHES: Final = 8
-"""So many at once in one process: a fetch may last for hours, and other commands need their turn."""
+_MAX_FETCHES: Final = 8
+"""The limit in one process: a fetch may last for hours, and must not block other commands."""
 _FETCH_LATER_S: Final = 2.0
 _HOST: Final = platform.node()
 
 _UPLOADING: Final = by(onboardingState="UPLOADING")
 _SENT_UPLOADS: Final = AllOf([_UPLOADING, Exists("internal/source", exists=False)])
-"""Uploads of callers; a fetch is a command, which the broker delivers again when its worker dies."""
+"""Uploads of callers. A fetch is a command, which the broker delivers again if its worker dies."""
 
 
 class DescriptorTaken(PackageRefused):
@@ -54,7 +63,7 @@ class DescriptorTaken(PackageRefused):
 
 
 class Onboarding:
-    """Takes content in, checks it and says what came of it."""
+    """Receives content, checks it and records the result."""
 
     def __init__(
         self,
@@ -75,7 +84,7 @@ class Onboarding:
     # --- sent by a caller ---------------------------------------------------------------------------------------------
 
     async def upload(self, package_id: str, chunks: AsyncIterator[bytes]) -> None:
-        """Take a CSAR in: it is on disk when this returns, and is checked in the background.
+        """Store a CSAR: it is on disk when this returns, and is checked in the background.
 
         Raises: NotFound; PackageBusy unless CREATED or ERROR; what the port's ``store`` and ``chunks`` raise.
         """
@@ -84,21 +93,19 @@ class Onboarding:
         ours = AllOf([_UPLOADING, Compare("internal/upload/id", Op.EQ, [upload_id])])
         upload = None
         try:
-            kept = self._keeping(package_id, upload_id, ours, chunks)
-            upload = await self._files.store(package_id, kept, limit_bytes=self._limit_bytes)
+            renewing = self._renewing(package_id, upload_id, ours, chunks)
+            upload = await self._files.store(package_id, renewing, limit_bytes=self._limit_bytes)
         except RevisionConflict as error:
             raise _interrupted() from error
         finally:
-            if upload is None:  # the sender went away, or sent what is no package: as if it had not begun
-                await self._take_back(package_id, ours)
+            if upload is None:  # the sender disconnected, or sent no package: as if the upload had not begun
+                await self._reset(package_id, ours)
         try:
-            await self._taken_in(package_id, upload, where=ours, cause=upload_id)
+            await self._stored(package_id, upload, where=ours, cause=upload_id)
         except RevisionConflict as error:
             raise _interrupted() from error
 
-    async def _begin(
-        self, package_id: str, fields: Mapping[str, Any], events: list[Envelope[Message]] | None = None
-    ) -> None:
+    async def _begin(self, package_id: str, fields: JsonMapping, events: list[Envelope[Message]] | None = None) -> None:
         stored = await self._packages.get(package_id)
         state = stored.body["onboardingState"]
         if state not in {"CREATED", "ERROR"}:
@@ -113,15 +120,15 @@ class Onboarding:
                 events=events or [],
             )
         except RevisionConflict as error:
-            raise PackageBusy("another request has changed the package meanwhile: try again") from error
+            raise PackageBusy("the package was changed by another request at the same time: try again") from error
 
     def _lease(self, upload_id: str) -> dict[str, str]:
         return {"id": upload_id, "host": _HOST, "until": rfc3339(self._clock.now() + _UPLOAD_LEASE)}
 
-    async def _keeping(
+    async def _renewing(
         self, package_id: str, upload_id: str, ours: Filter, chunks: AsyncIterator[bytes]
     ) -> AsyncIterator[bytes]:
-        """Yield the chunks and renew the lease while they come. Raises RevisionConflict when it was lost."""
+        """Yield the chunks and renew the lease while they arrive. Raises RevisionConflict if it was lost."""
         renew_at = self._clock.now() + _RENEW_AFTER
         async for chunk in chunks:
             if self._clock.now() >= renew_at:
@@ -131,15 +138,15 @@ class Onboarding:
                 renew_at = self._clock.now() + _RENEW_AFTER
             yield chunk
 
-    async def _take_back(self, package_id: str, where: Filter) -> None:
+    async def _reset(self, package_id: str, where: Filter) -> None:
         fields = self._now({"onboardingState": "CREATED"})
         try:
             await self._outbox.update(COLLECTION, package_id, fields, unset=["internal/upload"], where=where)
         except RevisionConflict:
-            log.info("upload_taken_back_already", package_id=package_id)
+            log.info("upload_reset_already", package_id=package_id)
 
     async def recover(self) -> None:
-        """Take back the uploads whose takers are gone: those of this machine's last life, and those nobody renews."""
+        """Reset abandoned uploads: those of an earlier process on this machine, and those with an expired lease."""
         now = self._clock.now()
         for stored in await self._store.find(COLLECTION, Query(_SENT_UPLOADS)):
             lease = stored.body.get("internal", {}).get("upload")
@@ -149,36 +156,36 @@ class Onboarding:
     async def _recover_one(self, stored: Stored) -> None:
         lease = stored.body.get("internal", {}).get("upload")
         theirs = Compare("internal/upload/id", Op.EQ, [lease["id"]]) if lease else AllOf()
-        await self._take_back(stored.id, AllOf([_SENT_UPLOADS, theirs]))
+        await self._reset(stored.id, AllOf([_SENT_UPLOADS, theirs]))
 
     async def watch_uploads(self) -> None:
-        """Take back, again and again, uploads that nobody renews. Runs until cancelled."""
+        """Reset uploads with an expired lease periodically. Runs until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
             late = Compare("internal/upload/until", Op.LT, [rfc3339(self._clock.now())])
             try:
                 for stored in await self._store.find(COLLECTION, Query(AllOf([_SENT_UPLOADS, late]))):
-                    await self._take_back(stored.id, AllOf([_SENT_UPLOADS, late]))
+                    await self._reset(stored.id, AllOf([_SENT_UPLOADS, late]))
             except StoreUnavailable as error:
                 log.warning("uploads_not_watched", reason=str(error))
 
     # --- fetched from an address --------------------------------------------------------------------------------------
 
-    async def upload_from_uri(self, package_id: str, source: Mapping[str, Any]) -> None:
-        """Remember where the content is and fetch it in the background. ``source``: as the port takes it, secrets
-        as such. Raises NotFound; PackageBusy unless CREATED or ERROR.
+    async def upload_from_uri(self, package_id: str, source: JsonMapping) -> None:
+        """Store where the content is and fetch it in the background. ``source``: as the port expects it, secrets as
+        Secret. Raises NotFound; PackageBusy unless CREATED or ERROR.
         """
         task = _task(FetchPackage(package_id=package_id), derived_id("fetch", package_id, new_id()))
         await self._begin(package_id, {"internal/source": sealed(source, self._ring)}, [task])
 
     async def fetch_package(self, command: FetchPackage, context: StepContext) -> Outcome:
-        """Fetch the content of a package from its address: PROCESSING, or ERROR with the reason."""
+        """Fetch the content of a package from its address; the package is then PROCESSING, or ERROR with the reason."""
         package_id = command.package_id
         stored = await self._store.get(COLLECTION, package_id)
         source = stored.body.get("internal", {}).get("source") if stored is not None else None
         if stored is None or stored.body["onboardingState"] != "UPLOADING" or source is None:
             return Done(PackageFetched(vnf_pkg_id=package_id))
-        if self._fetches >= _MOST_FETCHES:
+        if self._fetches >= _MAX_FETCHES:
             return NotYet(again_in_s=_FETCH_LATER_S)
         self._fetches += 1
         try:
@@ -187,16 +194,16 @@ class Onboarding:
         except StoreUnavailable:
             raise
         except VnfmError as refusal:
-            return await self._refused(package_id, refusal, where=_UPLOADING)
+            return await self._reject(package_id, refusal, where=_UPLOADING)
         finally:
             self._fetches -= 1
-        await self._taken_in(package_id, upload, where=_UPLOADING, cause=context.message_id)
+        await self._stored(package_id, upload, where=_UPLOADING, cause=context.message_id)
         return Done(PackageFetched(vnf_pkg_id=package_id))
 
     # --- checked ------------------------------------------------------------------------------------------------------
 
-    async def _taken_in(self, package_id: str, upload: Upload, *, where: Filter, cause: str) -> None:
-        """Have the content checked, which is on disk. Raises RevisionConflict when the upload was taken back."""
+    async def _stored(self, package_id: str, upload: Upload, *, where: Filter, cause: str) -> None:
+        """Start the check of content that is on disk. Raises RevisionConflict if the upload was reset."""
         task = _task(OnboardPackage(package_id=package_id), derived_id("onboard", package_id, cause))
         fields = {
             "onboardingState": "PROCESSING",
@@ -206,7 +213,7 @@ class Onboarding:
         await self._outbox.update(COLLECTION, package_id, self._now(fields), unset=unset, where=where, events=[task])
 
     async def onboard_package(self, command: OnboardPackage, _: StepContext) -> Outcome:
-        """Check, unpack and read a CSAR that is on disk: ONBOARDED and ENABLED, or ERROR with the reason."""
+        """Check, unpack and read a CSAR on disk; the package is then ONBOARDED and ENABLED, or ERROR with the reason."""
         package_id = command.package_id
         stored = await self._store.get(COLLECTION, package_id)
         if stored is None or stored.body["onboardingState"] != "PROCESSING":
@@ -221,8 +228,8 @@ class Onboarding:
         except StoreUnavailable:
             raise
         except VnfmError as refusal:
-            return await self._refused(package_id, refusal, where=processing)
-        await self._keep_contents(package_id, found)
+            return await self._reject(package_id, refusal, where=processing)
+        await self._store_contents(package_id, found)
         content = stored.body["internal"]["content"]
         fields = {
             **facts_of(found, created_at=rfc3339(self._clock.now())),
@@ -230,13 +237,13 @@ class Onboarding:
             "onboardingState": "ONBOARDED",
             "operationalState": "ENABLED",
         }
-        news = news_of({**stored.body, **fields}, "ONBOARDED")
+        event = package_event({**stored.body, **fields}, "ONBOARDED")
         try:
             await self._outbox.update(
-                COLLECTION, package_id, self._now({**fields, **last_news(news)}), where=processing, events=[news]
+                COLLECTION, package_id, self._now({**fields, **last_event(event)}), where=processing, events=[event]
             )
-        except AlreadyExists:  # the index found a twin that was onboarded since we looked
-            return await self._refused(package_id, _duplicate(vnfd, "another VNF package"), where=processing)
+        except AlreadyExists:  # the index found a package with the same VNFD that was onboarded after the check above
+            return await self._reject(package_id, _duplicate(vnfd, "another VNF package"), where=processing)
         log.info("package_onboarded", package_id=package_id, vnfd_id=vnfd.vnfd_id)
         return Done(PackageChecked(vnf_pkg_id=package_id))
 
@@ -245,7 +252,7 @@ class Onboarding:
             if twin.id != package_id:
                 raise _duplicate(vnfd, f"VNF package {twin.id}")
 
-    async def _refused(self, package_id: str, refusal: VnfmError, *, where: Filter) -> Outcome:
+    async def _reject(self, package_id: str, refusal: VnfmError, *, where: Filter) -> Outcome:
         problem = ProblemDetails(type=refusal.code, title=refusal.title, status=refusal.status, detail=str(refusal))
         fields = {
             "onboardingState": "ERROR",
@@ -257,19 +264,19 @@ class Onboarding:
         log.warning("package_refused", package_id=package_id, detail=str(refusal))
         return Done(PackageChanged(vnf_pkg_id=package_id, change="ERROR"))
 
-    async def _keep_contents(self, package_id: str, found: OnboardedFiles) -> None:
+    async def _store_contents(self, package_id: str, found: OnboardedFiles) -> None:
         package = found.package
-        await self._keep(VNFDS, package_id, {"vnfd": package.vnfd.model_dump(mode="json")})
-        await self._keep(CONTENTS, package_id, PackageContents.of(package).document())
+        await self._put(VNFDS, package_id, {"vnfd": package.vnfd.model_dump(mode="json")})
+        await self._put(CONTENTS, package_id, PackageContents.from_package(package).document())
 
-    async def _keep(self, collection: str, id: str, body: Mapping[str, Any]) -> None:
+    async def _put(self, collection: str, id: str, body: JsonMapping) -> None:
         stored = await self._store.get(collection, id)
         if stored is None:
             await self._store.insert(collection, id, body)
         else:
             await self._store.replace(collection, id, body, if_revision=stored.revision)
 
-    def _now(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _now(self, fields: JsonMapping) -> JsonObject:
         return {**fields, "updatedAt": rfc3339(self._clock.now())}
 
 
@@ -278,7 +285,7 @@ def _task(command: FetchPackage | OnboardPackage, id: str) -> Envelope[Message]:
 
 
 def _interrupted() -> PackageBusy:
-    return PackageBusy("the upload was interrupted: send it again")
+    return PackageBusy("the upload was interrupted: send the content again")
 
 
 def _duplicate(vnfd: Vnfd, owner: str) -> DescriptorTaken:

@@ -1,4 +1,4 @@
-"""Who is let in, in each mode, over HTTP (API-140, API-141); what each role may; limits; the audit log."""
+"""The admission of callers in each mode, over HTTP (API-140, API-141); roles; rate limits; the audit log."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_mode_none_admits_every_caller_with_any_headers(tmp_path: Path) ->
             {},
             {"X-Auth-Token": "notused"},
             {"Authorization": "nonsense"},
-            {**basic("nobody"), "X-Auth-Token": "both"},
+            {**basic("unknown"), "X-Auth-Token": "both"},
         ):
             (await get(world, headers)).must(200)
         (await world.call("POST", PACKAGES, {}, headers={})).must(201)
@@ -87,7 +87,7 @@ def settings(**changes: Any) -> Settings:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "nfv.example", ""])
-def test_mode_none_refuses_to_listen_beyond_loopback_unless_told_so(host: str) -> None:
+def test_mode_none_needs_a_setting_to_listen_beyond_loopback(host: str) -> None:
     """API-140."""
     with pytest.raises(ValidationError, match="loopback"):
         settings(host=host)
@@ -153,7 +153,7 @@ async def test_basic_admits_the_right_and_refuses_the_wrong(tmp_path: Path) -> N
         (await get(world, basic("nfvo"))).must(200)
         (await get(world, {**basic("nfvo"), "X-Auth-Token": "of the other kind"})).must(200)
         (await get(world, {"Authorization": basic("nfvo")["Authorization"].replace("Basic", "bAsIc")})).must(200)
-        for wrong in ({}, basic("nfvo", "wrong"), basic("nobody"), bearer("abc"), {"X-Auth-Token": "abc"}):
+        for wrong in ({}, basic("nfvo", "wrong"), basic("unknown"), bearer("abc"), {"X-Auth-Token": "abc"}):
             assert "pass:word" not in str(await refused(world, wrong))
         answer = await get(world, {})
         assert answer.headers["WWW-Authenticate"] == 'Basic realm="kubevnfm", charset="UTF-8"'
@@ -192,7 +192,7 @@ async def test_users_change_without_a_restart(tmp_path: Path) -> None:
         users.write_text(f'[users.nfvo]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("another")}"\n')
         await refused(world, basic("nfvo"))
         (await get(world, basic("nfvo", "another"))).must(200)
-        users_file(tmp_path, somebody=["reader"])
+        users_file(tmp_path, alice=["reader"])
         await refused(world, basic("nfvo", "another"))
 
 
@@ -318,7 +318,7 @@ async def test_a_jwt_of_the_issuer_for_us_is_admitted_and_no_other(tmp_path: Pat
 
 
 async def test_a_token_signed_with_the_public_key_as_a_shared_secret_is_refused(tmp_path: Path) -> None:
-    """RFC 8725 2.1: who verifies must not be talked into another algorithm."""
+    """RFC 8725 2.1: a token must not choose the algorithm of its verification."""
     import hashlib
     import hmac
 
@@ -349,7 +349,7 @@ async def test_keys_are_fetched_once_and_again_when_an_unknown_one_is_named(
         assert issuer.asked.count("/jwks") == 1
         old = issuer.token()
         issuer.keys = [SigningKey("k2", algorithm="ES256")]
-        (await get(world, bearer(old))).must(200)  # until the keys are looked at again
+        (await get(world, bearer(old))).must(200)  # until the keys are fetched again
         (await get(world, bearer(issuer.token()))).must(200)
         assert issuer.asked.count("/jwks") == 2
         await refused(world, bearer(old))  # withdrawn
@@ -403,7 +403,7 @@ async def test_an_opaque_token_is_asked_for_once_while_it_is_remembered(tmp_path
             "good": {**live, "exp": 4_000_000_000, "aud": AUDIENCE},
             "plain": live,
             "old": {**live, "exp": 1_000_000_000},
-            "others": {**live, "aud": ["somebody-else"]},
+            "others": {**live, "aud": ["another-service"]},
         }
         async with lcm_world(tmp_path, **asked) as world:
             answers = await asyncio.gather(*(get(world, bearer("good")) for _ in range(5)))
@@ -560,7 +560,7 @@ async def test_a_certificate_is_a_user(tmp_path: Path) -> None:
         assert await call_with(world, ca, None, "/health/live") == 200
 
 
-async def test_a_trusted_proxy_hands_certificates_on_and_nobody_else_does(tmp_path: Path) -> None:
+async def test_only_a_trusted_proxy_forwards_certificates(tmp_path: Path) -> None:
     from urllib.parse import quote
 
     from cryptography import x509
@@ -598,7 +598,7 @@ async def test_links_are_what_the_caller_of_a_trusted_proxy_sees(tmp_path: Path)
 # --- limits -----------------------------------------------------------------------------------------------------------
 
 
-async def test_who_asks_too_often_is_told_to_wait_and_others_are_not(tmp_path: Path) -> None:
+async def test_only_the_caller_above_the_rate_limit_must_wait(tmp_path: Path) -> None:
     users = users_file(tmp_path, busy=["reader"], calm=["reader"])
     limits = {"rate_limit_per_s": 0.01, "rate_limit_burst": 3, "trusted_proxies": "127.0.0.0/8"}
     async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users, **limits) as world:

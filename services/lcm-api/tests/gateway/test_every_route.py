@@ -1,4 +1,4 @@
-"""What holds for every route, asked of every route: methods, media types, parameters; the table is the document's."""
+"""The rules for every route, checked for every route: methods, media types, parameters; the table is the document's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def headers_for(path: str, **more: str) -> dict[str, str]:
 
 
 async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World) -> None:
-    """API-003, API-011: decided before the Version, the body and the resource are looked at."""
+    """API-003, API-011: decided before the Version, the body and the resource are checked."""
     for path in PATHS:
         defined = {method for method, other in DESCRIBED if other == path}
         for method in METHODS:
@@ -107,7 +107,7 @@ async def test_every_method_on_a_missing_resource_is_404(world: World) -> None:
     """API-009, API-011: with a stray Content-Type and no body too."""
     for (method, path), described in DESCRIBED.items():
         if "{" not in path or described.body is not None or method == "PUT" or path.endswith("/users"):
-            continue  # an upload's Content-Type is no stray one; of a VIM that is not there nobody is a user
+            continue  # an upload has another Content-Type; a VIM that does not exist has an empty list of users
         stray = headers_for(path, **{"Content-Type": "application/csv"})
         answer = await world.call(method, real(path), headers=stray)
         assert answer.status == 404, f"{method} {path}: {answer.status}"

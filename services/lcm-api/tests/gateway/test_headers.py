@@ -1,4 +1,4 @@
-"""What every resource has in common: versions, media types, methods, query parameters, bodies, and errors."""
+"""The common rules of all resources: versions, media types, methods, query parameters, bodies, and errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PACKAGES = "/vnfpkgm/v1/vnf_packages"
         (f"{V2_LIST}/{UNKNOWN}", "2.0.0", 404, "2.0.0"),
     ],
 )
-async def test_a_version_is_asked_for_and_told(
+async def test_the_requested_version_is_used_and_returned(
     world: World, path: str, version: str | None, status: int, used: str
 ) -> None:
     answer = await world.call("GET", path, headers={"Version": version} if version else {})
@@ -74,7 +74,7 @@ async def test_versions_are_announced(world: World, path: str, prefix: str, vers
         ("application/jsonx", 406),
     ],
 )
-async def test_what_nobody_can_answer_is_not_acceptable(world: World, accept: str, status: int) -> None:
+async def test_an_unsupported_media_type_is_not_acceptable(world: World, accept: str, status: int) -> None:
     for path in (V2_LIST, PACKAGES, "/vnflcm/v2/vnf_lcm_op_occs", "/vnflcm/v2/subscriptions"):
         answer = await world.call("GET", path, headers={"Version": "2.0.0", "Accept": accept})
         answer.must(status)
@@ -168,7 +168,7 @@ JSON_TYPE = {"Version": "2.0.0", "Content-Type": "application/json"}
         (b'{"vnfdId": null}', JSON_TYPE, 400, "vnfdId"),
     ],
 )
-async def test_a_body_that_cannot_be_taken_is_told_with_the_place(
+async def test_an_invalid_body_is_rejected_with_the_place(
     world: World, data: bytes, headers: dict[str, str], status: int, says: str
 ) -> None:
     problem = (await world.call("POST", V2_LIST, data=data, headers=headers)).problem(status)
@@ -240,7 +240,7 @@ async def test_a_long_uri_is_served(world: World) -> None:
     (await world.lcm("GET", "/vnf_instances", params={"filter": f"(eq,vnfInstanceName,{'x' * 8000})"})).problem(400)
 
 
-async def test_a_crash_tells_nothing_of_itself(world: World) -> None:
+async def test_a_crash_reveals_nothing_to_the_caller(world: World) -> None:
     world.vims.records["broken"] = {"name": "without id"}
     await world.sample()
     instance_id = await world.create()
@@ -252,7 +252,7 @@ async def test_a_crash_tells_nothing_of_itself(world: World) -> None:
     assert problem["requestId"]
 
 
-async def test_a_database_that_is_away_is_told_as_such(world: World) -> None:
+async def test_an_unavailable_database_is_reported(world: World) -> None:
     world.store.is_down = True
     for path in (V2_LIST, f"{V2_LIST}/{UNKNOWN}", PACKAGES):
         answer = await world.call("GET", path)
@@ -261,6 +261,6 @@ async def test_a_database_that_is_away_is_told_as_such(world: World) -> None:
     world.store.is_down = False
 
 
-async def test_health_is_told(world: World) -> None:
+async def test_health_is_reported(world: World) -> None:
     for path in ("/health/live", "/health/ready"):
         (await world.call("GET", path, headers={})).must(200)

@@ -136,7 +136,7 @@ async def test_an_instance_that_is_busy_or_instantiated_is_not_deleted(world: Wo
     await world.twins.release()
 
 
-async def test_an_instance_is_not_sent_again_to_whom_has_it(world: World) -> None:
+async def test_an_instance_is_not_sent_again_to_a_caller_that_has_it(world: World) -> None:
     await world.sample()
     instance_id = await world.create()
     path = f"/vnf_instances/{instance_id}"

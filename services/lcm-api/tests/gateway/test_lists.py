@@ -29,12 +29,12 @@ EXCLUDED = {
     "packages": {"softwareImages", "additionalArtifacts", "userDefinedData", "checksum"},
     "subscriptions": set(),
 }
-"""What a list leaves out unless asked; by the list, or by its resource."""
+"""The attributes that a list omits by default, by list or by resource."""
 NAMED = {"instances": "metadata", "occurrences": "resourceChanges", "packages": "checksum", "subscriptions": "filter"}
 """An optional complex attribute of each."""
 
 
-def of(table: dict[str, Any], name: str) -> Any:
+def entry(table: dict[str, Any], name: str) -> Any:
     return table[name] if name in table else table[name.split(" ")[0]]
 
 
@@ -72,7 +72,7 @@ async def test_each_row_of_the_selector_table_for_each_list(filled: World) -> No
     for name, path in LISTS.items():
         everything = await listed(filled, path, "all_fields")
         has = set().union(*(set(each) for each in everything))
-        excluded, named = of(EXCLUDED, name), of(NAMED, name)
+        excluded, named = entry(EXCLUDED, name), entry(NAMED, name)
         assert named in has, name
 
         async def shown(query: str, path: str = path) -> set[str]:
@@ -123,8 +123,8 @@ FOUND = {
     "(eq,metadata/@key,app/tier)": 1,
     "(eq,metadata/@key,nothing)": 0,
     "(neq,metadata/site,south)": 1,
-    "(neq,instantiatedVnfInfo/vnfcResourceInfo/vduId,nobody)": 1,
-    "(eq,instantiatedVnfInfo/vnfcResourceInfo/vduId,nobody)": 0,
+    "(neq,instantiatedVnfInfo/vnfcResourceInfo/vduId,unknown)": 1,
+    "(eq,instantiatedVnfInfo/vnfcResourceInfo/vduId,unknown)": 0,
     "(eq,instantiatedVnfInfo/vnfState,STARTED);(eq,metadata/site,north)": 1,
     "(eq,instantiatedVnfInfo/vnfState,STARTED);(eq,metadata/site,south)": 0,
 }
@@ -144,7 +144,7 @@ async def test_expressions_on_one_array_meet_in_one_element(filled: World) -> No
     vnfcs = instance["instantiatedVnfInfo"]["vnfcResourceInfo"]
     array = "instantiatedVnfInfo/vnfcResourceInfo"
     one = f"(eq,{array}/id,{vnfcs[0]['id']});(eq,{array}/computeResource/resourceId,"
-    own, other = vnfcs[0]["computeResource"]["resourceId"], "somebody else's".replace("'", "''")
+    own, other = vnfcs[0]["computeResource"]["resourceId"], "another's".replace("'", "''")
     assert len(await listed(filled, LISTS["instances v2"], f"filter={quote(f'{one}{own})')}")) == 1
     assert await listed(filled, LISTS["instances v2"], "filter=" + quote(f"{one}'{other}')")) == []
 

@@ -59,7 +59,7 @@ def test_differences_between_the_versions_are_documented() -> None:
 
 
 class Page(HTMLParser):
-    """What a page refers to, and whether its elements are closed."""
+    """The references of a page, and whether its elements are closed."""
 
     def __init__(self) -> None:
         super().__init__()

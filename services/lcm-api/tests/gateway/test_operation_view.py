@@ -21,8 +21,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield running
 
 
-async def tell(world: World, command: Envelope[Message], node: str, task: str, state: str) -> None:
-    """Have mgmt-executor tell how far a task is."""
+async def report(world: World, command: Envelope[Message], node: str, task: str, state: str) -> None:
+    """Have mgmt-executor report the progress of a task."""
     news = TaskProgressed.model_validate({"node": node, "task": task, "state": state})
     await world.bus.publish(command.follow_up(news, source="/kubevnfm/mgmt-executor"))
     await world.bus.quiet()
@@ -35,7 +35,7 @@ async def shown(world: World, operation_id: str) -> dict[str, str]:
 
 
 async def test_tasks_that_had_not_ended_when_their_step_did_are_cancelled(world: World) -> None:
-    """Told so or not: whoever worked on them was stopped, or is gone."""
+    """Also without an event: their worker was stopped, or has died."""
     operation_id = await world.instantiate(await world.create("cluster"), "cluster")
     phase = (await world.twins.has_asked(2))[-1]
     for node, task, state in (
@@ -45,10 +45,10 @@ async def test_tasks_that_had_not_ended_when_their_step_did_are_cancelled(world:
         ("worker3", "prepare", "started"),
         ("worker3", "prepare", "finished"),
     ):
-        await tell(world, phase, node, task, state)
+        await report(world, phase, node, task, state)
     assert (await shown(world, operation_id))["prepare worker1"] == "started"
-    await tell(world, phase, "worker2", "prepare", "cancelled")
-    await tell(world, phase, "master1", "init", "failed")
+    await report(world, phase, "worker2", "prepare", "cancelled")
+    await report(world, phase, "master1", "init", "failed")
     world.twins.failing.add(PHASE)
     await world.twins.release()
     await world.reached(operation_id, "FAILED_TEMP")
@@ -65,7 +65,7 @@ async def test_tasks_that_had_not_ended_when_their_step_did_are_cancelled(world:
     (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
     again = (await world.twins.has_asked(3))[-1]
     assert await shown(world, operation_id) == ended, "until they are begun again"
-    await tell(world, again, "worker1", "prepare", "started")
+    await report(world, again, "worker1", "prepare", "started")
     assert await shown(world, operation_id) == {**ended, "prepare worker1": "started"}
     await world.twins.release()
     await world.reached(operation_id, "COMPLETED")

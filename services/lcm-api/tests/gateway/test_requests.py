@@ -215,7 +215,7 @@ async def test_of_two_instantiates_at_once_one_is_accepted_and_the_other_names_i
     assert world.twins.asked() == ["infra.openstack.create_resources"]
 
 
-async def test_a_malformed_body_is_told_even_while_the_instance_is_busy(world: World) -> None:
+async def test_a_malformed_body_is_rejected_even_while_the_instance_is_busy(world: World) -> None:
     await world.sample()
     operation_id = await world.an_operation_in("PROCESSING")
     instance_id = (await world.operation(operation_id))["vnfInstanceId"]

@@ -76,7 +76,7 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
         ("scale_to_level", {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 9}]}, "scaleInfo[0]/scaleLevel"),
         ("heal", {"vnfcInstanceId": ["x"]}, "vnfcInstanceId[0]"),
         ("heal", {"additionalParams": {"all": 1}}, "additionalParams/all"),
-        ("operate", {"changeStateTo": "STARTED", "stopType": "GRACEFUL"}, "STARTED"),
+        ("operate", {"changeStateTo": "STARTED", "stopType": "GRACEFUL"}, "STOPPED"),
         ("operate", {"changeStateTo": "GONE"}, "changeStateTo"),
         ("change_ext_conn", {"extVirtualLinks": []}, "extVirtualLinks"),
         (
@@ -119,7 +119,7 @@ async def test_heal_takes_both_ids_and_no_body(world: World) -> None:
     assert (await asked(world, HealResources)).servers == tuple(one.server_id for one in RESOURCES.servers)
 
 
-async def test_a_stop_waits_as_long_as_it_is_told(world: World) -> None:
+async def test_a_stop_waits_as_long_as_requested(world: World) -> None:
     """API-060."""
     instance_id = await built(world)
     for body, waits in (({"stopType": "GRACEFUL", "gracefulStopTimeout": 7}, 7.0), ({}, 0.0)):
@@ -226,8 +226,8 @@ async def test_another_package_changes_the_instances_identity(world: World) -> N
     await world.upload(other_image(world.folder))
     operation_id = await world.ask(instance_id, "change_vnfpkg", {"vnfdId": OTHER_IMAGE})
     occurrence = await world.reached(operation_id, "COMPLETED")
-    told = occurrence["modificationsTriggeredByVnfPkgChange"]
-    assert (told["vnfdId"], told["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
+    modified = occurrence["modificationsTriggeredByVnfPkgChange"]
+    assert (modified["vnfdId"], modified["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")
     assert (await asked(world, ChangeTemplate)).package.vnfd_id == OTHER_IMAGE
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
     assert (shown["vnfdId"], shown["vnfSoftwareVersion"]) == (OTHER_IMAGE, "2.0")

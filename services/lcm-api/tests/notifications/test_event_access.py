@@ -33,14 +33,14 @@ MODES: Final = ("keystone", "jwt", "introspection", "certificate")
 
 @dataclass(frozen=True)
 class Known:
-    """A caller whom lcm-api lets in."""
+    """A caller that lcm-api admits."""
 
     headers: Mapping[str, str]
     settings: Mapping[str, Any]
     withdraw: Callable[[], None]
-    """Has whoever knows the caller say no from now on."""
+    """Makes the authority reject the caller from now on."""
     shut: Callable[[], None] = lambda: None
-    """Has whoever knows the caller say nothing from now on."""
+    """Makes the authority unavailable from now on."""
 
 
 def a_user(folder: Path, **attributes: Any) -> Path:
@@ -118,11 +118,11 @@ async def beats(lines: AsyncIterator[bytes]) -> None:
     raise AssertionError("the stream ended")
 
 
-async def tell(world: World, number: str) -> None:
+async def publish_event(world: World, number: str) -> None:
     await world.bus.publish(Envelope(PackageFetched(vnf_pkg_id=number), source="/kubevnfm/test"))
 
 
-async def until_told(lines: AsyncIterator[bytes], number: str) -> None:
+async def until_received(lines: AsyncIterator[bytes], number: str) -> None:
     async for line in lines:
         if line.startswith(b"data: ") and json.loads(line[6:])["data"]["vnf_pkg_id"] == number:
             return
@@ -138,10 +138,10 @@ async def test_no_event_is_sent_after_the_credentials_have_expired(tmp_path: Pat
         lcm_world(tmp_path, clock=clock, **known.settings) as world,
         stream(world, known) as lines,
     ):
-        await tell(world, "before")
-        await until_told(lines, "before")
+        await publish_event(world, "before")
+        await until_received(lines, "before")
         clock.ahead_s = LONGER_S
-        await tell(world, "after")
+        await publish_event(world, "after")
         assert not [line async for line in lines if b"after" in line]
 
 
@@ -149,7 +149,7 @@ async def test_no_event_is_sent_after_the_credentials_have_expired(tmp_path: Pat
 async def test_a_quiet_stream_ends_when_its_credentials_are_withdrawn(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """API-140: looked at with each heartbeat; who comes again is refused."""
+    """API-140: checked with each heartbeat; a new connection is rejected."""
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
     async with known_by(mode, tmp_path) as known, lcm_world(tmp_path, **known.settings) as world:
         async with stream(world, known) as lines:
@@ -161,7 +161,7 @@ async def test_a_quiet_stream_ends_when_its_credentials_are_withdrawn(
 
 
 async def test_an_identity_server_that_is_away_ends_no_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has shown valid credentials keeps the right until these end, or somebody says that they are withdrawn."""
+    """Valid credentials last until they expire, or until the authority says that they are revoked."""
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
     clock = SetClock()
     async with (
@@ -179,7 +179,7 @@ async def test_an_identity_server_that_is_away_ends_no_stream(tmp_path: Path, mo
 async def test_a_stream_that_has_other_events_kept_from_it_has_heartbeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without them a proxy takes it for dead, and nobody looks whether it may still be read."""
+    """Without heartbeats a proxy closes the stream, and the credentials are not checked."""
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.01)
     async with (
         known_by("keystone", tmp_path) as known,
@@ -189,9 +189,9 @@ async def test_a_stream_that_has_other_events_kept_from_it_has_heartbeats(
 
         async def others() -> None:
             while True:
-                await tell(world, "another")
+                await publish_event(world, "another")
 
-        telling = asyncio.create_task(others())
+        publishing = asyncio.create_task(others())
         await beats(lines)
-        telling.cancel()
-        await asyncio.wait([telling])
+        publishing.cancel()
+        await asyncio.wait([publishing])

@@ -14,7 +14,7 @@ from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.notifications.event_feed import EventFeed, Missed, Silence
-from kubevnfm_lcm_api.notifications.event_log import EventLog, Told
+from kubevnfm_lcm_api.notifications.event_log import EventLog, LoggedEvent
 from kubevnfm_lcm_api.notifications.http import events
 from kubevnfm_store.sqlite.store import SqliteStore
 from lcm_world import World, lcm_world
@@ -69,7 +69,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield running
 
 
-async def test_the_stream_tells_what_happens_to_one_instance(world: World) -> None:
+async def test_the_stream_has_the_events_of_one_instance(world: World) -> None:
     other_id, instance_id = await world.create(), await world.create()
     async with watching(world, vnfInstanceId=instance_id) as stream:
         await world.reached(await world.instantiate(other_id))
@@ -120,10 +120,10 @@ async def test_an_operation_is_shown_and_then_followed(world: World) -> None:
             "PROCESSING",
         )
         await world.twins.release()
-        told: list[Any] = []
-        while not told or told[-1]["data"]["data"].get("state") != "COMPLETED":
-            told.append(await stream.event())
-    assert {each["data"]["operationid"] for each in told} == {operation_id}
+        received: list[Any] = []
+        while not received or received[-1]["data"]["data"].get("state") != "COMPLETED":
+            received.append(await stream.event())
+    assert {each["data"]["operationid"] for each in received} == {operation_id}
 
 
 async def test_a_watcher_goes_on_where_it_left_off(world: World) -> None:
@@ -156,7 +156,7 @@ async def test_a_watcher_goes_on_after_a_restart_of_the_gateway(tmp_path: Path) 
     assert heard == [second, third, fourth]
 
 
-async def test_a_watcher_is_told_when_it_may_have_missed_something(world: World) -> None:
+async def test_a_watcher_learns_that_it_may_have_missed_events(world: World) -> None:
     async with watching(world, after="long-ago") as stream:
         missed = await stream.event()
         await world.create()
@@ -184,7 +184,7 @@ def an_event(number: int) -> Envelope[PackageFetched]:
     return Envelope(PackageFetched(vnf_pkg_id=str(number)), source="/kubevnfm/test", id=f"event-{number}")
 
 
-def everything(_: Told) -> bool:
+def everything(_: LoggedEvent) -> bool:
     return True
 
 
@@ -197,13 +197,13 @@ async def feed(tmp_path: Path) -> AsyncIterator[EventFeed]:
 async def test_a_watcher_that_is_too_slow_is_cut_off(feed: EventFeed) -> None:
     async with aclosing(feed.follow(everything, after=None, silence_s=0.01)) as slow:
         assert isinstance(await anext(slow), Silence)
-        await feed.take(an_event(0))
+        await feed.add(an_event(0))
         first = await anext(slow)
-        assert isinstance(first, Told)
+        assert isinstance(first, LoggedEvent)
         assert first.id == "event-0"
         for number in range(1, 12):
-            await feed.take(an_event(number))
-        assert [told async for told in slow] == []
+            await feed.add(an_event(number))
+        assert [received async for received in slow] == []
 
 
 async def test_a_watcher_that_keeps_up_sees_each_event_once(feed: EventFeed) -> None:
@@ -211,13 +211,13 @@ async def test_a_watcher_that_keeps_up_sees_each_event_once(feed: EventFeed) -> 
         assert isinstance(await anext(watcher), Silence)
         seen = []
         for number in range(30):
-            await feed.take(an_event(number))
-            told = await anext(watcher)
-            assert isinstance(told, Told)
-            seen.append(told.id)
+            await feed.add(an_event(number))
+            received = await anext(watcher)
+            assert isinstance(received, LoggedEvent)
+            seen.append(received.id)
     assert seen == [f"event-{number}" for number in range(30)]
 
 
-async def test_what_nobody_remembers_is_said_to_be_missed(feed: EventFeed) -> None:
+async def test_an_unknown_last_event_is_reported_as_missed(feed: EventFeed) -> None:
     async with aclosing(feed.follow(everything, after="gone", silence_s=0.01)) as watcher:
         assert isinstance(await anext(watcher), Missed)

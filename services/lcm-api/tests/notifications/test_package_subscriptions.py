@@ -1,4 +1,4 @@
-"""Subscriptions to VNF packages over HTTP: who is told of what, and that deliveries go as those of life cycles do."""
+"""Subscriptions to VNF packages over HTTP: which events match, and deliveries like those of life cycles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubevnfm_store.query import Query, Stored
 from lcm_world import World, lcm_world
 from subscriber import Subscriber
 
-LOOPBACK = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
+LOOPBACK: dict[str, Any] = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
 ONBOARDING = "VnfPackageOnboardingNotification"
 CHANGE = "VnfPackageChangeNotification"
 
@@ -149,7 +149,7 @@ async def test_filters_that_mean_nothing_are_refused(
     assert named in (await world.package_subscriptions("POST", body=body)).problem(400)["detail"]
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- matching ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, subscriber: Subscriber) -> None:
@@ -194,7 +194,7 @@ async def test_a_package_that_was_never_onboarded_is_not_notified(world: World, 
 
 
 async def test_packages_and_life_cycles_are_notified_to_their_subscribers(world: World, subscriber: Subscriber) -> None:
-    """API-121, API-122: whoever wants any news of one API is told nothing of the other, and is not even looked at."""
+    """API-121, API-122: a subscription of one API gets nothing of the other; the query does not even find it."""
     async with Subscriber.listening() as of_instances:
         await subscribe(world, subscriber)
         (await world.lcm("POST", "/subscriptions", {"callbackUri": of_instances.uri})).must(201)
@@ -240,7 +240,7 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     version = {"vnfSoftwareVersion": known["vnfSoftwareVersion"]}
     product = {"vnfProductName": known["vnfProductName"]}
 
-    def of(vnf_provider: str, **products: Any) -> dict[str, Any]:
+    def products_of(vnf_provider: str, **products: Any) -> dict[str, Any]:
         return {"vnfProductsFromProviders": [{"vnfProvider": vnf_provider, **products}]}
 
     def versions(*found: dict[str, Any]) -> dict[str, Any]:
@@ -257,14 +257,14 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
         ({"vnfdId": ["other", known["vnfdId"]]}, everything),
         ({"vnfdId": ["other"]}, set()),
         ({"vnfPkgId": [known["id"]]}, set()),
-        (of(provider), everything),
-        (of(provider, vnfProducts=[product]), everything),
-        (of(provider, **versions(version)), everything),
-        (of(provider, **versions({**version, "vnfdVersions": [known["vnfdVersion"]]})), everything),
-        (of("other"), set()),
-        (of(provider, vnfProducts=[{"vnfProductName": "other"}]), set()),
-        (of(provider, **versions({"vnfSoftwareVersion": "other"})), set()),
-        (of(provider, **versions({**version, "vnfdVersions": ["other"]})), set()),
+        (products_of(provider), everything),
+        (products_of(provider, vnfProducts=[product]), everything),
+        (products_of(provider, **versions(version)), everything),
+        (products_of(provider, **versions({**version, "vnfdVersions": [known["vnfdVersion"]]})), everything),
+        (products_of("other"), set()),
+        (products_of(provider, vnfProducts=[{"vnfProductName": "other"}]), set()),
+        (products_of(provider, **versions({"vnfSoftwareVersion": "other"})), set()),
+        (products_of(provider, **versions({**version, "vnfdVersions": ["other"]})), set()),
         ({"operationalState": ["ENABLED"]}, onboarding | enabling),
         ({"operationalState": "DISABLED", "notificationTypes": [CHANGE]}, disabling | deleting),
         ({"usageState": ["NOT_IN_USE"], "operationalState": ["ENABLED"]}, onboarding | enabling),
@@ -283,7 +283,7 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     await switch(world, package, "ENABLED")
     await switch(world, package, "DISABLED")
     await delete(world, package)
-    expected = dict(zip(ids, (told for _, told in wanted), strict=True))
+    expected = dict(zip(ids, (received for _, received in wanted), strict=True))
     expected |= {of_it: everything - onboarding, of_used: disabling}
     await subscriber.has_heard(package["id"], sum(map(len, expected.values())))
     await world.bus.quiet()
@@ -311,7 +311,7 @@ async def test_the_state_can_be_read_when_its_notification_arrives(world: World,
 # --- order, repeats and failures --------------------------------------------------------------------------------------
 
 
-def told_of_package(change: str, **facts: Any) -> Envelope[Message]:
+def package_changed(change: str, **facts: Any) -> Envelope[Message]:
     event = PackageChanged.model_validate({"vnf_pkg_id": "package", "vnfd_id": "vnfd", "change": change, **facts})
     return Envelope(event, source="/kubevnfm/lcm-api", subject=event.vnf_pkg_id)
 
@@ -319,7 +319,7 @@ def told_of_package(change: str, **facts: Any) -> Envelope[Message]:
 async def test_a_repeated_event_is_notified_once(world: World, subscriber: Subscriber) -> None:
     """API-123."""
     await subscribe(world, subscriber)
-    onboarded, deleted = told_of_package("ONBOARDED"), told_of_package("DELETED")
+    onboarded, deleted = package_changed("ONBOARDED"), package_changed("DELETED")
     for envelope in (onboarded, onboarded, deleted, deleted):
         await world.bus.publish(envelope)
     await subscriber.has_heard("package", 2)
@@ -328,7 +328,7 @@ async def test_a_repeated_event_is_notified_once(world: World, subscriber: Subsc
 
 
 async def test_a_repeated_check_publishes_no_new_event(world: World, subscriber: Subscriber) -> None:
-    """API-123: its process may have been killed after the package was stored as ONBOARDED, and before that was told."""
+    """API-123: its process may have been killed after the package was stored as ONBOARDED, and before the event was published."""
     await subscribe(world, subscriber)
     package = await world.sample()
     heard = Heard()
@@ -348,10 +348,10 @@ async def test_a_repeated_check_publishes_no_new_event(world: World, subscriber:
 async def test_a_change_waits_for_the_news_before_it(world: World, subscriber: Subscriber) -> None:
     """API-123: the bus may bring events in another order than they became true."""
     await subscribe(world, subscriber)
-    onboarded = told_of_package("ONBOARDED")
+    onboarded = package_changed("ONBOARDED")
     after = {"follows": onboarded.id, "follows_at": onboarded.time - timedelta(seconds=1)}
-    early = asyncio.create_task(world.bus.publish(told_of_package("DISABLED", **after)))
-    await world.bus.publish(told_of_package("ONBOARDED", vnf_pkg_id="other"))
+    early = asyncio.create_task(world.bus.publish(package_changed("DISABLED", **after)))
+    await world.bus.publish(package_changed("ONBOARDED", vnf_pkg_id="other"))
     await subscriber.has_heard("other", 1)
     assert subscriber.about("package") == []
     await world.bus.publish(onboarded)
@@ -372,10 +372,10 @@ async def test_each_event_of_a_package_names_the_one_before(world: World) -> Non
         await switch(world, package, "DISABLED")
         await delete(world, package)
         await world.bus.quiet()
-    told = [each.data for each in events if isinstance(each.data, PackageChanged)]
-    assert [each.change for each in told] == ["CREATED", "ONBOARDED", "DISABLED", "DELETED"]
-    assert [each.follows for each in told] == ["", "", events[1].id, events[2].id]
-    moments = [each.follows_at for each in told[2:]]
+    received = [each.data for each in events if isinstance(each.data, PackageChanged)]
+    assert [each.change for each in received] == ["CREATED", "ONBOARDED", "DISABLED", "DELETED"]
+    assert [each.follows for each in received] == ["", "", events[1].id, events[2].id]
+    moments = [each.follows_at for each in received[2:]]
     assert all(at is not None and datetime.now(UTC) - at < timedelta(minutes=5) for at in moments)
 
 

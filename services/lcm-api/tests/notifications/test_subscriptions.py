@@ -1,4 +1,4 @@
-"""Subscriptions and notifications over HTTP: who is told what, with which credentials, and what becomes of failures."""
+"""Subscriptions and notifications over HTTP: matching, credentials, and the handling of failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lcm_world import World, lcm_world
 from patience import until
 from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
 
-LOOPBACK = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
+LOOPBACK: dict[str, Any] = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
 OPERATION = "VnfLcmOperationOccurrenceNotification"
 CREATION = "VnfIdentifierCreationNotification"
 DELETION = "VnfIdentifierDeletionNotification"
@@ -137,7 +137,7 @@ async def test_authentication_that_is_not_whole_is_refused(world: World, authent
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_token_is_fetched_once_and_anew_when_it_is_refused(world: World, subscriber: Subscriber) -> None:
+async def test_a_token_is_fetched_once_and_replaced_when_it_is_rejected(world: World, subscriber: Subscriber) -> None:
     """API-078."""
     subscriber.wants_token = True
     subscription_id = await subscribe(world, subscriber, authentication=oauth(subscriber))
@@ -148,7 +148,7 @@ async def test_a_token_is_fetched_once_and_anew_when_it_is_refused(world: World,
     assert subscriber.tokens == ["token-1"]
     expected = aiohttp.encode_basic_auth(quote_plus(CLIENT_ID), quote_plus(CLIENT_PASSWORD))
     assert subscriber.token_forms == [{"grant_type": "client_credentials", "authorization": expected, "peer": ""}]
-    subscriber.tokens.append("valid from now on, and known to nobody")
+    subscriber.tokens.append("valid from now on, and not yet fetched")
     other_id = await world.create()
     await subscriber.has_heard(other_id, 1)
     assert subscriber.received[-1].authorization == "Bearer token-3"
@@ -172,7 +172,7 @@ async def test_a_token_that_is_refused_again_drops_the_notification(world: World
     await world.create()
     state = await deliveries_with(world, subscription_id, dropped=1, pending=0)
     assert state["lastFailure"] == "it answered 401"
-    assert len(subscriber.tokens) == 2, "fetched anew once, and no more"
+    assert len(subscriber.tokens) == 2, "fetched once more, and then no more"
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ async def test_without_a_certificate_the_weaker_type_is_used_or_none_can_be(
     assert subscriber.tested == [aiohttp.encode_basic_auth("weaker", "pw")]
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- matching ---------------------------------------------------------------------------------------------------------
 
 
 async def test_each_filter_attribute_selects(world: World, subscriber: Subscriber) -> None:
@@ -252,41 +252,41 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     product = {"vnfProductName": vnf["vnfProductName"]}
     version = {"vnfSoftwareVersion": vnf["vnfSoftwareVersion"]}
 
-    def of(vnf_provider: str, **products: Any) -> dict[str, Any]:
+    def products_of(vnf_provider: str, **products: Any) -> dict[str, Any]:
         return the_instance(vnfProductsFromProviders=[{"vnfProvider": vnf_provider, **products}])
 
     def versions(*found: dict[str, Any]) -> dict[str, Any]:
         return {"vnfProducts": [{**product, "versions": list(found)}]}
 
     provider = vnf["vnfProvider"]
-    told = [
+    matching = [
         {},
         the_instance(vnfdIds=[vnf["vnfdId"]]),
         the_instance(vnfdIds=["other", vnf["vnfdId"]]),
         the_instance(vnfInstanceNames=["wanted"]),
-        of(provider),
-        of(provider, vnfProducts=[product]),
-        of(provider, **versions(version)),
-        of(provider, **versions({**version, "vnfdVersions": [vnf["vnfdVersion"]]})),
+        products_of(provider),
+        products_of(provider, vnfProducts=[product]),
+        products_of(provider, **versions(version)),
+        products_of(provider, **versions({**version, "vnfdVersions": [vnf["vnfdVersion"]]})),
         {"notificationTypes": [CREATION]},
     ]
-    not_told = [
+    not_matching = [
         the_instance(vnfdIds=["other"]),
         the_instance(vnfInstanceNames=["other"]),
         the_instance(vnfInstanceNames=["wanted"], vnfdIds=["other"]),
         the_instance(vnfInstanceIds=[vnf["id"]]),
-        of("other"),
-        of(provider, vnfProducts=[{"vnfProductName": "other"}]),
-        of(provider, **versions({"vnfSoftwareVersion": "other"})),
-        of(provider, **versions({**version, "vnfdVersions": ["other"]})),
+        products_of("other"),
+        products_of(provider, vnfProducts=[{"vnfProductName": "other"}]),
+        products_of(provider, **versions({"vnfSoftwareVersion": "other"})),
+        products_of(provider, **versions({**version, "vnfdVersions": ["other"]})),
         {"notificationTypes": [DELETION]},
         {"notificationTypes": [OPERATION], "operationTypes": ["TERMINATE"]},
         {"notificationTypes": [OPERATION], "operationStates": ["FAILED"]},
     ]
-    wanting = [await subscribe(world, subscriber, filter=wanted) for wanted in told]
-    others = [await subscribe(world, subscriber, filter=wanted) for wanted in not_told]
+    wanting = [await subscribe(world, subscriber, filter=wanted) for wanted in matching]
+    others = [await subscribe(world, subscriber, filter=wanted) for wanted in not_matching]
     instance_id = await world.create(vnfInstanceName="wanted")
-    heard = await subscriber.has_heard(instance_id, len(told))
+    heard = await subscriber.has_heard(instance_id, len(matching))
     await world.bus.quiet()
     assert sorted(each["subscriptionId"] for each in subscriber.about(instance_id)) == sorted(wanting)
     assert {each["id"] for each in heard} == {heard[0]["id"]}
@@ -486,7 +486,7 @@ async def test_what_was_pending_is_delivered_after_a_restart(tmp_path: Path) -> 
 async def test_a_wake_up_that_comes_while_its_news_come_again_is_not_lost(
     tmp_path: Path, subscriber: Subscriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """API-079: after a restart both are told again, and nothing else brings what is pending to its subscriber."""
+    """API-079: after a restart both events are delivered again, and nothing else delivers what is pending."""
     clock = SetClock()
     news: list[Envelope[Message]] = []
 
@@ -558,7 +558,9 @@ async def test_notifications_that_a_crash_delayed_are_sent_before_later_ones(
     assert [each["operationState"] for each in bodies] == ["STARTING", "PROCESSING"]
 
 
-async def test_what_was_not_taken_for_an_hour_is_dropped_and_told(world: World, subscriber: Subscriber) -> None:
+async def test_a_notification_that_is_not_accepted_for_an_hour_is_dropped_and_reported(
+    world: World, subscriber: Subscriber
+) -> None:
     """API-079, api.md 3.9: what is younger stays, in order."""
     heard = Heard()
     subscriber.refuses = 2

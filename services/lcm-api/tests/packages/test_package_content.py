@@ -1,4 +1,4 @@
-"""What is read back of a VNF package over HTTP: content in ranges, VNFD, manifest and artifacts in each form."""
+"""Downloads of VNF packages over HTTP: content in ranges, VNFD, manifest and artifacts in each form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages fetched from an address: credentials, redirects, address rules, and what is told when it fails."""
+"""Packages fetched from an address: credentials, redirects, address rules, and the errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Repository:
         return web.Response(body=self.content)
 
     async def begin(self, request: web.Request, length: int | None) -> web.StreamResponse:
-        """Send the first 100 bytes, told to be of ``length``."""
+        """Send the first 100 bytes, with a Content-Length of ``length``."""
         response = web.StreamResponse()
         response.content_length = length
         await response.prepare(request)
@@ -179,7 +179,7 @@ async def test_https_is_judged_by_the_configured_authorities(tmp_path: Path) -> 
 
 
 async def test_a_failed_fetch_is_reported_and_a_new_upload_repairs_it(world: World, url: str) -> None:
-    """API-113, API-112: unreachable, missing, broken off, packed; the query is never told, it may hold a secret."""
+    """API-113, API-112: unreachable, missing, broken off, packed; errors never contain the query, it may have a secret."""
     package_id = str((await world.packages("POST", body={})).must(201).json["id"])
     for address, said in (
         ("http://127.0.0.1:1/x", "did not answer"),
@@ -190,7 +190,7 @@ async def test_a_failed_fetch_is_reported_and_a_new_upload_repairs_it(world: Wor
         (f"{url}/packed", "content coding"),
         (f"{url}/loop", "redirects"),
         (f"{url}/moved?to=ftp://127.0.0.1/x", "not followed"),
-        (f"{url}/moved?to=http://[", "no address"),
+        (f"{url}/moved?to=http://[", "an invalid address"),
     ):
         await ask(world, package_id, addressInformation=f"{address}{'&' if '?' in address else '?'}q=query-marked-4")
         detail = reason(await world.onboarded(package_id))
@@ -203,7 +203,7 @@ async def test_a_failed_fetch_is_reported_and_a_new_upload_repairs_it(world: Wor
     assert "onboardingFailureDetails" not in repaired
 
 
-async def test_what_is_no_package_is_told(world: World) -> None:
+async def test_content_that_is_no_package_is_rejected(world: World) -> None:
     """API-113, API-112."""
     async with served(Repository(b"<html>no zip</html>").answer) as url:
         assert "zip archive" in reason(await fetched(world, addressInformation=f"{url}/open"))
@@ -211,7 +211,7 @@ async def test_what_is_no_package_is_told(world: World) -> None:
         assert "zip archive" in reason(await fetched(world, addressInformation=f"{url}/open"))
 
 
-async def test_what_is_too_large_is_told(tmp_path: Path) -> None:
+async def test_too_large_content_is_rejected(tmp_path: Path) -> None:
     """API-113."""
     async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8", package_limit_gib=1000 / 2**30) as world:
         async with served(Repository(world.zipped("vm")).answer) as url:
@@ -239,7 +239,7 @@ async def test_redirects_on_one_server_keep_the_credentials(world: World, url: s
 
 
 async def test_internal_networks_are_not_reached_unless_allowed(tmp_path: Path) -> None:
-    """API-113: neither by an address, nor by a name, nor by a redirect; nothing of them is told."""
+    """API-113: neither by an address, nor by a name, nor by a redirect; errors contain nothing of them."""
     async with lcm_world(tmp_path, allowed_networks="10.0.0.0/8") as world:
         repository = Repository(world.zipped("vm"))
         async with served(repository.answer) as url:
@@ -329,7 +329,7 @@ async def test_a_fetch_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
             repository.hangs.set()
 
 
-async def test_a_token_endpoint_that_cannot_be_reached_is_told(world: World, url: str) -> None:
+async def test_an_unreachable_token_endpoint_is_reported(world: World, url: str) -> None:
     """API-113."""
     body = {"addressInformation": f"{url}/bearer"}
     params = {"clientId": "client", "clientPassword": "pw-marked-3"}

@@ -16,7 +16,7 @@ from package_builder import v1_files
 
 MIB = 1024 * 1024
 SIZE_MIB = int(os.environ.get("KUBEVNFM_TEST_PACKAGE_MIB", "300"))
-"""Of the disk image in the package; more by hand."""
+"""The size of the disk image in the package; larger values by hand."""
 MOST_MIB = 16
 """Client and server together, which share this process: far below the package, whatever its size."""
 IMAGE = "Files/images/large.img"
@@ -35,7 +35,7 @@ class Pipe:
     def flush(self) -> None:
         """Nothing is held back."""
 
-    def take(self) -> Iterator[bytes]:
+    def drain(self) -> Iterator[bytes]:
         pieces, self.pieces = self.pieces, []
         yield from pieces
 
@@ -50,8 +50,8 @@ def large_package(size_mib: int) -> Iterator[bytes]:
         with archive.open(IMAGE, "w", force_zip64=True) as image:
             for _ in range(size_mib):
                 image.write(block)
-                yield from pipe.take()
-    yield from pipe.take()
+                yield from pipe.drain()
+    yield from pipe.drain()
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def bounded_memory() -> Iterator[None]:
     assert peak - before < MOST_MIB * MIB, f"{(peak - before) / MIB:.0f} MiB at once"
 
 
-@pytest.mark.parametrize("tells_its_length", [True, False])
-async def test_a_large_package_passes_through_in_pieces(world: World, tells_its_length: bool) -> None:
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_a_large_package_passes_through_in_pieces(world: World, has_length: bool) -> None:
     """API-119, API-110, API-116: sent with its length and without, checked, and read back whole and in part."""
     sent = hashlib.sha256()
     length = sum(map(len, large_package(SIZE_MIB)))
@@ -82,7 +82,7 @@ async def test_a_large_package_passes_through_in_pieces(world: World, tells_its_
 
     package_id = str((await world.packages("POST", body={})).must(201).json["id"])
     path = f"/{package_id}/package_content"
-    headers = {"Content-Type": "application/zip", **({"Content-Length": str(length)} if tells_its_length else {})}
+    headers = {"Content-Type": "application/zip", **({"Content-Length": str(length)} if has_length else {})}
     with bounded_memory():
         (await world.packages("PUT", path, data=chunks(), headers=headers)).must(202)
         package = await world.onboarded(package_id)

@@ -81,7 +81,7 @@ async def world(tmp_path: Path, authority: Authority) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def careless(tmp_path: Path) -> AsyncIterator[World]:
-    """Nobody is trusted, so it is judged only whether signatures fit."""
+    """Without trust anchors, only the fit of signature and content is checked."""
     async with trusting(tmp_path, None) as running:
         yield running
 
@@ -159,7 +159,7 @@ async def test_what_was_changed_after_it_was_signed_is_refused(world: World, sig
     assert "not valid" in await refused(world, {**good, "one.mf": other})
     assert "Scripts/run.sh" in await refused(world, {**good, "Scripts/run.sh": "rm -rf\n"})
     said = await refused(world, {**good, "Scripts/added.sh": "rm -rf\n"})
-    assert "gives no digest of Scripts/added.sh" in said
+    assert "has no digest of Scripts/added.sh" in said
     two = option_2(signer)
     assert "not valid" in await refused(
         world, {**two, "one.csar": zipped({**FILES, "one.mf": manifest_of(FILES)}) + b" "}
@@ -216,13 +216,13 @@ async def test_without_trusted_certificates_a_signature_has_to_fit_what_it_signs
 
 
 async def test_without_any_certificate_a_signature_cannot_be_judged(careless: World, stranger: Pair) -> None:
-    """A package with a signature that nobody can look into is taken where nobody is trusted."""
+    """A package with a signature that cannot be verified is accepted without trust anchors."""
     await onboarded(careless, option_1(stranger, PKCS7Options.NoCerts))
 
 
-def test_required_signatures_need_somebody_who_is_trusted(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="trusted"):
+def test_required_signatures_need_trust_anchors(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="trust anchors"):
         PackageSignatures(anchors=None, is_required=True)
     (tmp_path / "none.pem").write_text("no certificate")
-    with pytest.raises(ValueError, match="holds no certificates"):
+    with pytest.raises(ValueError, match="contains no certificates"):
         PackageSignatures(anchors=tmp_path / "none.pem", is_required=False)

@@ -176,7 +176,7 @@ async def test_of_packages_with_one_descriptor_one_is_onboarded(world: World) ->
     ("length", "begin"), [("Content-Length: 1000000", b""), ("Transfer-Encoding: chunked", b"3ec\r\n")]
 )
 async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: World, length: str, begin: bytes) -> None:
-    """API-111: 409 for everything else while it comes; told with its length or in chunks."""
+    """API-111: 409 for everything else during the upload; with a length or in chunks."""
     package_id = await created(world)
     host, _, port = urlsplit(world.url).netloc.partition(":")
     _, writer = await asyncio.open_connection(host, int(port))
@@ -202,7 +202,7 @@ async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: Wor
 
 
 async def test_an_upload_over_the_limit_is_too_large(tmp_path: Path) -> None:
-    """Told by its Content-Length before a byte is read, or seen while it comes."""
+    """Rejected by its Content-Length before a byte is read, or while it arrives."""
     async with lcm_world(tmp_path, package_limit_gib=1000 / 2**30) as world:
         package_id = await created(world)
 
@@ -218,7 +218,7 @@ async def test_an_upload_over_the_limit_is_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/zip", "application/octet-stream"])
-async def test_an_upload_may_come_in_chunks_of_no_told_length(world: World, content_type: str) -> None:
+async def test_an_upload_may_have_chunks_and_no_length(world: World, content_type: str) -> None:
     """API-110."""
     content = world.zipped("vm")
     package_id = await created(world)
@@ -235,7 +235,7 @@ async def test_an_upload_may_come_in_chunks_of_no_told_length(world: World, cont
     assert package["checksum"]["hash"] == hashlib.sha256(content).hexdigest()
 
 
-async def test_a_disk_that_refuses_is_told_and_the_package_can_be_sent_again(world: World) -> None:
+async def test_a_disk_error_is_reported_and_the_package_can_be_sent_again(world: World) -> None:
     """API-112: 503 while it is sent; ERROR with details when it is unpacked."""
     package_id = await created(world)
     folder = world.folder / "data/packages" / package_id
@@ -358,7 +358,7 @@ async def test_other_methods_are_refused_before_the_package_is_looked_for(
 
 
 async def test_another_process_may_be_uploading_when_this_one_starts(tmp_path: Path) -> None:
-    """What another machine is still renewing is left alone; what nobody renews is taken back."""
+    """An upload that another machine renews stays; an upload with an expired lease is reset."""
     async with lcm_world(tmp_path) as world:
         ids = [await created(world) for _ in range(2)]
         for package_id, until in zip(ids, ("2999-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z"), strict=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.caller import is_open
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel
 
@@ -14,8 +15,6 @@ from kubevnfm_lcm_api.gateway.openapi import models
 from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED, Answer, Described, Parameter
 from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, used_by
 from kubevnfm_lcm_api.gateway.versions import api_of
-
-Json = dict[str, Any]
 
 _PROBLEM: Final = "application/problem+json"
 _JSON: Final = "application/json"
@@ -33,14 +32,14 @@ _OF_A_BODY: Final = {413: "The body is too large", 415: "Not a media type of thi
 _KNOWN: Final = "The caller has it already"
 _UNCHANGED: Final = "The resource is not as the caller has seen it"
 _TEXT: Final = {"type": "string"}
-_SECURITY: Final[Json] = {
+_SECURITY: Final[JsonObject] = {
     "basic": {"type": "http", "scheme": "basic"},
     "bearer": {"type": "http", "scheme": "bearer"},
     "keystone": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
     "certificate": {"type": "mutualTLS"},
     "internal": {"type": "http", "scheme": "bearer", "description": "The token that the services share"},
 }
-_WAYS_IN: Final[list[Json]] = [{name: []} for name in ("basic", "bearer", "keystone", "certificate")]
+_WAYS_IN: Final[list[JsonObject]] = [{name: []} for name in ("basic", "bearer", "keystone", "certificate")]
 
 
 def served(app: web.Application) -> Iterator[tuple[str, str]]:
@@ -50,12 +49,12 @@ def served(app: web.Application) -> Iterator[tuple[str, str]]:
             yield route.method, route.resource.canonical
 
 
-def make_document(app: web.Application, *, version: str) -> Json:
+def make_document(app: web.Application, *, version: str) -> JsonObject:
     """Return the document of what the application serves. Raises KeyError for a route that the table does not have."""
     routes = sorted(set(served(app)), key=lambda route: (route[1], route[0]))
     described = {route: DESCRIBED[route] for route in routes}
     schemas, name_in_v1 = component_schemas(_answers(described.values()), _requests(described.values()))
-    paths: dict[str, Json] = {}
+    paths: dict[str, JsonObject] = {}
     for (method, path), each in described.items():
         names: Mapping[str, str] = name_in_v1 if path.startswith("/vnflcm/v1/") else {}
         paths.setdefault(path, {})[method.lower()] = _operation(method, path, each, names)
@@ -85,8 +84,8 @@ def _requests(described: Iterable[Described]) -> Iterator[type[BaseModel]]:
     return (each.body for each in described if each.body is not None)
 
 
-def _operation(method: str, path: str, described: Described, name_in_v1: Mapping[str, str]) -> Json:
-    operation: Json = {
+def _operation(method: str, path: str, described: Described, name_in_v1: Mapping[str, str]) -> JsonObject:
+    operation: JsonObject = {
         "tags": [described.tag],
         "summary": described.summary,
         "operationId": _name(method, path),
@@ -118,7 +117,7 @@ def _name(method: str, path: str) -> str:
     return "_".join([method.lower(), *(word for word in words if word)])
 
 
-def _parameters(path: str, described: Described) -> Iterator[Json]:
+def _parameters(path: str, described: Described) -> Iterator[JsonObject]:
     for name in ("id", "path"):
         if f"{{{name}}}" in path:
             yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
@@ -128,7 +127,7 @@ def _parameters(path: str, described: Described) -> Iterator[Json]:
             "name": "Version",
             "in": "header",
             "required": api.is_version_required,
-            "schema": {"type": "string", "enum": [*api.also_taken, *api.versions]},
+            "schema": {"type": "string", "enum": [*api.also_accepted, *api.versions]},
         }
     if described.conditions:
         for name in ("If-Match", "If-Unmodified-Since"):
@@ -144,20 +143,20 @@ def _has_etag(described: Described) -> bool:
     return any(answer.has_etag for answer in described.answers.values())
 
 
-def _query(parameter: Parameter) -> Json:
-    schema: Json = dict(_TEXT)
+def _query(parameter: Parameter) -> JsonObject:
+    schema: JsonObject = dict(_TEXT)
     if parameter.values:
         schema["enum"] = list(parameter.values)
     if parameter.is_repeated:
         schema = {"type": "array", "items": schema}
-    shown: Json = {"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema}
+    shown: JsonObject = {"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema}
     if parameter.is_flag:
         shown["allowEmptyValue"] = True
         schema["enum"] = ["", "true"]
     return shown
 
 
-def _body(described: Described, name_in_v1: Mapping[str, str]) -> Json | None:
+def _body(described: Described, name_in_v1: Mapping[str, str]) -> JsonObject | None:
     if described.body is not None:
         content = {"schema": _schema_of(described.body, name_in_v1)}
     elif described.body_types != (_JSON,):
@@ -167,24 +166,24 @@ def _body(described: Described, name_in_v1: Mapping[str, str]) -> Json | None:
     return {"required": described.is_body_required, "content": dict.fromkeys(described.body_types, content)}
 
 
-def _schema_of(model: type[BaseModel], name_in_v1: Mapping[str, str]) -> Json:
+def _schema_of(model: type[BaseModel], name_in_v1: Mapping[str, str]) -> JsonObject:
     return reference(name_in_v1.get(model.__name__, model.__name__))
 
 
-def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> Json:
-    headers: Json = {}
+def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> JsonObject:
+    headers: JsonObject = {}
     if answer.has_location:
         headers["Location"] = {"schema": {"type": "string", "format": "uri"}}
     if answer.has_etag:
         headers["ETag"] = {"schema": _TEXT}
     if answer.is_list:
         headers["Link"] = {"schema": _TEXT, "description": "The next page, if there is one"}
-    response: Json = {"description": answer.description}
+    response: JsonObject = {"description": answer.description}
     if headers:
         response["headers"] = headers
     if answer.model is not None:
         schema = _schema_of(answer.model, name_in_v1)
-        content: Json = {"schema": {"type": "array", "items": schema} if answer.is_list else schema}
+        content: JsonObject = {"schema": {"type": "array", "items": schema} if answer.is_list else schema}
         response["content"] = {_JSON: content}
     elif answer.media_types != (_JSON,):
         response["content"] = {media_type: {"schema": _TEXT} for media_type in answer.media_types}
@@ -208,7 +207,7 @@ def _refusals(path: str, described: Described) -> dict[int, str]:
     return {**refusals, **described.refusals}
 
 
-def _refusal(path: str, description: str) -> Json:
+def _refusal(path: str, description: str) -> JsonObject:
     if path.startswith("/v1.0/"):
         return {"description": description, "content": {_JSON: {"schema": reference("TackerError")}}}
     return {"description": description, "content": {_PROBLEM: {"schema": reference("ProblemDetails")}}}

@@ -1,9 +1,10 @@
-"""The types of answers and requests that have no model of their own elsewhere, for the document only."""
+"""The types of answers and requests that have no other model; only the document uses them."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,7 +26,7 @@ class Link(_Shown):
 
 
 class Linked(_Shown):
-    """What shows links: ``self`` always, the rest as the state allows."""
+    """A resource with links: ``self`` always, the others as the state allows."""
 
     links: dict[str, Link] = Field(alias="_links")
 
@@ -46,7 +47,7 @@ class ServedVersion(_Shown):
 
 
 class ServedVersions(_Shown):
-    """What clients of the VIM API look at first."""
+    """The versions that clients of the VIM API read first."""
 
     versions: list[ServedVersion]
 
@@ -94,20 +95,20 @@ class Vim(_Shown):
     type: Literal["openstack", "kubernetes"]
     status: Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
     is_default: bool
-    placement_attr: dict[str, Any]
+    placement_attr: JsonObject
     """``regions``: OpenStack's regions, or the cluster's namespaces."""
     auth_url: str
-    auth_cred: dict[str, Any]
-    vim_project: dict[str, Any]
-    extra: dict[str, Any]
+    auth_cred: JsonObject
+    vim_project: JsonObject
+    extra: JsonObject
     created_at: str
     updated_at: str
 
 
 class VimAnswer(_Shown):
-    """One VIM; fewer attributes where ``fields`` names some."""
+    """One VIM; fewer attributes if ``fields`` selects some."""
 
-    vim: dict[str, Any]
+    vim: JsonObject
 
 
 class VimCreated(_Shown):
@@ -117,9 +118,9 @@ class VimCreated(_Shown):
 
 
 class VimsAnswer(_Shown):
-    """VIMs; fewer attributes of each where ``fields`` names some."""
+    """VIMs; fewer attributes of each if ``fields`` selects some."""
 
-    vims: list[dict[str, Any]]
+    vims: list[JsonObject]
 
 
 class VimWanted(_Shown):
@@ -137,7 +138,7 @@ class VimWanted(_Shown):
     these with oidc_token_url and client_id; ssl_ca_cert."""
     vim_project: dict[str, str] = Field(default_factory=dict)
     """OpenStack: name and project_domain_name. Kubernetes: name, the default namespace."""
-    extra: dict[str, Any] = Field(default_factory=dict)
+    extra: JsonObject = Field(default_factory=dict)
 
 
 class CreateVim(_Shown):
@@ -147,7 +148,7 @@ class CreateVim(_Shown):
 
 
 class VimChange(_Shown):
-    """What of a VIM can be changed; while instances use it not ``vim_project``."""
+    """The changeable attributes of a VIM; not ``vim_project`` while instances use it."""
 
     name: str | None = None
     description: str | None = None
@@ -163,7 +164,7 @@ class UpdateVim(_Shown):
 
 
 class TackerErrorDetails(_Shown):
-    """What went wrong, in the form of Tacker's clients."""
+    """An error in the form of Tacker's clients."""
 
     type: str
     message: str
@@ -191,14 +192,14 @@ class Step(_Shown):
 
 
 class Node(_Shown):
-    """What is done on one machine."""
+    """The tasks on one machine."""
 
     name: str
-    tasks: list[dict[str, Any]]
+    tasks: list[JsonObject]
 
 
 class CleanUp(_Shown):
-    """The removal of what a failed operation left."""
+    """The removal of the resources that a failed operation left."""
 
     id: str
     state: str
@@ -219,23 +220,23 @@ class OperationView(Linked):
     error: ProblemDetails | None = None
     steps: list[Step]
     nodes: list[Node]
-    tasks: list[dict[str, Any]]
-    """Of no machine."""
+    tasks: list[JsonObject]
+    """Tasks that belong to no machine."""
     cleanUp: CleanUp | None = None  # noqa: N815  # as it is on the wire
 
 
 class DeliveriesView(Linked):
-    """How the deliveries of a subscription's notifications go."""
+    """The state of a subscription's deliveries."""
 
     id: str
     callbackUri: str  # noqa: N815  # as it is on the wire
     state: Literal["IDLE", "DELIVERING", "WAITING"]
-    """WAITING: the subscriber did not take one, and is tried again at nextTryAt."""
+    """WAITING: the subscriber has not accepted a notification; the next try is at nextTryAt."""
     pending: int
     oldestPendingAt: str | None = None  # noqa: N815  # as it is on the wire
     failuresInARow: int  # noqa: N815  # as it is on the wire
     dropped: int
-    """Notifications that were given up, since the subscription was made."""
+    """Notifications that were given up since the subscription was created."""
     lastSuccessAt: str | None = None  # noqa: N815  # as it is on the wire
     lastFailureAt: str | None = None  # noqa: N815  # as it is on the wire
     lastFailure: str | None = None  # noqa: N815  # as it is on the wire
@@ -243,7 +244,7 @@ class DeliveriesView(Linked):
 
 
 class VimUsers(_Shown):
-    """The VNF instances that live on a VIM."""
+    """The VNF instances that have resources on a VIM."""
 
     users: list[str]
 

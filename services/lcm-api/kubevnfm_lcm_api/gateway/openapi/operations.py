@@ -1,4 +1,4 @@
-"""What each route takes and answers: the one table that the document is made of, beside the routes themselves."""
+"""The request and the answers of each route: the one table that the document is made of, with the routes themselves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from kubevnfm_lcm_api.http.bodies import JSON, PATCH
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.packages.http.content import TEXT, ZIP, UploadFromUriRequest
-
-Json = dict[str, Any]
 
 _JSON_TYPE: Final = JSON[0]
 OCTETS: Final = "application/octet-stream"
@@ -36,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Answer:
-    """What comes with a status: nothing, a type, a list of it, any object, or content of other media types."""
+    """The content of an answer: nothing, a type, a list of it, any object, or other media types."""
 
     description: str
     model: type[BaseModel] | None = None
@@ -59,9 +57,9 @@ class Described:
     is_body_required: bool = True
     query: tuple[Parameter, ...] = ()
     conditions: bool = False
-    """Whether If-Match and If-Unmodified-Since count."""
+    """Whether If-Match and If-Unmodified-Since are checked."""
     refusals: Mapping[int, str] = field(default_factory=dict)
-    """What is refused here, besides what any request can be refused for."""
+    """The errors of this method, in addition to those of every request."""
 
 
 _FILTER: Final = Parameter("filter", "SOL013 5.2: (op,path,value), joined by semicolons")
@@ -213,10 +211,12 @@ def _packages() -> Iterator[tuple[str, str, Described]]:
     yield (
         "DELETE",
         one,
-        Described(tag, "Delete a VNF package", {204: _GONE}, refusals={409: "ENABLED, IN_USE, or being taken in"}),
+        Described(
+            tag, "Delete a VNF package", {204: _GONE}, refusals={409: "ENABLED, IN_USE, UPLOADING or PROCESSING"}
+        ),
     )
-    taken = Answer("Taken; onboardingState tells the outcome of its check")
-    again = {409: "The package has content already, or takes some in"}
+    taken = Answer("Accepted; onboardingState shows the result of its check")
+    again = {409: "The package has content already, or is receiving it"}
     content = f"{one}/package_content"
     yield "PUT", content, Described(tag, "Upload the content", {202: taken}, None, (ZIP, OCTETS), refusals=again)
     yield (
@@ -306,10 +306,10 @@ def _ours() -> Iterator[tuple[str, str, Described]]:
 
 
 def _around() -> Iterator[tuple[str, str, Described]]:
-    tag, told = "Versions and health", Answer("The versions", models.ApiVersionInformation)
+    tag, versions = "Versions and health", Answer("The versions", models.ApiVersionInformation)
     yield "GET", "/", Described(tag, "Versions of the VIM API", {200: Answer("The versions", models.ServedVersions)})
     for base in ("/vnflcm", "/vnflcm/v1", "/vnflcm/v2", "/vnfpkgm/v1"):
-        yield "GET", f"{base}/api_versions", Described(tag, "Versions that can be asked for", {200: told})
+        yield "GET", f"{base}/api_versions", Described(tag, "Versions that can be asked for", {200: versions})
     live, away = Answer("It does", models.Health), Answer("It is not", models.Health)
     yield "GET", "/health/live", Described(tag, "Whether the process lives", {200: live})
     ready = Answer("It is", models.Health)

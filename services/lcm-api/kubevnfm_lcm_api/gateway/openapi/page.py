@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any, Final
+from typing import Final
 
-Json = Mapping[str, Any]
+from kubevnfm_kit.json_types import JsonMapping
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 """Content-Security-Policy of the page: the browser fetches and runs nothing."""
@@ -29,7 +29,7 @@ td, th { text-align: left; vertical-align: top; padding: .15rem .8rem .15rem 0; 
 """
 
 
-def make_page(document: Json) -> str:
+def make_page(document: JsonMapping) -> str:
     """Return the page of an OpenAPI document."""
     info = document["info"]
     head = (
@@ -42,7 +42,7 @@ def make_page(document: Json) -> str:
     return "".join([head, *_tags(document), *_schemas(document), "</body></html>"])
 
 
-def _tags(document: Json) -> Iterator[str]:
+def _tags(document: JsonMapping) -> Iterator[str]:
     for tag in document["tags"]:
         yield f"<h2>{escape(tag['name'])}</h2>"
         for path, methods in document["paths"].items():
@@ -51,7 +51,7 @@ def _tags(document: Json) -> Iterator[str]:
                     yield from _operation(method.upper(), path, operation)
 
 
-def _operation(method: str, path: str, operation: Json) -> Iterator[str]:
+def _operation(method: str, path: str, operation: JsonMapping) -> Iterator[str]:
     yield (
         f'<details id="{escape(operation["operationId"])}"><summary><span class="method {method}">{method}</span> '
         f'<code>{escape(path)}</code> <span class="small">{escape(operation["summary"])}</span></summary>'
@@ -78,13 +78,13 @@ def _operation(method: str, path: str, operation: Json) -> Iterator[str]:
     yield "</details>"
 
 
-def _content(content: Json) -> str:
+def _content(content: JsonMapping) -> str:
     return "<br>".join(
         f"{_type(one['schema'])} <span class=small>{escape(media_type)}</span>" for media_type, one in content.items()
     )
 
 
-def _schemas(document: Json) -> Iterator[str]:
+def _schemas(document: JsonMapping) -> Iterator[str]:
     yield "<h2>Types</h2>"
     for name, schema in sorted(document["components"]["schemas"].items()):
         yield f'<details id="{escape(name)}"><summary><code>{escape(name)}</code></summary>'
@@ -111,7 +111,7 @@ def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[
     yield "</table>"
 
 
-def _type(schema: Json) -> str:
+def _type(schema: JsonMapping) -> str:
     """Return the name of a type, linked where it is described."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
@@ -126,7 +126,7 @@ def _type(schema: Json) -> str:
     return escape(str(schema.get("type", "anything")))
 
 
-def _values(schema: Json) -> str:
+def _values(schema: JsonMapping) -> str:
     values = [value for value in schema.get("enum", ()) if value != ""]
     return " " + ", ".join(f"<code>{escape(str(value))}</code>" for value in values) if values else ""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.gateway.openapi.operations import HTML
@@ -17,10 +18,10 @@ class Documents:
     """The document and its page, made when they are first asked for: then all routes are there, and they stay."""
 
     def __init__(self) -> None:
-        self._document: dict[str, Any] | None = None
+        self._document: JsonObject | None = None
         self._page: str | None = None
 
-    def document(self, app: web.Application) -> dict[str, Any]:
+    def document(self, app: web.Application) -> JsonObject:
         """Return the document."""
         if self._document is None:
             self._document = make_document(app, version=version("kubevnfm-lcm-api"))

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-Json = dict[str, Any]
-
 _PREFIX: Final = "#/components/schemas/"
-_TEXT: Final[Json] = {"type": "string"}
-_LINKS: Final[Json] = {"type": "object", "additionalProperties": {"$ref": f"{_PREFIX}Link"}}
+_TEXT: Final[JsonObject] = {"type": "string"}
+_LINKS: Final[JsonObject] = {"type": "object", "additionalProperties": {"$ref": f"{_PREFIX}Link"}}
 _ALWAYS_SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "VnfInstance": ("instantiationState", "_links"),
     "InstantiatedVnfInfo": ("vnfState",),
@@ -40,14 +39,14 @@ _LEFT_OUT_OF_V2: Final[Mapping[str, tuple[str, ...]]] = {
 
 def component_schemas(
     answers: Iterable[type[BaseModel]], requests: Iterable[type[BaseModel]]
-) -> tuple[Json, Mapping[str, str]]:
+) -> tuple[JsonObject, Mapping[str, str]]:
     """Return every schema by name, and the names by which v1 knows those that differ there."""
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "serialization") for model in answers),
         *((model, "validation") for model in requests),
     ]
     references, definitions = models_json_schema(wanted, ref_template=f"{_PREFIX}{{model}}")
-    schemas: Json = definitions["$defs"]
+    schemas: JsonObject = definitions["$defs"]
     shown = set(_reached(schemas, (str(references[key]["$ref"]) for key in references if key[1] == "serialization")))
     for name, schema in schemas.items():
         _tidy(schema, is_answer=name in shown)
@@ -59,28 +58,28 @@ def component_schemas(
     return {**schemas, **{f"{name}{_V1}": schema for name, schema in v1.items()}}, {n: f"{n}{_V1}" for n in v1}
 
 
-def used_by(paths: Json, schemas: Json) -> Json:
+def used_by(paths: JsonObject, schemas: JsonObject) -> JsonObject:
     """Return the schemas that the paths refer to, and those that these refer to."""
     roots = {node["$ref"] for node in _objects(paths) if "$ref" in node}
     wanted = set(_reached(schemas, roots))
     return {name: schema for name, schema in sorted(schemas.items()) if name in wanted}
 
 
-def reference(name: str) -> Json:
+def reference(name: str) -> JsonObject:
     """Return the reference to a schema."""
     return {"$ref": f"{_PREFIX}{name}"}
 
 
-def _v1_of(schemas: Json) -> Json:
+def _v1_of(schemas: JsonObject) -> JsonObject:
     """Return the schemas that differ in v1, or refer to one that does; their references name one another."""
-    changed: Json = {}
+    changed: JsonObject = {}
     for name, schema in schemas.items():
         other = deepcopy(schema)
         _leave_out(other, _LEFT_OUT_OF_V1.get(name, ()))
         _edit_for_v1(name, other)
         if other != schema:
             changed[name] = other
-    # VimConnectionInfo is told apart by its id, in a list
+    # In a list, the id identifies a VimConnectionInfo.
     vim = changed["VimConnectionInfo"] = deepcopy(schemas["VimConnectionInfo"])
     _add(vim, {"id": _TEXT})
     while more := [n for n in schemas if n not in changed and any(r in changed for r in _references(schemas[n]))]:
@@ -93,11 +92,11 @@ def _v1_of(schemas: Json) -> Json:
     return changed
 
 
-def _edit_for_v1(name: str, schema: Json) -> None:
+def _edit_for_v1(name: str, schema: JsonObject) -> None:
     properties = schema.get("properties", {})
     connections = properties.get("vimConnectionInfo")
     if connections is not None:
-        listed: Json = {"type": "array", "items": {"$ref": f"{_PREFIX}VimConnectionInfo"}}
+        listed: JsonObject = {"type": "array", "items": {"$ref": f"{_PREFIX}VimConnectionInfo"}}
         can_be_null = any(option.get("type") == "null" for option in connections.get("anyOf", ()))
         properties["vimConnectionInfo"] = {"anyOf": [listed, {"type": "null"}]} if can_be_null else listed
     if name == "VnfExtCpData":
@@ -113,7 +112,7 @@ def _edit_for_v1(name: str, schema: Json) -> None:
         schema["required"] = [*schema["required"], "operationParams"]
 
 
-def _tidy(schema: Json, *, is_answer: bool) -> None:
+def _tidy(schema: JsonObject, *, is_answer: bool) -> None:
     """Take titles out; and null from answers, for there is none in them: what has no value is absent (api.md 3)."""
     for node in _nodes(schema):
         if isinstance(node.get("title"), str):
@@ -131,21 +130,21 @@ def _tidy(schema: Json, *, is_answer: bool) -> None:
                 node["anyOf"] = left
 
 
-def _add(schema: Json, properties: Json, required: Iterable[str] = ()) -> None:
+def _add(schema: JsonObject, properties: JsonObject, required: Iterable[str] = ()) -> None:
     schema["properties"] = {**schema.get("properties", {}), **deepcopy(properties)}
     names = [*schema.get("required", ()), *required]
     if names:
         schema["required"] = names
 
 
-def _leave_out(schema: Json, names: Iterable[str]) -> None:
+def _leave_out(schema: JsonObject, names: Iterable[str]) -> None:
     for name in names:
         schema["properties"].pop(name, None)
         if name in schema.get("required", ()):
             schema["required"] = [each for each in schema["required"] if each != name]
 
 
-def _nodes(node: Any) -> Iterator[Json]:
+def _nodes(node: Any) -> Iterator[JsonObject]:
     """Yield every object of a schema that is a schema itself; a property that is called title is none."""
     if not isinstance(node, dict):
         return
@@ -161,7 +160,7 @@ def _nodes(node: Any) -> Iterator[Json]:
             yield from _nodes(value)
 
 
-def _objects(node: Any) -> Iterator[Json]:
+def _objects(node: Any) -> Iterator[JsonObject]:
     if isinstance(node, dict):
         yield node
         for value in node.values():
@@ -171,11 +170,11 @@ def _objects(node: Any) -> Iterator[Json]:
             yield from _objects(each)
 
 
-def _references(schema: Json) -> set[str]:
+def _references(schema: JsonObject) -> set[str]:
     return {node["$ref"].removeprefix(_PREFIX) for node in _nodes(schema) if "$ref" in node}
 
 
-def _reached(schemas: Json, roots: Iterable[str]) -> Iterator[str]:
+def _reached(schemas: JsonObject, roots: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     waiting = [root.removeprefix(_PREFIX) for root in roots]
     while waiting:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
 
 
 @dataclass(frozen=True)
 class Selectors:
-    """What was asked for."""
+    """The attributes of a list's entries."""
 
     left_out: frozenset[str] = frozenset()
     """Attributes at the top that are not shown."""
@@ -42,15 +43,15 @@ def read_selectors(given: Mapping[str, str], shape: Shape) -> Selectors:
         return Selectors()
     if fields is not None:
         named = _paths("fields", fields, shape)
-        kept = {path[0] for path in named}
+        shown = {path[0] for path in named}
         candidates = eligible & shape.default_excluded if has_default else eligible
         whole = {path[0] for path in named if len(path) == 1}
         only = {
             name: [path[1:] for path in named if path[0] == name]
-            for name in kept - whole
+            for name in shown - whole
             if shape.attributes[name].kind in {"object", "array"}
         }
-        return Selectors(frozenset(candidates - kept), only)
+        return Selectors(frozenset(candidates - shown), only)
     if excluded is not None:
         named = _paths("exclude_fields", excluded, shape)
         return Selectors(frozenset(path[0] for path in named if len(path) == 1) & frozenset(eligible))
@@ -71,7 +72,7 @@ def _paths(parameter: str, text: str, shape: Shape) -> list[tuple[str, ...]]:
     return [path for path in paths if path[0] != "_links"]
 
 
-def project(document: Mapping[str, Any], shape: Shape, selectors: Selectors) -> dict[str, Any]:
+def project(document: JsonMapping, shape: Shape, selectors: Selectors) -> JsonObject:
     """Return what of the answer is shown; ``_links`` always is."""
     shown = {name: value for name, value in document.items() if name not in selectors.left_out}
     for name, paths in selectors.only.items():
@@ -89,7 +90,7 @@ def _part(value: Any, attribute: Attribute, paths: Sequence[tuple[str, ...]]) ->
     below: dict[str, list[tuple[str, ...]]] = {}
     for path in paths:
         below.setdefault(path[0], []).append(path[1:])
-    part: dict[str, Any] = {}
+    part: JsonObject = {}
     for name, member in value.items():
         inner = attribute.members.get(name)
         if name in below and inner is not None:

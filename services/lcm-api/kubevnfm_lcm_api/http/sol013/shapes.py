@@ -1,4 +1,4 @@
-"""Which attributes a resource has, of which type: what filters and selectors are checked against."""
+"""The attributes of a resource and their types: filters and selectors are checked against them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubevnfm_sol.base import SolType
 from pydantic.fields import FieldInfo
 
 Kind = Literal["string", "datetime", "number", "boolean", "object", "array", "map", "free"]
-"""``map``: of one shape by any key; ``free``: KeyValuePairs, anything by any key."""
+"""``map``: values of one shape by any key; ``free``: KeyValuePairs, any values by any key."""
 
 _TIMES: Final = ("Time", "At", "timeStamp")
 
@@ -23,26 +23,26 @@ class Attribute:
 
     kind: Kind
     members: Mapping[str, Attribute] = field(default_factory=dict)
-    """Of objects, of the elements of arrays, and of the values of maps."""
+    """The members of an object, of the elements of an array, or of the values of a map."""
     element: Kind = "string"
-    """Arrays: what their elements are; ``object`` when they have members."""
+    """The elements of an array; ``object`` if they have members."""
     is_required: bool = False
     is_secret: bool = False
-    """Access data: neither shown nor filterable."""
+    """Access data: neither shown nor usable in a filter."""
     no_filter: str = ""
-    """Why nobody can filter by it, where that is so."""
+    """Why a filter cannot use it; empty if it can."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The attributes of a resource at the top, and which of them a list leaves out unless asked (SOL013 5.3)."""
+    """The top-level attributes of a resource, and those that a list omits by default (SOL013 5.3)."""
 
     attributes: Mapping[str, Attribute]
     default_excluded: frozenset[str] = frozenset()
 
 
 def attributes_of(model: type[SolType]) -> dict[str, Attribute]:
-    """Return the attributes of a SOL type, by their names on the wire."""
+    """Return the attributes of a SOL type by name on the wire."""
     return {info.alias or name: _attribute(info.alias or name, info) for name, info in model.model_fields.items()}
 
 

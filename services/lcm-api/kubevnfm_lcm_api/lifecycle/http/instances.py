@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from aiohttp import web
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest, TerminateVnfRequest
 from kubevnfm_store.query import Stored
 
@@ -34,7 +34,7 @@ async def list_all(request: web.Request) -> web.StreamResponse:
     check_accept(request, "application/json")
     version, root = api_version(request), api_root(request)
 
-    def view(document: Mapping[str, Any]) -> dict[str, Any]:
+    def view(document: JsonMapping) -> JsonObject:
         return instance_view(document, version, root)
 
     return await list_page(request, instances.COLLECTION, INSTANCES[version], view)

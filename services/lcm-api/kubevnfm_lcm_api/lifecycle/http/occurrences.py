@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from aiohttp import web
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CancelMode
 
 from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
@@ -24,7 +22,7 @@ async def list_all(request: web.Request) -> web.StreamResponse:
     check_accept(request, "application/json")
     version, root = api_version(request), api_root(request)
 
-    def view(document: Mapping[str, Any]) -> dict[str, Any]:
+    def view(document: JsonMapping) -> JsonObject:
         return occurrence_view(document, version, root)
 
     return await list_page(request, occurrences.COLLECTION, OCCURRENCES[version], view)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aiohttp import web
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
@@ -20,7 +19,7 @@ from kubevnfm_lcm_api.lifecycle.http.context import services
 async def show(request: web.Request) -> web.StreamResponse:
     """GET operations/{id}: the operation with its steps, its nodes and their tasks, and times.
 
-    Asked for ``text/event-stream`` (as a browser's EventSource does), it goes on with the operation's events.
+    Asked for ``text/event-stream`` (as a browser's EventSource does), the operation's events follow.
     """
     check_query(request)
     check_accept(request, "application/json", EVENT_STREAM)
@@ -30,10 +29,10 @@ async def show(request: web.Request) -> web.StreamResponse:
     return web.json_response(await _view(request, record))
 
 
-async def _view(request: web.Request, record: OccurrenceRecord) -> dict[str, Any]:
+async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
     occ = record.occ
     tasks = await services(request).progress.operation_tasks(record)
-    nodes: dict[str, list[dict[str, Any]]] = {}
+    nodes: dict[str, list[JsonObject]] = {}
     for task in tasks:
         nodes.setdefault(task["node"], []).append({name: value for name, value in task.items() if name != "node"})
     root = api_root(request)
@@ -80,7 +79,7 @@ async def _record(request: web.Request) -> OccurrenceRecord:
     return OccurrenceRecord.from_document(stored.body)
 
 
-async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> dict[str, Any]:
+async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> JsonObject:
     """Return where the removal of what a FAILED operation left stands; nothing while none was begun."""
     clean_up_id = clean_up_occurrence_id(failed.occ.id)
     stored = await context(request).store.get(occurrences.COLLECTION, clean_up_id)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import MASK, map_secrets, opened
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
@@ -13,8 +14,6 @@ from kubevnfm_sol.vim import long_vim_type, short_vim_type
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.lifecycle.domain.states import allowed_tasks
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-
-Json = dict[str, Any]
 
 _LINK_BY_TASK: Final = {
     "terminate": "terminate",
@@ -36,13 +35,13 @@ def base_url(version: ApiVersion, root: str) -> str:
     return f"{root}/vnflcm/{version}"
 
 
-def instance_view(document: Mapping[str, Any], version: ApiVersion, root: str) -> Json:
+def instance_view(document: JsonMapping, version: ApiVersion, root: str) -> JsonObject:
     """Return VnfInstance as the API version shows it, links by its state (api.md 3.1)."""
-    body: Json = {name: value for name, value in document.items() if name not in _OURS}
+    body: JsonObject = {name: value for name, value in document.items() if name not in _OURS}
     stored_info = body.get("instantiatedVnfInfo")
     if stored_info is not None:
         params = stored_info.get("additionalParams")
-        info: Json = {name: value for name, value in stored_info.items() if name != "additionalParams"}
+        info: JsonObject = {name: value for name, value in stored_info.items() if name != "additionalParams"}
         body["instantiatedVnfInfo"] = info
         if version == "v1" and params:
             info["additionalParams"] = map_secrets(opened(params), lambda _: MASK)
@@ -59,9 +58,9 @@ def instance_view(document: Mapping[str, Any], version: ApiVersion, root: str) -
     return body
 
 
-def instance_links(state: str, me: str, tasks: Collection[str], version: ApiVersion) -> Json:
+def instance_links(state: str, me: str, tasks: Collection[str], version: ApiVersion) -> JsonObject:
     """Return the links that the state allows and the VNFD supports (api.md 3.1.3)."""
-    links: Json = {"self": {"href": me}}
+    links: JsonObject = {"self": {"href": me}}
     if state != "INSTANTIATED":
         return {**links, "instantiate": {"href": f"{me}/instantiate"}}
     offered = {"terminate", *tasks} - (_V2_ONLY_TASKS if version == "v1" else frozenset())
@@ -69,7 +68,7 @@ def instance_links(state: str, me: str, tasks: Collection[str], version: ApiVers
     return links
 
 
-def _instance_v1(body: Json) -> Json:
+def _instance_v1(body: JsonObject) -> JsonObject:
     """Return the v1 form (api.md chapter 10)."""
     body.setdefault("vnfInstanceName", f"vnf-{body['id']}")
     if "vimConnectionInfo" in body:
@@ -87,12 +86,12 @@ def _instance_v1(body: Json) -> Json:
     return body
 
 
-def vim_list(connections: Mapping[str, Json]) -> list[Json]:
+def vim_list(connections: Mapping[str, JsonObject]) -> list[JsonObject]:
     """Return vimConnectionInfo as v1's list; the key becomes ``id``, the type its short name."""
     return [{"id": key, **value, "vimType": short_vim_type(value["vimType"])} for key, value in connections.items()]
 
 
-def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str) -> Json:
+def occurrence_view(document: JsonMapping, version: ApiVersion, root: str) -> JsonObject:
     """Return VnfLcmOpOcc as the API version shows it; links only to what is possible now (api.md 3.5)."""
     body = without_secret_leaves({name: value for name, value in document.items() if name not in _OURS})
     body.setdefault("operationParams", {})
@@ -116,7 +115,7 @@ def occurrence_view(document: Mapping[str, Any], version: ApiVersion, root: str)
     return _occurrence_v1(body) if version == "v1" else body
 
 
-def _occurrence_v1(body: Json) -> Json:
+def _occurrence_v1(body: JsonObject) -> JsonObject:
     """Return the v1 form (api.md chapter 10)."""
     body.pop("modificationsTriggeredByVnfPkgChange", None)
     changes = body.get("resourceChanges", {})
@@ -130,7 +129,7 @@ def _occurrence_v1(body: Json) -> Json:
     return body
 
 
-def changed_info_v1(info: Mapping[str, Any]) -> Json:
+def changed_info_v1(info: JsonMapping) -> JsonObject:
     """Return VnfInfoModifications as v1 has it: vimConnectionInfo is a list."""
     if "vimConnectionInfo" not in info:
         return dict(info)
@@ -147,9 +146,9 @@ def request_in_v2_form(document: Any, version: ApiVersion) -> Any:
     return body
 
 
-def instantiate_from_v1(document: Mapping[str, Any]) -> Json:
+def instantiate_from_v1(document: JsonMapping) -> JsonObject:
     """Return a v1 InstantiateVnfRequest in v2 form: lists become maps, VIM types their long names."""
-    body: Json = dict(document)
+    body: JsonObject = dict(document)
     if body.get("vimConnectionInfo") is not None:
         body["vimConnectionInfo"] = _map_of(body["vimConnectionInfo"])
     links = body.get("extVirtualLinks")
@@ -158,11 +157,11 @@ def instantiate_from_v1(document: Mapping[str, Any]) -> Json:
     return body
 
 
-def _map_of(listed: Any) -> Json:
+def _map_of(listed: Any) -> JsonObject:
     """Return v1's list of VimConnectionInfo as v2's map by id. Raises InvalidInput."""
     if not isinstance(listed, list):
         raise InvalidInput("vimConnectionInfo", "a list expected")
-    by_id: Json = {}
+    by_id: JsonObject = {}
     for index, entry in enumerate(listed):
         place = f"vimConnectionInfo[{index}]"
         if not isinstance(entry, Mapping):
@@ -184,7 +183,7 @@ def _link_from_v1(link: Any, place: str) -> Any:
 
 
 _CONFIG_IN_V1: Final = frozenset({"linkPortId", "cpProtocolData"})
-"""What VnfExtCpConfig has in both versions; all else is ignored, as unknown attributes are."""
+"""The attributes of VnfExtCpConfig in both versions; the others are ignored, as unknown attributes are."""
 
 
 def _cp_from_v1(cp: Any, place: str) -> Any:
@@ -194,7 +193,7 @@ def _cp_from_v1(cp: Any, place: str) -> Any:
     listed = cp["cpConfig"]
     if not isinstance(listed, list):
         raise InvalidInput(place, "a list expected")
-    by_id: Json = {}
+    by_id: JsonObject = {}
     for index, config in enumerate(listed):
         if not isinstance(config, Mapping):
             raise InvalidInput(f"{place}[{index}]", "an object expected")
@@ -205,18 +204,18 @@ def _cp_from_v1(cp: Any, place: str) -> Any:
     return {**cp, "cpConfig": by_id}
 
 
-def as_is(document: Mapping[str, Any]) -> Json:
+def as_is(document: JsonMapping) -> JsonObject:
     """Return a v2 request as it is."""
     return dict(document)
 
 
-INSTANTIATE_FORM: Final[Mapping[ApiVersion, Callable[[Mapping[str, Any]], Json]]] = {
+INSTANTIATE_FORM: Final[Mapping[ApiVersion, Callable[[JsonMapping], JsonObject]]] = {
     "v1": instantiate_from_v1,
     "v2": as_is,
 }
 
 
-def long_types(connections: Mapping[str, Any]) -> Json:
+def long_types(connections: JsonMapping) -> JsonObject:
     """Return the map with every vimType in its ETSINFV spelling; input takes either (api.md 3.2)."""
     return {
         key: {**value, "vimType": long_vim_type(value["vimType"])}

@@ -23,7 +23,7 @@ INSTANCE_V1: Final = Shape(
         **_INSTANCE,
         "vimConnectionInfo": replace(
             _INSTANCE["vimConnectionInfo"],
-            no_filter="a list here, kept as a map; /vnflcm/v2 filters by vimConnectionInfo/<key>/...",
+            no_filter="a list here, but stored as a map; /vnflcm/v2 filters by vimConnectionInfo/<key>/...",
         ),
     },
     _INSTANCE_EXCLUDED,
@@ -46,7 +46,7 @@ OCCURRENCE_V1: Final = Shape(
 _OF_INSTANCES: Final = tuple(
     f"internal/{name}" for name in ("resources", "release", "parameters", "request", "connections")
 )
-"""The rest tells which tasks there are."""
+"""Attributes that are not read. The other internal ones are needed for the links to tasks."""
 INSTANCES: Final = {
     "v1": Listed("instances-v1", INSTANCE_V1, "createdAt", EVERYTHING, _OF_INSTANCES),
     "v2": Listed("instances-v2", INSTANCE_V2, "createdAt", EVERYTHING, _OF_INSTANCES),

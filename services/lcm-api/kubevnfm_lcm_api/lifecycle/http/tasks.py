@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     ChangeExtVnfConnectivityRequest,
@@ -97,9 +98,7 @@ async def modify(request: web.Request) -> web.Response:
     return _accepted(request, occurrence)
 
 
-async def _read(
-    request: web.Request, model: type[B], *, is_required: bool = True
-) -> tuple[B, tuple[Mapping[str, Any], Any]]:
+async def _read(request: web.Request, model: type[B], *, is_required: bool = True) -> tuple[B, tuple[JsonMapping, Any]]:
     """Return the request in v2 form, and as it came with its API version."""
     check_query(request)
     version = api_version(request)

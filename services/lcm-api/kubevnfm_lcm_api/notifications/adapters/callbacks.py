@@ -1,4 +1,4 @@
-"""Subscribers over HTTP (SOL003 clause 5.4.20): the callback test, and notifications, with what shows who we are."""
+"""Subscribers over HTTP (SOL003 clause 5.4.20): the callback test and the notifications, with authentication."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules, trouble
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 
 from kubevnfm_lcm_api.notifications.domain.callback import (
@@ -35,11 +36,11 @@ _WORTH_REPEATING: Final = frozenset({408, 429})
 
 @dataclass(frozen=True)
 class Certified:
-    """What calls are made with that show our certificate."""
+    """The session for calls with a client certificate."""
 
     session: aiohttp.ClientSession
     certificate: Path
-    """PEM; its first certificate is the one that is shown."""
+    """PEM; its first certificate is the client certificate."""
 
 
 @dataclass(frozen=True)
@@ -49,32 +50,32 @@ class _Answer:
 
 
 class HttpSubscriber:
-    """`domain.callback_access.Subscriber` over sessions that judge the addresses they connect to."""
+    """`domain.callback.Subscriber` over sessions that check the addresses they connect to."""
 
     def __init__(
         self, session: aiohttp.ClientSession, *, certified: Certified | None, rules: AddressRules, ring: KeyRing
     ) -> None:
-        """``certified``: None when we have no certificate to show."""
+        """``certified``: None if no client certificate is configured."""
         self._session, self._certified, self._rules, self._ring = session, certified, rules, ring
         self._tokens = ClientTokens()
 
     async def obstacle(self, callback: Callback) -> str | None:
-        """See the port. Names are judged when they are connected to; addresses at once."""
-        if not self._may_lead_to(callback.uri):
+        """See the port. An address is checked now; a host name is checked when it is connected to."""
+        if not self._is_allowed(callback.uri):
             return f"callbackUri: {AddressNotAllowed()}"
         asked = callback.authentication
         if asked is None:
             return None
         chosen = strongest(asked["authType"], has_certificate=self._certified is not None)
         if chosen is None:
-            return "authentication: no client certificate is configured here, and authType names nothing else"
+            return "authentication: authType contains only types that need a client certificate, and none is configured here"
         params = _params(asked, chosen)
-        if "tokenEndpoint" in params and not self._may_lead_to(self._plain(params["tokenEndpoint"])):
+        if "tokenEndpoint" in params and not self._is_allowed(self._plain(params["tokenEndpoint"])):
             return f"authentication: tokenEndpoint: {AddressNotAllowed()}"
         if chosen == "OAUTH2_CLIENT_CERT" and self._certified is not None:
             ours = await asyncio.to_thread(thumbprint, self._certified.certificate)
             if params["certificateRef"]["value"].rstrip("=") != ours:
-                return "authentication: certificateRef names another certificate than the one that is configured here"
+                return "authentication: certificateRef does not match the client certificate that is configured here"
         return None
 
     async def test(self, callback: Callback) -> str | None:
@@ -87,7 +88,7 @@ class HttpSubscriber:
             return trouble(error)
         return None if answer.status == 204 else f"it answered {answer.status}"
 
-    async def notify(self, callback: Callback, body: Mapping[str, Any], version: str) -> Taken | Untaken | Refused:
+    async def notify(self, callback: Callback, body: JsonMapping, version: str) -> Taken | Untaken | Refused:
         """See the port."""
         try:
             answer = await self._call("POST", callback, {"Version": version}, body, _NOTIFY_S)
@@ -107,11 +108,11 @@ class HttpSubscriber:
     async def _call(
         self, method: str, callback: Callback, headers: Mapping[str, str], body: Any, timeout_s: float
     ) -> _Answer:
-        """Call as the subscriber wants it. A token that is refused is fetched anew, once."""
+        """Call with the strongest authentication that both sides support. A rejected token is replaced once."""
         asked = callback.authentication
         chosen = strongest(asked["authType"], has_certificate=self._certified is not None) if asked else None
         if asked is not None and chosen is None:
-            raise NoToken("the client certificate that it wants is not configured here any more")
+            raise NoToken("it requires a client certificate, and none is configured here any more")
         session = self._session
         if chosen in WITH_CERTIFICATE and self._certified is not None:
             session = self._certified.session
@@ -132,7 +133,7 @@ class HttpSubscriber:
             answer = await _sent(session, method, callback.uri, sent, body, timeout_s)
         return answer
 
-    def _may_lead_to(self, uri: str) -> bool:
+    def _is_allowed(self, uri: str) -> bool:
         host = urlsplit(uri).hostname or ""
         is_address = ":" in host or host.replace(".", "").isdigit()
         return not is_address or self._rules.admits(host)
@@ -170,13 +171,13 @@ def _seconds(retry_after: str | None) -> float | None:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-def _params(authentication: Mapping[str, Any], chosen: str) -> Mapping[str, Any]:
+def _params(authentication: JsonMapping, chosen: str) -> JsonMapping:
     name = {
         "BASIC": "paramsBasic",
         "OAUTH2_CLIENT_CREDENTIALS": "paramsOauth2ClientCredentials",
         "OAUTH2_CLIENT_CERT": "paramsOauth2ClientCert",
     }.get(chosen)
-    found: Mapping[str, Any] = authentication[name] if name is not None else {}
+    found: JsonMapping = authentication[name] if name is not None else {}
     return found
 
 

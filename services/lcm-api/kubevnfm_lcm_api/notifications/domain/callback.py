@@ -1,13 +1,14 @@
-"""How a subscriber wants us to show who we are (SOL013 8.3.4, api.md 6.2), and what its end of a delivery is."""
+"""The authentication that a subscriber wants (SOL013 8.3.4, api.md 6.2), and the results of a delivery."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, Self
+from typing import Final, Literal, Protocol, Self
 from urllib.parse import urlsplit
 
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_sol.base import SolRequest
 from pydantic import Field, field_validator, model_validator
@@ -20,9 +21,9 @@ THUMBPRINT: Final = "x5t#S256"
 
 
 def checked_uri(uri: str) -> str:
-    """Return an address that we may be asked to call. Raises ValueError."""
+    """Return the address if it can be called. Raises ValueError."""
     parts = urlsplit(uri)
-    # reading the port raises ValueError when it is none
+    # `port` raises ValueError if it is not a number from 0 to 65535.
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0 or parts.username is not None:
         raise ValueError("an absolute http or https URI without credentials expected")
     return uri
@@ -32,12 +33,12 @@ class ParamsBasic(SolRequest):
     """HTTP Basic towards the subscriber."""
 
     user_name: str = Field(pattern="^[^:]*$")
-    """Basic has a colon between name and password (RFC 7617)."""
+    """A colon separates name and password in Basic (RFC 7617)."""
     password: Secret
 
 
 class ParamsOauth2ClientCredentials(SolRequest):
-    """OAuth 2.0 client credentials, the client known by a password; by its name, all of it counts as secret."""
+    """OAuth 2.0 client credentials with a password. The word credentials in the name makes all of it secret."""
 
     client_id: Secret
     client_password: Secret
@@ -45,14 +46,14 @@ class ParamsOauth2ClientCredentials(SolRequest):
 
 
 class CertificateRef(SolRequest):
-    """Which certificate of ours the subscriber's token endpoint knows."""
+    """The client certificate that the subscriber's token endpoint knows."""
 
     type: Literal["x5t#S256"]
     value: str
 
 
 class ParamsOauth2ClientCert(SolRequest):
-    """OAuth 2.0 client credentials, the client known by its TLS certificate (RFC 8705)."""
+    """OAuth 2.0 client credentials with a TLS client certificate (RFC 8705)."""
 
     client_id: str
     certificate_ref: CertificateRef
@@ -62,7 +63,7 @@ class ParamsOauth2ClientCert(SolRequest):
 
 
 class Authentication(SolRequest):
-    """SubscriptionAuthentication: what the subscriber takes; we use the strongest of it that we can."""
+    """SubscriptionAuthentication: the types that the subscriber accepts; the strongest supported one is used."""
 
     auth_type: tuple[AuthType, ...] = Field(min_length=1)
     params_basic: ParamsBasic | None = None
@@ -83,7 +84,7 @@ class Authentication(SolRequest):
         return self
 
     def check_addresses(self, ring: KeyRing) -> None:
-        """Raise InvalidInput for a token endpoint that is no HTTP address; one that counts as secret is only seen here."""
+        """Raise InvalidInput unless the token endpoint is an HTTP address; it is sealed, so only this method can check it."""
         params = self.params_oauth2_client_credentials
         try:
             if params is not None:
@@ -96,52 +97,52 @@ class Authentication(SolRequest):
 
 
 def strongest(accepted: Sequence[str], *, has_certificate: bool) -> AuthType | None:
-    """Return the type of authentication to use; None when we can do none of them."""
+    """Return the type of authentication to use; None if none of them is supported."""
     doable = (one for one in STRONGEST_FIRST if one in accepted and (has_certificate or one not in WITH_CERTIFICATE))
     return next(doable, None)
 
 
 @dataclass(frozen=True)
 class Callback:
-    """Where a subscriber listens."""
+    """The address that a subscriber listens on."""
 
     uri: str
-    authentication: Mapping[str, Any] | None = None
-    """SubscriptionAuthentication, what is sealed in it as Secret."""
+    authentication: JsonMapping | None = None
+    """SubscriptionAuthentication, its sealed values as Secret."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """The subscriber has the notification."""
+    """The subscriber has accepted the notification."""
 
 
 @dataclass(frozen=True)
 class Untaken:
-    """It does not have it, and may take it later."""
+    """The subscriber has not accepted it, and may do so later."""
 
     reason: str
     again_in_s: float | None = None
-    """When the subscriber wants it again (Retry-After)."""
+    """The delay that the subscriber has asked for (Retry-After)."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """It will never take it."""
+    """The subscriber will never accept it."""
 
     reason: str
 
 
 class Subscriber(Protocol):
-    """The other end of a subscription."""
+    """The remote side of a subscription."""
 
     async def obstacle(self, callback: Callback) -> str | None:
-        """Return why we could never call this subscriber as it wants, None when we could; nothing is called."""
+        """Return why this subscriber can never be called as it wants, None if it can; makes no call."""
         ...
 
     async def test(self, callback: Callback) -> str | None:
-        """GET the callback URI; return None when it answers 204, else what it did."""
+        """GET the callback URI; return None if it answers 204, else what went wrong."""
         ...
 
-    async def notify(self, callback: Callback, body: Mapping[str, Any], version: str) -> Taken | Untaken | Refused:
-        """POST a notification, with the ``Version`` that was subscribed."""
+    async def notify(self, callback: Callback, body: JsonMapping, version: str) -> Taken | Untaken | Refused:
+        """POST a notification with the ``Version`` of the subscription's API."""
         ...

@@ -1,4 +1,4 @@
-"""Subscriptions to life-cycle changes, and what their subscribers are told.
+"""Subscriptions to life-cycle changes, and their notifications.
 
 SOL003 V3.7.1 clauses 5.5.2.15 to 5.5.2.18; api.md 3.7 and 3.8.
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from kubevnfm_events import Message
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_sol.lcm import OperationState, OperationType
 from pydantic import model_validator
 
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     ANY,
-    News,
-    NewsOf,
+    Announcement,
     Provider,
     SubscriptionRequest,
+    ToAnnouncement,
     product_keys,
     wanted_products,
 )
@@ -32,7 +33,7 @@ NotificationType = Literal[
     "VnfLcmOperationOccurrenceNotification", "VnfIdentifierCreationNotification", "VnfIdentifierDeletionNotification"
 ]
 OperationName = OperationType | Literal["CREATE_SNAPSHOT", "REVERT_TO_SNAPSHOT"]
-"""What may be subscribed to: more than what there is today."""
+"""The operations that a filter may contain: more than those that this VNFM supports today."""
 
 
 class InstanceFilter(SolRequest):
@@ -89,8 +90,8 @@ class LccnSubscriptionRequest(SubscriptionRequest):
         }
 
 
-def _created(event: InstanceCreated) -> News:
-    return News(
+def _created(event: InstanceCreated) -> Announcement:
+    return Announcement(
         _CREATION,
         _wanted_by(event, _CREATION),
         lambda _: {"vnfInstanceId": event.vnf_instance_id},
@@ -98,8 +99,8 @@ def _created(event: InstanceCreated) -> News:
     )
 
 
-def _deleted(event: InstanceDeleted) -> News:
-    return News(
+def _deleted(event: InstanceDeleted) -> Announcement:
+    return Announcement(
         _DELETION,
         _wanted_by(event, _DELETION),
         lambda _: {"vnfInstanceId": event.vnf_instance_id},
@@ -110,8 +111,8 @@ def _deleted(event: InstanceDeleted) -> News:
     )
 
 
-def _changed(event: OperationChanged) -> News:
-    return News(
+def _changed(event: OperationChanged) -> Announcement:
+    return Announcement(
         _OPERATION,
         {**_wanted_by(event, _OPERATION), "operations": [ANY, event.operation], "states": [ANY, event.state]},
         partial(_of_operation, event),
@@ -122,7 +123,7 @@ def _changed(event: OperationChanged) -> News:
     )
 
 
-LIFECYCLE_NEWS: Final[Mapping[type[Message], NewsOf]] = {
+LIFECYCLE_ANNOUNCEMENTS: Final[Mapping[type[Message], ToAnnouncement]] = {
     InstanceCreated: _created,
     InstanceDeleted: _deleted,
     OperationChanged: _changed,
@@ -144,9 +145,9 @@ def _instance(event: OperationChanged | InstanceCreated | InstanceDeleted) -> di
     return {"vnfInstance": f"/vnf_instances/{event.vnf_instance_id}"}
 
 
-def _of_operation(event: OperationChanged, subscription: Mapping[str, Any]) -> dict[str, Any]:
+def _of_operation(event: OperationChanged, subscription: JsonMapping) -> JsonObject:
     version, verbosity = subscription["apiVersion"], subscription["verbosity"]
-    body: dict[str, Any] = {
+    body: JsonObject = {
         "vnfInstanceId": event.vnf_instance_id,
         "notificationStatus": "START" if event.is_first else "RESULT",
         "operationState": event.state,
@@ -166,8 +167,8 @@ def _of_operation(event: OperationChanged, subscription: Mapping[str, Any]) -> d
     return body
 
 
-def _changes(event: OperationChanged, version: str) -> dict[str, Any]:
-    changes: dict[str, Any] = {
+def _changes(event: OperationChanged, version: str) -> JsonObject:
+    changes: JsonObject = {
         "affectedVnfcs": list(event.affected_vnfcs),
         "affectedVirtualLinks": list(event.affected_virtual_links),
         "affectedVirtualStorages": list(event.affected_virtual_storages),

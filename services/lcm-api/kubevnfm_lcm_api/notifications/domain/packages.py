@@ -1,4 +1,4 @@
-"""Subscriptions to VNF packages, and what their subscribers are told: that one was onboarded, that one has changed.
+"""Subscriptions to VNF packages, and their notifications: a package was onboarded, or has changed.
 
 SOL003 V3.7.1 clauses 10.5.2.3 to 10.5.2.6 and 10.5.3.4, and SOL005 clause 9.5, which say the same; api.md 7.1 and 7.3.
 """
@@ -10,16 +10,17 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from kubevnfm_events import Message
 from kubevnfm_events.lcm import PackageChanged
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_sol.packages import OperationalState, UsageState
 from pydantic import BeforeValidator, model_validator
 
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     ANY,
-    News,
-    NewsOf,
+    Announcement,
     Provider,
     SubscriptionRequest,
+    ToAnnouncement,
     product_keys,
     wanted_products,
 )
@@ -33,23 +34,23 @@ _STATE_AFTER: Final[Mapping[str, OperationalState]] = {
     "DISABLED": "DISABLED",
     "DELETED": "DISABLED",  # nothing else can be deleted
 }
-"""By the change that is told; the others are told to nobody."""
+"""By the change that is notified; there is no notification of the others."""
 
 
 def _listed(given: Any) -> Any:
-    """Return a single value as a list of it: SOL003's file has one where SOL005's has a list, or the other way round."""
+    """Return a single value as a list: SOL003 has a single value where SOL005 has a list, and the reverse."""
     return [given] if isinstance(given, str) else given
 
 
 class PkgmNotificationsFilter(SolRequest):
-    """Clause 10.5.3.4. A single value is taken for a list of one in notificationTypes, operationalState and usageState."""
+    """Clause 10.5.3.4. A single value is accepted instead of a list in notificationTypes, operationalState and usageState."""
 
     notification_types: Annotated[tuple[NotificationType, ...], BeforeValidator(_listed)] = ()
     vnf_products_from_providers: tuple[Provider, ...] = ()
-    """One of this, ``vnfdId`` and ``vnfPkgId``."""
+    """At most one of this, ``vnfdId`` and ``vnfPkgId``."""
     vnfd_id: tuple[str, ...] = ()
     vnf_pkg_id: tuple[str, ...] = ()
-    """This, and the states, only where changes are among the types."""
+    """This and the states are only allowed if the types include changes."""
     operational_state: Annotated[tuple[OperationalState, ...], BeforeValidator(_listed)] = ()
     usage_state: Annotated[tuple[UsageState, ...], BeforeValidator(_listed)] = ()
     vnfm_info: tuple[str, ...] = ()
@@ -91,21 +92,21 @@ class PkgmSubscriptionRequest(SubscriptionRequest):
         }
 
 
-def _changed(event: PackageChanged) -> News | None:
-    """Only what was onboarded has a VNFD, and only that is told of (clauses 10.5.2.5 and 10.5.2.6)."""
+def _changed(event: PackageChanged) -> Announcement | None:
+    """Only an onboarded package has a VNFD, and only its changes are notified (clauses 10.5.2.5 and 10.5.2.6)."""
     state = _STATE_AFTER.get(event.change)
     if state is None or not event.vnfd_id:
         return None
     type_ = _ONBOARDING if event.change == "ONBOARDED" else _CHANGE
     names = (event.vnf_provider, event.vnf_product_name, event.vnf_software_version, event.vnfd_version)
-    attributes: dict[str, Any] = {"vnfPkgId": event.vnf_pkg_id, "vnfdId": event.vnfd_id}
+    attributes: JsonObject = {"vnfPkgId": event.vnf_pkg_id, "vnfdId": event.vnfd_id}
     if type_ == _ONBOARDING:
         attributes["vnfmInfo"] = list(event.vnfm_info)
     elif event.change == "DELETED":
         attributes["changeType"] = "PKG_DELETE"
     else:
         attributes |= {"changeType": "OP_STATE_CHANGE", "operationalState": state}
-    return News(
+    return Announcement(
         type_,
         {
             "types": [type_],
@@ -122,4 +123,4 @@ def _changed(event: PackageChanged) -> News | None:
     )
 
 
-PACKAGE_NEWS: Final[Mapping[type[Message], NewsOf]] = {PackageChanged: _changed}
+PACKAGE_ANNOUNCEMENTS: Final[Mapping[type[Message], ToAnnouncement]] = {PackageChanged: _changed}

@@ -1,5 +1,5 @@
-"""What the subscriptions of every API have in common: the request, the keys by which one query finds those that want
-some news, the notification that is posted. `lifecycle_subscription` and `package_subscription` have the rest.
+"""The common part of the subscriptions of every API: the request, the keys by which one query finds the subscriptions
+that match an event, and the notification. `lifecycle` and `packages` have the parts of each API.
 
 SOL003 V3.7.1 clauses 4.4.1.5 and 5.5.2.15; api.md 3.7 to 3.9.
 """
@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_store.query import AllOf, Compare, Filter, Op
 from pydantic import Field, field_validator
@@ -29,7 +30,7 @@ class SubscribedApi:
 
     prefix: str
     version: str
-    """The ``Version`` of what is posted."""
+    """The ``Version`` header of its notifications."""
 
 
 ApiName = Literal["v1", "v2", "vnfpkgm"]
@@ -63,7 +64,7 @@ class Provider(SolRequest):
 
 
 class SubscriptionRequest(SolRequest, ABC):
-    """What every subscription is asked for with."""
+    """The common attributes of subscription requests."""
 
     callback_uri: str = Field(max_length=255)
     authentication: Authentication | None = None
@@ -72,54 +73,54 @@ class SubscriptionRequest(SolRequest, ABC):
 
     @abstractmethod
     def keys(self) -> dict[str, list[str]]:
-        """Return what the subscription is found by; ``*`` where anything fits."""
+        """Return the keys that the subscription is found by; ``*`` matches any value."""
 
 
 @dataclass(frozen=True)
-class News:
-    """An event as subscribers are told of it."""
+class Announcement:
+    """An event as subscribers are notified of it."""
 
     notification_type: str
     wanted_by: Mapping[str, Sequence[str]]
-    """For each key of a subscription the values of which those that want the news have one."""
-    attributes: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    """What this notification has besides what all have, as a subscription wants it."""
+    """The matching values by key of a subscription: a subscription matches if it has one of them for each key."""
+    attributes: Callable[[JsonMapping], JsonMapping]
+    """Returns the attributes that only this type of notification has, in the form of a subscription."""
     links: Mapping[str, str]
-    """Paths, below the API's prefix, of what it is about."""
+    """Paths of the resources concerned, below the API's prefix."""
     entered_at: datetime | None = None
-    """When what is told became true, where that is not when it was told."""
+    """When the change happened, if that is not the time of the event."""
     follows: str = ""
-    """The id of the event before it about the same instance or package; empty when there is none."""
+    """The id of the previous event about the same instance or package; empty if there is none."""
     follows_at: datetime | None = None
     is_last: bool = False
-    """Nothing more will be told of what it is about."""
+    """No more events follow about the same instance or package."""
 
-    def moment(self, told_at: str) -> str:
+    def moment(self, published_at: str) -> str:
         """Return the notification's timeStamp."""
-        return rfc3339(self.entered_at) if self.entered_at is not None else told_at
+        return rfc3339(self.entered_at) if self.entered_at is not None else published_at
 
 
-NewsOf = Callable[[Any], News | None]
-"""Returns what subscribers are told of an event, None for nothing."""
+ToAnnouncement = Callable[[Any], Announcement | None]
+"""Returns the announcement of an event, None if subscribers are not notified of it."""
 
 
-def matching(news: News) -> Filter:
-    """Return the query for the subscriptions that want the news: one, by their keys."""
-    return AllOf([Compare(f"keys/{name}", Op.IN, list(values)) for name, values in news.wanted_by.items()])
+def matching(announcement: Announcement) -> Filter:
+    """Return the one query for all subscriptions that match the announcement."""
+    return AllOf([Compare(f"keys/{name}", Op.IN, list(values)) for name, values in announcement.wanted_by.items()])
 
 
 def notification(
-    news: News, subscription: Mapping[str, Any], *, notification_id: str, time_stamp: str, root: str
-) -> dict[str, Any]:
+    announcement: Announcement, subscription: JsonMapping, *, notification_id: str, time_stamp: str, root: str
+) -> JsonObject:
     """Return the body that is posted, in the spelling and with the links of the API that was subscribed."""
-    links = {**news.links, "subscription": f"/subscriptions/{subscription['id']}"}
+    links = {**announcement.links, "subscription": f"/subscriptions/{subscription['id']}"}
     base = f"{root}{APIS[subscription['apiVersion']].prefix}"
     return {
         "id": notification_id,
-        "notificationType": news.notification_type,
+        "notificationType": announcement.notification_type,
         "subscriptionId": subscription["id"],
         "timeStamp": time_stamp,
-        **news.attributes(subscription),
+        **announcement.attributes(subscription),
         "_links": {name: {"href": f"{base}{path}"} for name, path in links.items()},
     }
 

@@ -1,10 +1,9 @@
-"""``/kubevnfm/v1/subscriptions/{id}``: how the deliveries of a subscription's notifications go."""
+"""``/kubevnfm/v1/subscriptions/{id}``: the state of a subscription's deliveries."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from aiohttp import web
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import check_accept, check_query
 from kubevnfm_lcm_api.http.context import api_root
@@ -18,9 +17,9 @@ async def show(request: web.Request) -> web.Response:
     check_accept(request, "application/json")
     state = await services(request).subscriptions.delivery_state(request.match_info["id"])
     document = state.subscription
-    record: dict[str, Any] = document.get("delivery", {})
+    record: JsonObject = document.get("delivery", {})
     failures = record.get("failures", 0)
-    # a turn without an owner is a rest; what is left of it when it is over says nothing any more
+    # A turn without an owner is a back-off. Without pending notifications it is a leftover and says nothing.
     turn = document.get("turn", {}) if state.pending else {}
     facts = {
         "oldestPendingAt": state.oldest_pending_at,

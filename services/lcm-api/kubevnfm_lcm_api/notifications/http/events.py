@@ -1,4 +1,4 @@
-"""``/kubevnfm/v1/events``: what happens, as server-sent events (WHATWG HTML, 9.2), from now or from ``Last-Event-ID``."""
+"""``/kubevnfm/v1/events``: events as server-sent events (WHATWG HTML 9.2), from now or from ``Last-Event-ID``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
 from kubevnfm_lcm_api.http.context import context
 from kubevnfm_lcm_api.notifications.event_feed import Missed, Silence, Wanted
-from kubevnfm_lcm_api.notifications.event_log import Told
+from kubevnfm_lcm_api.notifications.event_log import LoggedEvent
 from kubevnfm_lcm_api.notifications.http.context import SERVICES, services
 
 _KNOWN: Final = ("vnfInstanceId", "instance", "operation", "type")
 _HEARTBEAT_S: Final = 15.0
 _RECONNECT_MS: Final = 2000
-_STUCK_S: Final = 30.0
+_WRITE_TIMEOUT_S: Final = 30.0
 """How long one write may wait for a watcher that does not read."""
-_MOST_PATTERNS: Final = 20
+_MAX_PATTERNS: Final = 20
 
 
 async def events(request: web.Request) -> web.StreamResponse:
@@ -37,27 +37,27 @@ async def events(request: web.Request) -> web.StreamResponse:
 def _filter(query: Mapping[str, str]) -> Wanted:
     """Return the filter of a query. Raises InvalidInput."""
     if "instance" in query and "vnfInstanceId" in query:
-        raise InvalidInput("instance", "another name of vnfInstanceId: one of them expected")
+        raise InvalidInput("instance", "instance is another name of vnfInstanceId: only one of them expected")
     instance = query.get("vnfInstanceId") or query.get("instance")
     operation = query.get("operation")
     patterns = _patterns(query["type"]) if "type" in query else ("#",)
 
-    def wanted(told: Told) -> bool:
+    def wanted(event: LoggedEvent) -> bool:
         return (
-            (not instance or told.subject == instance)
-            and (not operation or told.operation_id == operation)
-            and any(fits(pattern, told.key) for pattern in patterns)
+            (not instance or event.subject == instance)
+            and (not operation or event.operation_id == operation)
+            and any(fits(pattern, event.key) for pattern in patterns)
         )
 
     return wanted
 
 
 def _patterns(text: str) -> Sequence[str]:
-    """Return the patterns of ``type=lcm.#,vim.status.changed``; a CloudEvents type stands for its routing key."""
+    """Return the patterns of ``type=lcm.#,vim.status.changed``; a CloudEvents type is replaced by its routing key."""
     patterns = [one.strip().removeprefix("kubevnfm.").removesuffix(".v1") for one in text.split(",")]
-    if len(patterns) > _MOST_PATTERNS or any(one.count("#") > 1 or not one for one in patterns):
+    if len(patterns) > _MAX_PATTERNS or any(one.count("#") > 1 or not one for one in patterns):
         raise InvalidInput(
-            "type", f"up to {_MOST_PATTERNS} patterns expected, divided by commas, each with one # at most"
+            "type", f"up to {_MAX_PATTERNS} patterns expected, separated by commas, each with at most one #"
         )
     return patterns
 
@@ -70,14 +70,14 @@ async def stream_operation(request: web.Request, operation_id: str, first: Mappi
 async def _stream(
     request: web.Request, wanted: Wanted, first: Mapping[str, object] | None = None
 ) -> web.StreamResponse:
-    """Answer with the wanted events; ``first`` is told before, under the name ``operation``."""
-    # Some proxies keep an answer until it ends, unless told not to.
+    """Answer with the wanted events; ``first`` is sent before them, as an event ``operation``."""
+    # Some proxies buffer an answer until its end unless this header forbids it.
     headers = {"Content-Type": EVENT_STREAM, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
     with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
         await response.prepare(request)
         async for block in _blocks(request, wanted, first):
-            await asyncio.wait_for(response.write(block), _STUCK_S)
+            await asyncio.wait_for(response.write(block), _WRITE_TIMEOUT_S)
         return response
     if request.transport is not None:
         request.transport.abort()
@@ -89,21 +89,21 @@ async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, obje
     yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
     if first is not None:
         yield f"event: operation\ndata: {json.dumps(first, separators=(',', ':'))}\n\n".encode()
-    right = _Right(request)
-    async for told in services(request).feed.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
-        if not await right.lasts():
+    permission = _Permission(request)
+    async for event in services(request).feed.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
+        if not await permission.lasts():
             return
-        match told:
+        match event:
             case Silence():
                 yield b": alive\n\n"
             case Missed():
                 yield f"event: missed\ndata: {json.dumps({'lastEventId': after})}\n\n".encode()
-            case Told():
-                yield f"id: {told.id}\nevent: {told.key}\ndata: {told.text}\n\n".encode()
+            case LoggedEvent():
+                yield f"id: {event.id}\nevent: {event.key}\ndata: {event.text}\n\n".encode()
 
 
-class _Right:
-    """A watcher's right to watch: it ends with the credentials, of which new ones may be shown on a new stream."""
+class _Permission:
+    """A watcher's permission to watch. It ends when the credentials expire: new ones need a new stream."""
 
     def __init__(self, request: web.Request) -> None:
         self._caller, self._admission, self._clock = request[CALLER], request[ADMISSION], context(request).clock
@@ -111,7 +111,7 @@ class _Right:
         self._asked_at = self._loop.time()
 
     async def lasts(self) -> bool:
-        """Tell whether something more may be told; who calls is asked again as often as a heartbeat is due."""
+        """Return whether more may be sent; the credentials are checked again once a heartbeat."""
         if self._loop.time() - self._asked_at >= _HEARTBEAT_S:
             caller = await self._admission.again(self._caller)
             if caller is None:
@@ -122,7 +122,7 @@ class _Right:
 
 
 async def end_streams(app: web.Application) -> None:
-    """End the streams, so that the gateway need not wait for watchers when it ends."""
+    """End the streams, so that the gateway does not wait for watchers when it stops."""
     app[SERVICES].feed.close()
 
 

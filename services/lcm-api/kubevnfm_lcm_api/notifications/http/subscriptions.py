@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.http.context import api_root
@@ -26,12 +27,12 @@ _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
 }
 
 
-def subscription_url(document: Mapping[str, Any], root: str) -> str:
+def subscription_url(document: JsonMapping, root: str) -> str:
     """Return where a subscription is shown."""
     return f"{root}{APIS[document['apiVersion']].prefix}/subscriptions/{document['id']}"
 
 
-def view(document: Mapping[str, Any], root: str) -> dict[str, Any]:
+def view(document: JsonMapping, root: str) -> JsonObject:
     """Return LccnSubscription or PkgmSubscription; authentication is never shown."""
     shown = {name: document[name] for name in ("id", "callbackUri", "verbosity") if name in document}
     wanted = {name: value for name, value in document.get("filter", {}).items() if value}

@@ -1,6 +1,6 @@
 """VNF packages on disk: ``<data dir>/packages/<id>/`` with the upload, the unpacked files and the archive for services.
 
-Everything that blocks runs in threads; an upload is written in the chunks that it comes in.
+Blocking work runs in threads; an upload is written chunk by chunk as it arrives.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _KEPT_SELECTIONS: Final = 4
 _MAGIC: Final = b"PK\x03\x04"
 _EMPTY_MAGIC: Final = b"PK\x05\x06"
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time a zip archive can tell."""
+"""The earliest time that a zip archive can store."""
 _MODE: Final = 0o100644
 _COPIED_BYTES: Final = 1024 * 1024
 _IMAGES: Final = "Files/images/"
 _CACHED_HOTS: Final = 64
 _BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
-"""What the library raises for truncated or damaged archives, and for ways of compression that it does not know."""
+"""Errors of the library for truncated or damaged archives, and for unknown compression methods."""
 
 
 class PackageTooLarge(VnfmError):
-    """The upload is larger than this VNFM takes."""
+    """The upload is larger than this VNFM accepts."""
 
     code = "package-too-large"
     title = "Package too large"
@@ -63,14 +63,14 @@ class PackageTooLarge(VnfmError):
 
 
 class NoArchive(InvalidInput):
-    """What was sent is no zip archive."""
+    """The upload is not a zip archive."""
 
     def __init__(self) -> None:
         super().__init__("", "a zip archive (CSAR) expected")
 
 
 class StorageFailed(OutsideUnavailable):
-    """The disk refuses: full, gone, read-only."""
+    """The disk rejects the write: it is full, missing or read-only."""
 
     code = "storage-failed"
     title = "Storage failed"
@@ -92,7 +92,7 @@ class DiskPackageFiles:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > limit_bytes:
-                    raise PackageTooLarge(f"the package has more than {limit_bytes} bytes")
+                    raise PackageTooLarge(f"the package has more than {limit_bytes} bytes, the largest size allowed")
                 if len(head) < len(_MAGIC):
                     head += chunk[: len(_MAGIC)]
                     if not _may_be_zip(head):
@@ -141,14 +141,14 @@ class DiskPackageFiles:
         await asyncio.to_thread(shutil.rmtree, self._root / package_id, ignore_errors=True)
 
     async def selection(self, package_id: str, names: Sequence[str]) -> Path:
-        """See the port. The newest few are kept: who reads a large one in ranges gets it without packing it again."""
+        """See the port. The newest few archives are kept, so that range requests for a large one do not pack it again."""
         folder = self._root / package_id
         key = hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
         return await asyncio.to_thread(_selected, folder, folder / _SELECTIONS / f"{key}.zip", tuple(names))
 
 
 async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what the work gives, done in a thread. Raises StorageFailed for what the disk refuses."""
+    """Return the result of the work, done in a thread. Raises StorageFailed for an error of the disk."""
     try:
         return await asyncio.to_thread(work, *args, **named)
     except OSError as error:
@@ -156,7 +156,7 @@ async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
 
 
 def _new_part(folder: Path) -> tuple[BinaryIO, Path]:
-    """Open a new file for an upload; two of them at once would mean that one was given up already."""
+    """Open a new file for an upload; if there were two at once, one would already be given up."""
     folder.mkdir(parents=True, exist_ok=True)
     for left_behind in folder.glob(f"*{_PART}"):
         left_behind.unlink(missing_ok=True)
@@ -225,7 +225,7 @@ def _zip(folder: Path, names: Sequence[str], path: Path) -> None:
             for name in names:
                 info = zipfile.ZipInfo(name, date_time=_EPOCH)
                 info.external_attr = _MODE << 16
-                info.file_size = (folder / name).stat().st_size  # tells the library when it needs 64-bit sizes
+                info.file_size = (folder / name).stat().st_size  # the library needs it to decide on 64-bit sizes
                 with (folder / name).open("rb") as source, archive.open(info, "w") as target:
                     shutil.copyfileobj(source, target, _COPIED_BYTES)
         part.replace(path)

@@ -1,6 +1,6 @@
-"""Signatures of VNF packages, verified by the ``openssl`` program: the library that we have makes CMS, it verifies none.
+"""Signatures of VNF packages, verified by the ``openssl`` program: the library `cryptography` cannot verify CMS.
 
-A process of its own reads what strangers have signed, and it reads large packages in pieces. Everything here blocks.
+A separate process reads the untrusted signatures, and it reads large packages in pieces. Everything here blocks.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from kubevnfm_csar import Csar, Package, PackageRefused, SignedArchive, split_si
 log = structlog.get_logger()
 
 _LONGEST_S: Final = 1800.0
-_TOLD_FILES: Final = 5
+_LISTED_FILES: Final = 5
 _NO_SIGNER: Final = "signer certificate not found"
 """OpenSSL's text of CMS_R_SIGNER_CERTIFICATE_NOT_FOUND."""
 
 
 class SignatureRefused(PackageRefused):
-    """A signature is wrong, of somebody who is not trusted, or missing where one is required."""
+    """A signature is not valid, its signer is not trusted, or a required signature is missing."""
 
     code = "signature-refused"
 
 
 class NoOpenssl(Exception):
-    """Signatures are to be judged and the program that does it is not installed."""
+    """Signatures must be verified and the openssl program is not installed."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Signing:
 
     option: str = ""
     certificate: str = ""
-    """PEM, where the package brings it as a file."""
+    """PEM, if the package contains it as a file."""
 
 
 class PackageSignatures:
-    """Judges signatures by the certificates that an operator trusts; without any, whether they fit what they sign."""
+    """Verifies signatures against the certificates that an operator trusts; without any, against the content alone."""
 
     def __init__(self, *, anchors: Path | None, is_required: bool) -> None:
         """``anchors``: PEM of the authorities, or signers, that are trusted. Raises NoOpenssl; OSError; ValueError."""
@@ -54,35 +54,35 @@ class PackageSignatures:
         self._anchors, self._is_required = anchors, is_required
         self._anchor_pem = b""
         if is_required and anchors is None:
-            raise ValueError("signed packages are required: the certificates that are trusted have to be set")
+            raise ValueError("signed packages are required: trust anchors must be configured")
         if anchors is not None:
             if self._program is None:
-                raise NoOpenssl("openssl is not installed: signatures of packages cannot be judged")
+                raise NoOpenssl("openssl is not installed: signatures of packages cannot be verified")
             self._anchor_pem = anchors.read_bytes()
             try:
                 x509.load_pem_x509_certificates(self._anchor_pem)
             except ValueError as error:
-                raise ValueError(f"{anchors} holds no certificates in PEM form") from error
+                raise ValueError(f"{anchors} contains no certificates in PEM form") from error
 
     def outer(self, archive: SignedArchive, scratch: Path) -> tuple[Path, Signing]:
-        """Return the CSAR within an option 2 package, its signature judged. Raises SignatureRefused."""
+        """Return the CSAR within an option 2 package, its signature verified. Raises SignatureRefused."""
         csar = archive.unpack(archive.csar, scratch / "csar")
         signature = archive.unpack(archive.signature, scratch / "signature").read_bytes()
         certificate = ""
         if archive.certificate is not None:
             raw = archive.unpack(archive.certificate, scratch / "certificate").read_bytes()
             certificate = _pem(raw, archive.certificate)
-        self._judge(signature, csar, certificate, name=archive.csar)
+        self._verify(signature, csar, certificate, name=archive.csar)
         return csar, Signing("OPTION_2", certificate)
 
     def inner(self, csar: Csar, package: Package, folder: Path) -> Signing:
-        """Judge the signatures within a package that was unpacked to ``folder`` (option 1). Raises SignatureRefused."""
+        """Verify the signatures within a package that was unpacked to ``folder`` (option 1). Raises SignatureRefused."""
         security = package.security
         alone = {name for name, files in security.items() if name != csar.index.manifest}
         for name in sorted(alone):
             signature, *certificates = security[name]
             pem = _pem((folder / certificates[0]).read_bytes(), certificates[0]) if certificates else ""
-            self._judge(_read(folder / signature, csar), folder / name, pem, name=name)
+            self._verify(_read(folder / signature, csar), folder / name, pem, name=name)
         manifest = csar.index.manifest
         text, signature_of_manifest = (
             split_signature((folder / manifest).read_bytes()) if manifest is not None else (b"", b"")
@@ -96,15 +96,15 @@ class PackageSignatures:
         with tempfile.NamedTemporaryFile(dir=folder.parent) as signed:
             signed.write(text)
             signed.flush()
-            self._judge(signature_of_manifest, Path(signed.name), certificate, name=manifest)
+            self._verify(signature_of_manifest, Path(signed.name), certificate, name=manifest)
         if self._anchors is not None:
             _refuse_uncovered(uncovered(csar, {file for files in security.values() for file in files}, alone), manifest)
         return Signing("OPTION_1", certificate)
 
-    def _judge(self, signature: bytes, content: Path, certificate: str, *, name: str) -> None:
-        """Raise SignatureRefused unless the signature is of this content, and by somebody who is trusted."""
+    def _verify(self, signature: bytes, content: Path, certificate: str, *, name: str) -> None:
+        """Raise SignatureRefused unless the signature fits the content and its signer is trusted."""
         if self._program is None:
-            log.warning("signature_not_judged", file=name, reason="openssl is not installed")
+            log.warning("signature_not_verified", file=name, reason="openssl is not installed")
             return
         with tempfile.TemporaryDirectory(dir=content.parent) as scratch:
             in_file, certificates = Path(scratch, "signature"), Path(scratch, "certificates")
@@ -115,43 +115,45 @@ class PackageSignatures:
             arguments = ["-inform", form, "-in", str(in_file), "-content", str(content)]
             if known:
                 arguments += ["-certfile", str(certificates)]
-            problem = self._run([*arguments, *self._whom_to_trust()])
+            problem = self._run([*arguments, *self._trust_options()])
         if problem is None:
             log.info("signature_fits", file=name, is_trusted=self._anchors is not None)
             return
         if _NO_SIGNER in problem and self._anchors is None and not known:
-            log.warning("signature_not_judged", file=name, reason="the package brings no certificate, none is trusted")
+            log.warning(
+                "signature_not_verified", file=name, reason="the package contains no certificate, and none is trusted"
+            )
             return
         raise SignatureRefused(f"its signature is not valid ({_reason(problem)})", file=name)
 
-    def _whom_to_trust(self) -> Sequence[str]:
+    def _trust_options(self) -> Sequence[str]:
         if self._anchors is None:
             return ["-noverify"]
-        # the system's own authorities are for web servers; a package's signer is trusted only where an operator says so
+        # The system's authorities are for web servers; only an operator can trust the signer of a package.
         return ["-CAfile", str(self._anchors), "-no-CApath", "-no-CAstore", "-partial_chain", "-purpose", "any"]
 
     def _run(self, arguments: Sequence[str]) -> str | None:
-        """Return None when the signature holds, else what openssl says."""
+        """Return None if the signature is valid, else the output of openssl."""
         assert self._program is not None
         command = [self._program, "cms", "-verify", "-binary", *arguments, "-out", "/dev/null"]
         try:
-            done = subprocess.run(  # noqa: S603  # our own arguments: no name of a package is among them
+            done = subprocess.run(  # noqa: S603  # fixed arguments: none of them comes from a package
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LONGEST_S, check=False, env={}
             )
         except subprocess.TimeoutExpired:
-            return f"not judged within {_LONGEST_S:g} s"
+            return f"not verified within {_LONGEST_S:g} s"
         return None if done.returncode == 0 else done.stderr.decode(errors="replace")
 
 
 def _read(path: Path, csar: Csar) -> bytes:
-    """Return a signature file. Raises SignatureRefused for one that is larger than any is."""
+    """Return a signature file. Raises SignatureRefused for one that is too large to be a signature."""
     if path.stat().st_size > csar.limits.text_bytes:
         raise SignatureRefused(f"larger than the {csar.limits.text_bytes} bytes allowed", file=path.name)
     return path.read_bytes()
 
 
 def _pem(raw: bytes, name: str) -> str:
-    """Return the certificates of a file as PEM. Raises SignatureRefused when it holds none."""
+    """Return the certificates of a file as PEM. Raises SignatureRefused if it contains none."""
     try:
         is_pem = raw.lstrip().startswith(b"-----")
         found = x509.load_pem_x509_certificates(raw) if is_pem else [x509.load_der_x509_certificate(raw)]
@@ -162,16 +164,16 @@ def _pem(raw: bytes, name: str) -> str:
 
 def _refuse_uncovered(names: Sequence[str], manifest: str) -> None:
     if names:
-        more = ", ..." if len(names) > _TOLD_FILES else ""
-        told = ", ".join(names[:_TOLD_FILES]) + more
-        raise SignatureRefused(f"it is signed, but gives no digest of {told}", file=manifest)
+        more = ", ..." if len(names) > _LISTED_FILES else ""
+        listed = ", ".join(names[:_LISTED_FILES]) + more
+        raise SignatureRefused(f"it is signed, but has no digest of {listed}", file=manifest)
 
 
 def _reason(problem: str) -> str:
-    """Return the last thing that OpenSSL complained of, in its words: ``unable to get local issuer certificate`` ..."""
+    """Return the last error of OpenSSL in its words, such as ``unable to get local issuer certificate``."""
     for line in reversed(problem.splitlines()):
         parts = line.split(":")
         if "error" in parts and len(parts) > 5:  # id:error:number:library:function:reason:file:line:data
             data = parts[-1].removeprefix("Verify error:").strip()
             return data or parts[5]
-    return "openssl refused it"
+    return "openssl rejected it"

@@ -1,9 +1,9 @@
-"""Packages fetched over HTTP (SOL005 9.4.6): a few redirects, Basic or OAuth 2.0 client credentials, bytes as they come."""
+"""Packages fetched over HTTP (SOL005 9.4.6): a few redirects, Basic or OAuth 2.0 client credentials, streamed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import aiohttp
 from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_clients.outbound import trouble
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 from yarl import URL
 
@@ -22,7 +23,7 @@ _CONNECT_S: Final = 20.0
 
 
 class SourceFailed(VnfmError):
-    """The content could not be fetched; the message names the address without its query, which may hold a secret."""
+    """The content could not be fetched. The message has the address without its query, which may contain a secret."""
 
     code = "package-not-fetched"
     title = "VNF package not fetched"
@@ -33,7 +34,7 @@ class SourceFailed(VnfmError):
 
 
 class HttpPackageSources:
-    """`domain.ports.PackageSources` over a session that judges its addresses."""
+    """`domain.ports.PackageSources` over a session that checks its addresses."""
 
     def __init__(self, session: aiohttp.ClientSession, *, ring: KeyRing, longest_s: float) -> None:
         """``longest_s``: for one package, from the first connection to the last byte."""
@@ -41,7 +42,7 @@ class HttpPackageSources:
         self._tokens = ClientTokens()
 
     @asynccontextmanager
-    async def open(self, source: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def open(self, source: JsonMapping) -> AsyncIterator[AsyncIterator[bytes]]:
         """See the port."""
         uri = URL(self._plain(source["uri"]))
         try:
@@ -52,15 +53,15 @@ class HttpPackageSources:
         except TimeoutError as error:
             raise SourceFailed(uri, "it took too long") from error
 
-    async def _authorization(self, source: Mapping[str, Any]) -> str | None:
-        """Return the header that shows who asks."""
+    async def _authorization(self, source: JsonMapping) -> str | None:
+        """Return the Authorization header."""
         if "paramsOauth2ClientCredentials" in source:
             return f"Bearer {await self._token(source['paramsOauth2ClientCredentials'])}"
         if "userName" in source:
             return aiohttp.encode_basic_auth(source["userName"], self._plain(source.get("password", "")))
         return None
 
-    async def _token(self, params: Mapping[str, Any]) -> str:
+    async def _token(self, params: JsonMapping) -> str:
         """Return an access token for the client's credentials."""
         endpoint = self._plain(params["tokenEndpoint"])
         client = Client(endpoint, self._plain(params["clientId"]), self._plain(params["clientPassword"]))
@@ -70,7 +71,7 @@ class HttpPackageSources:
             raise SourceFailed(URL(endpoint), str(error)) from error
 
     async def _answer(self, uri: URL, authorization: str | None) -> aiohttp.ClientResponse:
-        """Follow redirects to the content. Whoever it leads to elsewhere is not told the credentials."""
+        """Follow redirects to the content. Other origins do not receive the credentials."""
         asked = uri
         for _ in range(_REDIRECTS + 1):
             headers = {"Accept": "application/zip, application/octet-stream, */*;q=0.5", "Accept-Encoding": "identity"}
@@ -104,13 +105,13 @@ class HttpPackageSources:
 
 
 def _redirected(uri: URL, asked: URL, location: str) -> URL:
-    """Return where a redirect leads. Raises SourceFailed for one to another scheme than http and https, or from https
-    to http: who sent credentials or asked over TLS did not mean that.
+    """Return where a redirect leads. Raises SourceFailed for a redirect to another scheme than http and https, or
+    from https to http: that would expose what the caller wanted to protect with TLS.
     """
     try:
         target = asked.join(URL(location))
     except ValueError as error:
-        raise SourceFailed(uri, "it redirects to what is no address") from error
+        raise SourceFailed(uri, "it redirects to an invalid address") from error
     if not location or target.scheme not in {"http", "https"} or (asked.scheme == "https" and target.scheme == "http"):
         raise SourceFailed(uri, "it redirects to an address that is not followed")
     return target

@@ -1,17 +1,18 @@
-"""What lies in an onboarded package, and which of its files each resource answers with (SOL005 9.4.4 to 9.4.7)."""
+"""The contents of an onboarded package, and the files that each resource returns (SOL005 9.4.4 to 9.4.7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from kubevnfm_csar import Package
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic import BaseModel, ConfigDict
 
 
 class ArtifactEntry(BaseModel):
-    """A file that is neither descriptor nor image."""
+    """A file that is neither a descriptor nor an image."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,7 +22,7 @@ class ArtifactEntry(BaseModel):
 
 @dataclass(frozen=True)
 class ArtifactSelection:
-    """Which artifacts an archive of them holds (SOL005 9.4.5a.3.2)."""
+    """The artifacts to put into an archive (SOL005 9.4.5a.3.2)."""
 
     signatures: bool = False
     mano: bool = True
@@ -38,19 +39,19 @@ class PackageContents(BaseModel):
     files: tuple[str, ...]
     """Every file."""
     vnfd_files: tuple[str, ...]
-    """The definitions, the one that the others hang on first."""
+    """The definitions; the entry definitions file is the first."""
     meta: str | None = None
-    """TOSCA-Metadata/TOSCA.meta, where the package has it."""
+    """TOSCA-Metadata/TOSCA.meta, if the package has it."""
     manifest: str | None = None
     certificate: str | None = None
-    """The certificate of whoever signed the manifest, where it is a file of its own."""
+    """The certificate of the manifest's signer, if it is a separate file."""
     artifacts: Mapping[str, ArtifactEntry]
     security: Mapping[str, tuple[str, ...]]
-    """Signature and certificate files by the file that they are of."""
+    """Signature and certificate files by the signed file."""
 
     @classmethod
-    def of(cls, found: Package) -> Self:
-        """Return what was found when the package was taken in."""
+    def from_package(cls, found: Package) -> Self:
+        """Return the contents that onboarding has found."""
         return cls(
             files=found.files,
             vnfd_files=found.vnfd.files,
@@ -65,12 +66,12 @@ class PackageContents(BaseModel):
         )
 
     @classmethod
-    def from_document(cls, body: Mapping[str, Any]) -> Self:
-        """Return what ``document`` wrote."""
+    def from_document(cls, body: JsonMapping) -> Self:
+        """Return the contents that ``document`` has written."""
         return cls.model_validate({**body, "artifacts": dict(body["artifacts"]), "security": dict(body["security"])})
 
-    def document(self) -> dict[str, Any]:
-        """Return the form for the store; paths are values there, for keys may not hold every character."""
+    def document(self) -> JsonObject:
+        """Return the form for the store. Paths are values there: a key must not contain every character of a path."""
         body = self.model_dump(mode="json")
         return {**body, "artifacts": list(body["artifacts"].items()), "security": list(body["security"].items())}
 
@@ -84,7 +85,7 @@ class PackageContents(BaseModel):
         return tuple(name for name in (self.manifest, self.certificate) if name is not None)
 
     def artifact_archive(self, selection: ArtifactSelection) -> tuple[str, ...]:
-        """Return the selected artifacts; images are none (they are fetched one by one)."""
+        """Return the selected artifacts; images are not artifacts (they are fetched one by one)."""
         names = [
             name
             for name, entry in self.artifacts.items()

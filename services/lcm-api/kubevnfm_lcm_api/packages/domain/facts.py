@@ -1,16 +1,15 @@
-"""The attributes of VnfPkgInfo that the content of a package gives (SOL005 9.5.2.5; api.md 7.3)."""
+"""The attributes of VnfPkgInfo that come from the content of a package (SOL005 9.5.2.5; api.md 7.3)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubevnfm_csar import Package, SoftwareImage
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
 
 
-def facts_of(found: OnboardedFiles, *, created_at: str) -> dict[str, Any]:
-    """Return the attributes; what is optional and has no value is absent. ``created_at``: of the images' records."""
+def facts_of(found: OnboardedFiles, *, created_at: str) -> JsonObject:
+    """Return the attributes; optional ones without a value are absent. ``created_at``: of the images' records."""
     package, vnfd = found.package, found.package.vnfd
     optional = {
         "softwareImages": [_image(package, image, created_at) for image in vnfd.software_images],
@@ -36,7 +35,7 @@ def facts_of(found: OnboardedFiles, *, created_at: str) -> dict[str, Any]:
     }
 
 
-def _image(package: Package, image: SoftwareImage, created_at: str) -> dict[str, Any]:
+def _image(package: Package, image: SoftwareImage, created_at: str) -> JsonObject:
     checksum = image.checksum or package.image_checksums.get(image.path or "")
     return {
         "id": image.image_id,

@@ -1,19 +1,20 @@
-"""What packages need of the outside and of the life cycle, as Protocols."""
+"""The ports of packages: the outside and the life cycle as Protocols."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from kubevnfm_csar import BaseHot, Package
+from kubevnfm_kit.json_types import JsonMapping
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A CSAR that lies on disk."""
+    """A CSAR on disk."""
 
     size_bytes: int
     sha256: str
@@ -28,35 +29,35 @@ class OnboardedFiles:
     security_option: str = ""
     """How it is signed: OPTION_1, OPTION_2 (SOL004 5.1); empty when it is not."""
     certificate: str = ""
-    """PEM of whoever signed it, where the package brings it as a file."""
+    """PEM of the signer, if the package contains it as a file."""
 
 
 class PackageSources(Protocol):
-    """Places that packages are fetched from."""
+    """Servers that packages are fetched from."""
 
-    def open(self, source: Mapping[str, Any]) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def open(self, source: JsonMapping) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Yield the bytes of a CSAR.
 
-        ``source``: ``uri`` (a Secret, for its query may hold one), and how to show who asks: ``userName`` and
-        ``password``, or ``paramsOauth2ClientCredentials``. Entering and reading raise SourceFailed.
+        ``source``: ``uri`` (a Secret, as its query may contain one), and the credentials: ``userName`` and ``password``,
+        or ``paramsOauth2ClientCredentials``. Entering and reading raise SourceFailed.
         """
         ...
 
 
 class PackageFiles(Protocol):
-    """The packages' bytes: uploads stream to disk, nothing is read whole into memory."""
+    """The packages' bytes: uploads stream to disk, no package is read into memory as a whole."""
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
-        """Write the upload; what was there before is replaced once it is whole.
+        """Write the upload; it replaces an earlier one when it is complete.
 
-        Raises: PackageTooLarge (413); NoArchive (400) as soon as it is seen to be none; StorageFailed (503).
+        Raises: PackageTooLarge (413); NoArchive (400) as soon as the first bytes show it; StorageFailed (503).
         """
         ...
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
         """Check and unpack the stored CSAR; safe to repeat.
 
-        Raises: PackageRefused saying which file, which rule; StorageFailed.
+        Raises: PackageRefused with the file and the rule; StorageFailed.
         """
         ...
 
@@ -81,7 +82,7 @@ class PackageFiles(Protocol):
         ...
 
     async def remove(self, package_id: str) -> None:
-        """Forget everything of the package; nothing happens when there is nothing."""
+        """Delete all files of the package, if there are any."""
         ...
 
 

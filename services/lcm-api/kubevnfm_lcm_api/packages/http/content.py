@@ -1,4 +1,4 @@
-"""The content of VNF packages: uploads, and everything that is read back (SOL005 9.4.4 to 9.4.7; api.md 7.4)."""
+"""The content of VNF packages: uploads and downloads (SOL005 9.4.4 to 9.4.7; api.md 7.4)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Self
 from aiohttp import ClientPayloadError, web
 from kubevnfm_csar import inside
 from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_store.query import Stored
@@ -31,7 +32,7 @@ _EXTERNAL: Final = "include_external_artifacts"
 
 
 class UploadBroken(InvalidInput):
-    """The sender went away in the middle; nobody reads this answer, but the upload ends in order."""
+    """The sender has disconnected during the upload. The answer reaches no one, but the upload ends in order."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("", reason)
@@ -47,22 +48,22 @@ async def upload(request: web.Request) -> web.Response:
         raise UnsupportedMediaType(f"Content-Type: {ZIP} expected, got {request.content_type}")
     limit_bytes = services(request).limit_bytes
     if request.content_length is not None and request.content_length > limit_bytes:
-        raise BodyTooLarge(f"a package may have {limit_bytes} bytes, this one has {request.content_length}")
+        raise BodyTooLarge(f"a package may have up to {limit_bytes} bytes, this one has {request.content_length}")
     await services(request).onboarding.upload(request.match_info["id"], _chunks(request))
     return web.Response(status=202)
 
 
 async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
-    """Yield the body. Raises UploadBroken when the sender goes away before its end."""
+    """Yield the body. Raises UploadBroken if the sender disconnects before its end."""
     try:
         async for chunk in request.content.iter_chunked(_CHUNK):
             yield chunk
     except (ConnectionError, ClientPayloadError) as error:
-        raise UploadBroken("the sender went away before the end of the archive") from error
+        raise UploadBroken("the sender disconnected before the end of the archive") from error
 
 
 class ClientCredentials(SolRequest):
-    """How to get a token for the address (SOL005 9.5.2.4); by its name, all of it counts as secret."""
+    """The credentials for a token (SOL005 9.5.2.4); as the type's name says credentials, all attributes are secret."""
 
     client_id: Secret
     client_password: Secret
@@ -90,9 +91,9 @@ class UploadFromUriRequest(SolRequest):
             raise ValueError("userName: a colon cannot be sent (RFC 7617)")
         return self
 
-    def source(self) -> dict[str, Any]:
-        """Return where the content is, as the port takes it."""
-        found: dict[str, Any] = {"uri": Secret(self.address_information)}
+    def source(self) -> JsonObject:
+        """Return the address and the credentials as the port expects them."""
+        found: JsonObject = {"uri": Secret(self.address_information)}
         if self.params_oauth2_client_credentials is not None:
             params = self.params_oauth2_client_credentials
             found["paramsOauth2ClientCredentials"] = {
@@ -116,9 +117,10 @@ async def upload_from_uri(request: web.Request) -> web.Response:
 
 
 def _check_addresses(document: Any) -> None:
-    """Raise InvalidInput for an address that is none of http or https, or that holds credentials.
+    """Raise InvalidInput unless an address is of http or https and has no credentials.
 
-    The document is as it came: `parse` hides what has credentials in it. No value is told, for any may hold a secret.
+    The document is the original one: `parse` hides addresses with credentials. Errors contain no value of it, as each
+    may be a secret.
     """
     if not isinstance(document, Mapping):
         return
@@ -128,7 +130,7 @@ def _check_addresses(document: Any) -> None:
     ):
         value = holder.get(name) if isinstance(holder, Mapping) else None
         if not isinstance(value, str):
-            continue  # missing, or of the wrong type: told by the request's type
+            continue  # missing or of the wrong type: `parse` reports it
         try:
             address = URL(value)
             is_http = address.scheme in {"http", "https"} and bool(address.host) and address.port is not None
@@ -137,17 +139,17 @@ def _check_addresses(document: Any) -> None:
         if not is_http:
             raise InvalidInput(name, "an http or https URI expected")
         if address.user is not None or address.password is not None:
-            raise InvalidInput(name, "credentials belong into userName and password, not into the URI")
+            raise InvalidInput(name, "credentials are expected in userName and password, not in the URI")
 
 
 # --- content out ------------------------------------------------------------------------------------------------------
 
 
 def _flag(request: web.Request, name: str) -> bool:
-    """Tell whether a flag is given. SOL013: without a value; ``true`` is taken as well."""
+    """Return whether a flag is given. SOL013: it has no value; ``true`` is accepted too."""
     value = request.query.get(name)
     if value not in {None, "", "true"}:
-        raise InvalidInput(name, "a flag has no value")
+        raise InvalidInput(name, "a flag is expected without a value")
     return value is not None
 
 
@@ -156,13 +158,13 @@ def _admits(request: web.Request, media_type: str) -> bool:
 
 
 async def _opened(request: web.Request) -> tuple[Stored, PackageContents]:
-    """Return the package and what lies in it. Raises NotFound; PackageBusy unless ONBOARDED."""
+    """Return the package and its contents. Raises NotFound; PackageBusy unless it is ONBOARDED."""
     stored = await services(request).catalogue.get(request.match_info["id"])
     return stored, await services(request).catalogue.contents(stored)
 
 
 def _tag(stored: Stored, *parts: str) -> str:
-    """Return the strong tag of something made of the package's content, which never changes once ONBOARDED."""
+    """Return the strong tag of a part of the package's content, which never changes after onboarding."""
     text = "\0".join((stored.body["checksum"]["hash"], *parts))
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
@@ -202,7 +204,7 @@ async def vnfd(request: web.Request) -> web.StreamResponse:
 
 
 async def manifest(request: web.Request) -> web.StreamResponse:
-    """GET .../manifest: the manifest as text; as an archive with its certificate, or where only that is taken."""
+    """GET .../manifest: the manifest as text; as an archive with its certificate, or if the caller accepts nothing else."""
     check_query(request, {_SIGNATURES})
     check_accept(request, TEXT, ZIP)
     signatures = _flag(request, _SIGNATURES)
@@ -219,7 +221,7 @@ async def manifest(request: web.Request) -> web.StreamResponse:
 
 
 async def artifacts(request: web.Request) -> web.StreamResponse:
-    """GET .../artifacts: an archive of the artifacts that are no images."""
+    """GET .../artifacts: an archive of the artifacts without images."""
     check_query(request, {_SIGNATURES, _NO_MANO, _NO_NON_MANO, _SETS, _EXTERNAL})
     check_accept(request, ZIP)
     sets = request.query.get(_SETS)
@@ -235,7 +237,7 @@ async def artifacts(request: web.Request) -> web.StreamResponse:
 
 
 async def artifact(request: web.Request) -> web.StreamResponse:
-    """GET .../artifacts/{path}: any file of the package, images too; its own type, whatever Accept says."""
+    """GET .../artifacts/{path}: any file of the package, images too, with its own media type; Accept is ignored."""
     check_query(request, {_SIGNATURES})
     signatures = _flag(request, _SIGNATURES)
     if signatures:

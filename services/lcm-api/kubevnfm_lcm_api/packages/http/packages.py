@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.bodies import PATCH, check_accept, check_query, read_json
@@ -21,8 +21,8 @@ from kubevnfm_lcm_api.packages.http.shapes import PACKAGES
 _OURS = ("createdAt", "updatedAt", "internal")
 
 
-async def view(request: web.Request, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return VnfPkgInfo; usageState follows the instances."""
+async def view(request: web.Request, document: JsonMapping) -> JsonObject:
+    """Return VnfPkgInfo; usageState is computed from the instances."""
     usage = packages.usage_state(await services(request).catalogue.is_in_use(document))
     me = f"{api_root(request)}/vnfpkgm/v1/vnf_packages/{document['id']}"
     links = {"self": {"href": me}, "packageContent": {"href": f"{me}/package_content"}}
@@ -55,7 +55,7 @@ async def list_all(request: web.Request) -> web.StreamResponse:
     """GET vnf_packages: a page, filtered."""
     check_accept(request, "application/json")
 
-    async def shown(document: Mapping[str, Any]) -> dict[str, Any]:
+    async def shown(document: JsonMapping) -> JsonObject:
         return await view(request, document)
 
     return await list_page(request, packages.COLLECTION, PACKAGES, shown)
@@ -71,7 +71,7 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def modify(request: web.Request) -> web.Response:
-    """PATCH vnf_packages/{id}: 200 with only what was changed, or 412 when it is not as the caller has seen it."""
+    """PATCH vnf_packages/{id}: 200 with only the changed attributes, or 412 if it has changed since the caller read it."""
     check_query(request)
     check_accept(request, "application/json")
     body = await read_json(request, PATCH)
