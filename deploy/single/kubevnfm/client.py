@@ -78,6 +78,7 @@ class GatewayClient:
     async def __aenter__(self) -> Self:
         access = self._access
         context = await asyncio.to_thread(ClientTls(access.ca, access.certificate, access.key).context)
+        # No limit for a whole call: an event stream stays open for hours, and an upload may be large.
         self._session = aiohttp.ClientSession(
             self.url,
             headers=access.headers(),
@@ -112,6 +113,7 @@ class GatewayClient:
         path = f"/vnfpkgm/v1/vnf_packages/{package_id}/package_content"
         file = await asyncio.to_thread(archive.open, "rb")
         try:
+            # aiohttp streams a file, so an archive is never whole in memory.
             async with self._session.put(path, data=file, headers={"Content-Type": "application/zip"}) as response:
                 if response.status >= 400:
                     raise Refused(response.status, _detail(await response.text()))
@@ -123,6 +125,7 @@ class GatewayClient:
         created, _ = await self.call("POST", "/vnfpkgm/v1/vnf_packages", {})
         await self.upload(created["id"], archive)
         while True:
+            # The upload is answered with 202 before the package is processed (SOL005), so the state must be polled.
             package, _ = await self.call("GET", f"/vnfpkgm/v1/vnf_packages/{created['id']}")
             if package["onboardingState"] == "ONBOARDED":
                 return dict(package)
@@ -137,6 +140,7 @@ class GatewayClient:
 
     async def start(self, instance_id: str, task: str, request: JsonMapping) -> str:
         """Start an operation; return its occurrence's id."""
+        # A task is answered with 202 without a body (SOL003): the id is only in Location.
         _, headers = await self.call("POST", f"/vnflcm/v2/vnf_instances/{instance_id}/{task}", dict(request))
         return str(headers["Location"]).rsplit("/", 1)[-1]
 
@@ -153,6 +157,7 @@ class GatewayClient:
                 raise Refused(response.status, _detail(await response.text()))
             async for raw in response.content:
                 line = raw.decode().rstrip("\n")
+                # A comment of server-sent events: the gateway sends one when the stream opens, and as its heartbeat.
                 if line.startswith(":"):
                     yield None
                 elif line.startswith("data: "):

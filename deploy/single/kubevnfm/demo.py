@@ -29,6 +29,7 @@ class DemoFailed(VnfmError):
 @asynccontextmanager
 async def lab(node_seconds: float) -> AsyncIterator[JsonObject]:
     """Yield the endpoints of a lab in a process of its own; leaving the block ends it."""
+    # Settings for the user's own installation must not change the lab.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBEVNFM_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,

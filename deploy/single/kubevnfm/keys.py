@@ -40,6 +40,8 @@ def callback_master_key(data_dir: Path) -> str:
 def _stored(path: Path, make: Callable[[], str]) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        # Never overwritten, because values sealed with a lost key cannot be read. 0600 from the beginning: a later
+        # chmod would leave a moment in which other users can open the file.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return path.read_text().strip()

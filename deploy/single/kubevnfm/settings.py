@@ -63,6 +63,7 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings):
         """Arguments, then environment, then the file. Ends the process if the file cannot be read."""
         named = os.environ.get("KUBEVNFM_CONFIG")
         path = Path(named or "kubevnfm.toml")
+        # The default file is optional, a file that is named must exist: a typing error would start with other settings.
         if named and not path.exists():
             sys.exit(f"KUBEVNFM_CONFIG: there is no file {path}")
         try:

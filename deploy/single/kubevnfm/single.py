@@ -115,6 +115,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 packages=packages,
                 vims=directory,
             ),
+            # Last, so it stops first: the gateway takes no request whose commands would have no consumer.
             lcm_api(
                 LcmApiSettings(
                     host=settings.host,
@@ -147,6 +148,7 @@ def _host_for_calls(host: str) -> str:
 
 def free_port() -> int:
     """Return a TCP port on loopback without a listener at present."""
+    # Another process may take the port before the listener does; the start then fails.
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -73,13 +73,17 @@ async def follow(client: GatewayClient, instance_id: str, start: Any, *, timeout
     try:
         async with asyncio.timeout(timeout_s):
             await _unless_ended(is_open, listening)
+            # Only once the stream is open: events before that would be missed.
             operation_id = str(await start())
+            # The operation may have ended before its id was known here, and then `listen` has compared the last event
+            # with None.
             view = await client.operation(operation_id)
             if view["state"] not in TERMINAL:
                 await _unless_ended(rests, listening)
             return await client.operation(operation_id)
     finally:
         listening.cancel()
+        # `_unless_ended` has raised the stream's error already, or it no longer matters.
         await asyncio.gather(listening, return_exceptions=True)
 
 

@@ -42,12 +42,14 @@ class Form:
     check: Callable[[object], object]
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # Before pydantic's own validation, which would read the text "5" as a number and the number 1 as true.
         return core_schema.no_info_before_validator_function(self._plain, handler(source))
 
     def _plain(self, value: object) -> object:
         try:
             return self.check(value)
         except ValueError:
+            # Without the cause: the ValueError of a library may quote the value.
             raise malformed(self.expected) from None
 
 
@@ -133,6 +135,7 @@ def _package_path(value: object) -> str:
 
 
 def _array(value: object) -> object:
+    # A tuple comes from a model that was dumped, a list from JSON.
     if not isinstance(value, list | tuple):
         raise ValueError
     return value
@@ -164,12 +167,14 @@ class Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _given(cls, value: object) -> object:
+        # Built in code, such as a default: it was validated then.
         if isinstance(value, Part):
             return value
         if not isinstance(value, Mapping):
             raise malformed("an object")
         present = {name: item for name, item in value.items() if item is not None and item not in ("", Secret(""))}
         for name, field in cls.model_fields.items():
+            # Here instead of in pydantic, whose "Field required" does not say what is expected.
             if field.is_required() and name not in present:
                 raise missing(name, _expected(field))
         for pair in cls.pairs:

@@ -60,6 +60,7 @@ def _exceptions(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
     entries = [entry.strip() for entry in value.split(",") if entry.strip()]
+    # ip_network returns a network or raises ValueError, which the form turns into its own error.
     if not all(re.fullmatch(_EXCEPTION, entry) or ip_network(entry, strict=False) for entry in entries):
         raise ValueError
     return ",".join(entries)
@@ -68,6 +69,7 @@ def _exceptions(value: object) -> str:
 def _release(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
+    # Kubernetes writes versions with a "v", its apt packages are named without it.
     return value.removeprefix("v")
 
 
@@ -153,6 +155,7 @@ class MasterGroup(NodeGroup):
     """The control plane, and the cluster's networks."""
 
     pod_cidr: Annotated[IPv4Network, network(POD_PREFIXES)] = IPv4Network("192.168.0.0/16")
+    # kubeadm's own default (serviceSubnet).
     cluster_cidr: Annotated[IPv4Network, network(SERVICE_PREFIXES)] = IPv4Network("10.96.0.0/12")
     """The network of Services."""
     cluster_cp_name: Annotated[str, text("the port of the Kubernetes API")]

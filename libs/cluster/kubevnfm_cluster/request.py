@@ -64,6 +64,7 @@ def _folder(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(_FOLDER, value):
         raise ValueError
     path = PurePosixPath(value)
+    # PurePosixPath does not resolve "..": /data/../etc would pass as a folder under /data.
     if ".." in path.parts or len(path.parts) < 2:
         raise ValueError
     return str(path)
@@ -228,7 +229,9 @@ def _read(model: type[P], given: object, *, path: str) -> P:
     try:
         return model.model_validate(given)
     except ValidationError as error:
+        # One error is reported, and without the cause: pydantic's error holds the value, which may be a secret.
         first = error.errors(include_input=False, include_url=False)[0]
+        # The object's own validator finds a missing attribute, so pydantic's place is that of the object.
         attribute = str(first.get("ctx", {}).get("attribute", ""))
         field = "/".join([path, *map(str, first["loc"]), *([attribute] if attribute else [])])
         raise InvalidInput(field, first["msg"].removeprefix("Value error, ")) from None

@@ -27,11 +27,13 @@ def check_rules(parameters: ClusterParameters) -> None:
     """Refuse what cannot be installed, and networks that overlap. Raises Unprocessable."""
     release = parameters.x_kubernetes_version
     if release is not None:
+        # Any patch is accepted: new patches appear after this list of minor versions was written.
         found = re.fullmatch(r"1\.(\d{1,3})\.\d{1,3}", release)
         if found is None or not FIRST_MINOR <= int(found[1]) <= LAST_MINOR:
             raise Unprocessable(
                 f"{ROOT}/x_kubernetes_version", f"a version from 1.{FIRST_MINOR}.0 to 1.{LAST_MINOR}.x expected"
             )
+    # Here and not in the model: the name is well-formed, so the answer is 422 and not 400.
     if parameters.x_cri != "containerd":
         raise Unprocessable(f"{ROOT}/x_cri", "this container runtime is not supported; containerd is")
     check_networks(parameters)
@@ -92,6 +94,7 @@ def refuse_shared_addresses(addresses: Iterable[tuple[str, str]]) -> None:
     nodes: dict[str, list[str]] = {}
     for node, text in addresses:
         try:
+            # An IPv6 address has several spellings; only the parsed form is comparable.
             nodes.setdefault(str(ip_address(text)), []).append(node)
         except ValueError as error:
             raise Unprocessable(node, "an IP address expected") from error

@@ -71,6 +71,7 @@ class MgmtHandlers:
         def collect(secret: Secret) -> None:
             found.append(self._reveal(secret))
 
+        # A command of version 0.1.0 has no `cluster`: its secrets are in `parameters`.
         map_secrets(command.parameters, collect)
         if command.cluster is not None:
             map_secrets(command.cluster.model_dump(), collect)
@@ -78,6 +79,7 @@ class MgmtHandlers:
 
     async def forget_instance(self, command: ForgetInstance, context: StepContext) -> Outcome:
         """Delete everything that is stored about the instance's machines."""
+        # Each call succeeds also if nothing is left, so a redelivery after a crash between two of them does the rest.
         await self._journal.forget(command.vnf_instance_id)
         await self._host_keys.forget(command.vnf_instance_id)
         await self._output_log.forget(command.vnf_instance_id)

@@ -58,6 +58,7 @@ async def mgmt_executor(settings: Settings, backends: Backends, *, packages: Pac
     worker.handle(RunPhase, handlers.run_phase)
     worker.handle(ForgetInstance, handlers.forget_instance)
     api = internal_api(logs, token=settings.internal_token.get_secret_value())
+    # The worker closes first: the logs of phases that still drain can be read until they end.
     async with backends.serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port, worker:
         await worker.start()
         yield MgmtExecutor(port, logs)

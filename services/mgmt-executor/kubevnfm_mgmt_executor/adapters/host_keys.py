@@ -29,6 +29,7 @@ class StoredHostKeys:
 
     async def pin(self, vnf_instance_id: str, vnfc_id: str, key: str) -> str:
         """Store the key unless one is stored already; return the key that is stored."""
+        # Every session pins, but only a machine's first one finds nothing: read before trying to insert.
         known = await self.pinned(vnf_instance_id, vnfc_id)
         if known is not None:
             return known
@@ -41,6 +42,7 @@ class StoredHostKeys:
         try:
             await self._store.insert(HOST_KEYS, _id(vnf_instance_id, vnfc_id), body)
         except AlreadyExists:  # another worker was faster: its key is the first one
+            # The instance may be forgotten between the two calls; then the machine's own answer is the only one.
             return await self.pinned(vnf_instance_id, vnfc_id) or key
         return key
 
@@ -50,4 +52,5 @@ class StoredHostKeys:
 
 
 def _id(vnf_instance_id: str, vnfc_id: str) -> str:
+    # Derived, not random: two workers that pin at the same time meet at the insert, so only one key is stored.
     return derived_id("host-key", vnf_instance_id, vnfc_id)

@@ -13,6 +13,7 @@ def internal_api(logs: NodeLogs, *, token: str) -> web.Application:
     async def log(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         response.content_type, response.charset = "text/plain", "utf-8"
+        # Streamed, because an operation runs many commands and each may have 256 kB of output.
         await response.prepare(request)
         async for part in logs.log(request.match_info["operation_id"], node=request.query.get("node")):
             await response.write(part)

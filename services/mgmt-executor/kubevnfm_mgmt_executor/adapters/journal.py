@@ -45,10 +45,14 @@ class StoredJournal:
             try:
                 await self._store.insert(TASKS, _id(key), {**identity, **started})
             except AlreadyExists as error:
+                # Another worker has inserted the record since the read. Which of the two claims is newer is not known
+                # here, so this try ends, and its repeat compares the fencing numbers.
                 raise ClaimLost(f"task {key.task} of {key.node}: started by another worker") from error
             return None
         body = stored.body
         earlier = Earlier(state=body["state"], attempts=body["attempts"], facts=body.get("facts", {}))
+        # The end of the earlier try must not stay in the record of this one. The revision makes the write fail if the
+        # record has changed since `earlier` was read, because the task decides by `earlier`.
         await self._write(
             key,
             claim,
@@ -79,6 +83,7 @@ class StoredJournal:
         if_revision: int | None = None,
     ) -> None:
         # Fencing numbers are comparable within one command only, because each command counts its own claims.
+        # Equal numbers are one claim, which writes `running` and later the end.
         mine: Filter = AnyOf(
             [Compare("messageId", Op.NEQ, [claim.message_id]), Compare("fencing", Op.LTE, [claim.fencing])]
         )
@@ -99,4 +104,5 @@ def of_instance(vnf_instance_id: str, vnfc_ids: Sequence[str] | None) -> Filter:
 
 
 def _id(key: TaskKey) -> str:
+    # Without the operation and the node's name: a retry, or a later operation on the same machine, finds the record.
     return derived_id("task", key.vnf_instance_id, key.vnfc_id, key.task)

@@ -35,6 +35,7 @@ class StoredOutputLog:
             "exitCode": output.exit_code,
             "text": output.text,
         }
+        # A new id for each run: the output of a failed try explains the repeat, so the repeat does not replace it.
         await self._store.insert(NODE_LOGS, new_id(), body)
 
     async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
@@ -50,6 +51,8 @@ class StoredOutputLog:
                 yield f"{head}{body['text']}\n".encode()
             if len(page) < PAGE:
                 return
+            # By value, not by offset: commands still running add documents while the log is read. Commands on several
+            # nodes can start in the same moment, so the id is a part of the position.
             after = (str(page[-1].body["startedAt"]), page[-1].id)
 
     async def forget(self, vnf_instance_id: str) -> None:

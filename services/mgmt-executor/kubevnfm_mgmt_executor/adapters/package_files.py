@@ -23,5 +23,7 @@ class FetchedPackage:
 
 def _read(folder: Path, path: str) -> bytes | None:
     root = folder.resolve()
+    # resolve() follows links, so the check below also catches a link in the package to a file of this host. The root is
+    # resolved as well, because the cache folder may itself be reached through a link.
     file = (root / path).resolve()
     return file.read_bytes() if file.is_relative_to(root) and file.is_file() else None

@@ -32,6 +32,8 @@ CONNECT_WITHIN_S: Final = 15.0
 SETTLE_S: Final = 60.0
 """How long a refused login is tried again on a machine that was seen booting: its sshd may listen before cloud-init
 has set the password. A machine that was up from the start is given up at once."""
+# A command such as an installation of packages is silent for minutes, so silence alone proves nothing. A machine that
+# answers no keepalive for a minute is lost.
 KEEPALIVE_S: Final = 15.0
 KEEPALIVE_TRIES: Final = 4
 COMMAND_S: Final = 60.0
@@ -54,6 +56,7 @@ exit "$code"
 sshd itself kills no process, and its signals reach neither a command under sudo nor one of a root login. TERM goes to
 the process group: under timeout(1) that is the command with all processes that it started, and nothing else.
 """
+# The parameters of a task contain proxy passwords and join tokens, and the machine may have other users.
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
 T = TypeVar("T")
@@ -74,8 +77,11 @@ class SshMachines:
         while True:
             try:
                 return await self._connect(address, login)
+            # Before the other clause, because PermissionDenied is an asyncssh.Error too. HostKeyChanged and SudoRefused
+            # pass both: waiting changes neither.
             except (asyncssh.PermissionDenied, LoginRefused) as error:
                 now = time.monotonic()
+                # Counted from the first refusal: how long the machine booted before does not shorten it.
                 if settle_until is None:
                     settle_until = now + SETTLE_S if booting else now
                 if now >= min(settle_until, until):
@@ -83,6 +89,8 @@ class SshMachines:
                         f"user {login.username}: the machine refuses the login", node=address.node
                     ) from error
             except (OSError, asyncssh.Error, ConnectionLost) as error:
+                # Refused and unanswered connections are usual until sshd listens, so none of them is final before
+                # `until`.
                 booting = True
                 if time.monotonic() + pause_s >= until:
                     raise NodeUnreachable(
@@ -95,9 +103,13 @@ class SshMachines:
 
     async def _connect(self, address: Address, login: Login) -> Machine:
         pinned = await self._host_keys.pinned(address.vnf_instance_id, address.vnfc_id)
+        # None turns off authentication by key; asyncssh would otherwise try the keys in this account's home.
         keys = _client_keys(address, login)
         expected = _ExpectedKey(pinned)
         try:
+            # Without the SSH configuration and the agent of the account that runs this service: neither may choose
+            # hosts or keys. With PasswordAuthentication off, an sshd may still read the password as
+            # keyboard-interactive (RFC 4256).
             connection = await asyncssh.connect(
                 address.host,
                 self._port,
@@ -123,10 +135,13 @@ class SshMachines:
             shown = connection.get_server_host_key()
             assert shown is not None  # every session has one
             line = _line(shown)
+            # Two workers may see a machine for the first time at once. The key that is stored decides, so both must
+            # have seen the same one.
             if await self._host_keys.pin(address.vnf_instance_id, address.vnfc_id, line) != line:
                 raise HostKeyChanged(f"{address.host} shows two host keys at the same time", node=address.node)
             machine = SshMachine(connection, address.node, login)
             await machine.find_way_to_root()
+        # Also when cancelled: the caller has no machine yet that it could close.
         except BaseException:
             connection.abort()
             raise
@@ -177,9 +192,11 @@ class SshMachine:
         """Find out how the user becomes root: it is root, or sudo needs no password, or sudo reads it on standard input."""
         if self._login.username == "root":
             return
+        # Without a password first: where the sudoers file has NOPASSWD, the password is then never sent.
         self._as_root = ("sudo", "-n")
         if await self.run(["true"], task="", timeout_s=COMMAND_S, as_root=True) == 0:
             return
+        # An empty prompt (-p), because sudo writes it to standard error, which is collected as the task's output.
         self._as_root, self._sudo_reads_password = ("sudo", "-S", "-p", ""), True
         has_password = self._login.password is not None
         if has_password and await self.run(["true"], task="", timeout_s=COMMAND_S, as_root=True) == 0:
@@ -194,8 +211,12 @@ class SshMachine:
         command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
         began = time.monotonic()
         async with self._translated(task):
+            # Bytes: programs on the machine need not print UTF-8. Standard input stays open, because its end ends the
+            # command.
             process = await self._connection.create_process(command, encoding=None)
         try:
+            # timeout(1) on the machine comes first, with its own grace. This one is for a machine that no longer
+            # answers.
             async with asyncio.timeout(timeout_s + 2 * KILL_GRACE_S), self._translated(task):
                 if as_root and self._sudo_reads_password:
                     process.stdin.write(f"{self._login.password}\n".encode())
@@ -206,9 +227,14 @@ class SshMachine:
         except TimeoutError as error:
             raise self._timed_out(task, timeout_s) from error
         finally:
+            # If the command is still running, because this task was cancelled, the closed channel ends it by its
+            # lifeline.
             process.close()
+        # sshd sends an exit status or a signal for every command that ends (RFC 4254, 6.10); a channel without one
+        # broke.
         if process.exit_status is None:
             raise ConnectionLost("the session ended before the command did", node=self._node, task=task)
+        # A command may have 124 as an exit code of its own, but not after the full time.
         if process.exit_status == TIMED_OUT and time.monotonic() - began >= timeout_s:
             raise self._timed_out(task, timeout_s)
         return process.exit_status if process.exit_signal is None else None
@@ -224,6 +250,8 @@ class SshMachine:
             self._private.add(folder)
         for name, content in files.items():
             path, digest = f"{folder}/{name}", hashlib.sha256(content).digest()
+            # One byte more than sent is read, so a longer file differs. An empty file is always written, because a file
+            # that does not exist reads as empty, too.
             if hashlib.sha256(await self.read(path, limit=len(content) + 1)).digest() == digest and content:
                 continue
             await self._timed(self._write(sftp, path, content))
@@ -262,12 +290,15 @@ class SshMachine:
 
     async def close(self) -> None:
         """Close the connection."""
+        # A broken connection cannot be closed properly, and a machine without power never confirms. Neither is an
+        # error: the session is not used again.
         self._connection.close()
         with suppress(OSError, asyncssh.Error, TimeoutError):
             async with asyncio.timeout(5):
                 await self._connection.wait_closed()
 
     async def _transfer(self) -> asyncssh.SFTPClient:
+        # Tasks on one node run side by side. Each would open a channel of its own, and sshd limits them (MaxSessions).
         async with self._opening:
             if self._sftp is None:
                 self._sftp = await self._timed(self._connection.start_sftp_client())
@@ -285,13 +316,16 @@ class SshMachine:
         """Translate the library's errors, except that of a file that does not exist."""
         try:
             yield
+        # TimeoutError is an OSError, but the callers give it a meaning of their own.
         except (asyncssh.SFTPNoSuchFile, TimeoutError):
             raise
+        # Apart from other SFTP errors: a broken connection is worth a repeat, a refusal by the server is not.
         except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection) as error:
             raise ConnectionLost(_plain(error), node=self._node, task=task) from error
         except asyncssh.SFTPError as error:
             raise TransferRefused(f"file transfer: {_plain(error)}", node=self._node, task=task) from error
         except BaseExceptionGroup as errors:
+            # From the TaskGroup in `run`. A bug or a cancellation in the group must not look like a lost connection.
             known, other = errors.split((OSError, asyncssh.Error))
             if other is not None or known is None:
                 raise

@@ -45,6 +45,7 @@ async def run_graph(tasks: Sequence[Task], *, slots: int) -> None:
     async def run(task: Task) -> None:
         for other in task.after:
             await done[other].wait()
+        # The slot is taken after the waiting: a task that waits with a slot could block the task that it waits for.
         if task.takes_slot:
             async with free:
                 await task.work()
@@ -57,6 +58,7 @@ async def run_graph(tasks: Sequence[Task], *, slots: int) -> None:
             for task in tasks:
                 group.create_task(run(task), name=f"{task.name} {task.node}")
     except BaseExceptionGroup as errors:
+        # Callers choose the failure's code and text by the class of the error, and a group has none of its own.
         raise _first(errors) from None
 
 

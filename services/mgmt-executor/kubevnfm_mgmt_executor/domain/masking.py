@@ -26,11 +26,15 @@ class Mask:
 
     def add(self, secret: str) -> None:
         """Mask the secret from now on: the whole, each of its lines, and the password in it if it is a URL."""
+        # Output is masked line by line, so a secret of several lines, such as a private key, never appears whole.
         parts = {secret, *secret.splitlines()}
         if "://" in secret:
+            # Programs print the password as it stands in the URL, or decoded.
             password = urlsplit(secret).password
             parts |= {password, unquote(password)} if password else set()
         self._secrets |= {part for part in parts if len(part) >= SHORTEST}
+        # re takes the first alternative that matches. If a short secret is the beginning of a longer one, the rest of
+        # the longer one would stay in clear.
         longest_first = sorted(self._secrets, key=lambda part: (-len(part), part))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 

@@ -21,6 +21,7 @@ from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, M
 
 SESSION_TRIES: Final = 3
 """How often a task is started when its session breaks. Every task finds out first what is left to do."""
+# `verify` returns all Node objects as kubectl prints them, and a cluster may have many.
 RESULT_LIMIT: Final = 16 * 1024 * 1024
 
 T = TypeVar("T")
@@ -100,6 +101,7 @@ class NodeSession:
             try:
                 return await work(machine)
             except ConnectionLost:
+                # Another task of this node may have opened a new session already: that one must stay.
                 if self._machine is machine:
                     self._machine = None
                 await machine.close()
@@ -127,6 +129,8 @@ class NodeSession:
         self, machine: Machine, task: str, values: Mapping[str, str], timeout_s: float, answer: type[A]
     ) -> A:
         folder, params, result = self._files.folder, f"{task}.env", f"{task}.json"
+        # In a file, because every user of the machine can read the arguments of processes. The empty result replaces
+        # that of an earlier try: if the script is killed, the old result must not be taken for its own.
         await machine.upload(folder, {params: assignments(values), result: b""})
         argv = ["bash", f"{folder}/{self._files.script}", task]
         argv += ["--params", f"{folder}/{params}", "--result", f"{folder}/{result}"]
@@ -166,6 +170,7 @@ class NodeSession:
             exit_code = await machine.run(argv, task=task, timeout_s=timeout_s, output=collected.add, as_root=True)
             return exit_code, collected.last_lines()
         finally:
+            # Also after an error or a cancellation: the output until then is what shows the reason.
             await self._output_log.keep(
                 CommandOutput(
                     vnf_instance_id=self.address.vnf_instance_id,

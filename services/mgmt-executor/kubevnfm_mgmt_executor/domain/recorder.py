@@ -58,6 +58,8 @@ class Recorder:
         which the next worker reads as "unknown"; `report_cancelled` publishes it.
         """
         key = TaskKey(self._vnf_instance_id, node.vnfc_id, node.name, task)
+        # The journal first: it rejects a worker that has lost its claim before people see the task started a second
+        # time.
         earlier = await self._journal.begin(key, self._claim)
         await self._report(node, task, "started")
         began = time.monotonic()

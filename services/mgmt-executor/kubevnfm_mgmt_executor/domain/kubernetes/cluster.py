@@ -22,6 +22,7 @@ from kubevnfm_mgmt_executor.domain.errors import PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.names import node_names
 from kubevnfm_mgmt_executor.domain.ports import Login
 
+# kubeadm's default, and the bindPort that the install script writes.
 API_PORT = 6443
 
 
@@ -67,6 +68,7 @@ class Cluster:
 
 def bracketed(address: str) -> str:
     """Return an address in the form that URLs have."""
+    # RFC 3986, 3.2.2: without brackets, the colons of an IPv6 address read as the beginning of the port.
     return f"[{address}]" if ip_address(address).version == 6 else address
 
 
@@ -80,6 +82,7 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
     if len(masters) > 1:
         raise PhaseUnsupported(f"{len(masters)} masters: clusters with several (high availability) cannot be built yet")
     nodes = [*masters, *workers]
+    # Two separate checks: on one machine, both addresses may be the same.
     refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.ssh_address) for node in nodes)
     refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.nic_address) for node in nodes)
     check_networks(parameters, _networks(nodes))
@@ -98,6 +101,7 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
         name_by_vnfc=node_names(nodes),
         address=command.cluster_address or masters[0].nic_address,
         public_address=command.cluster_public_address,
+        # Set once, when kubeadm runs: so it counts the nodes to which the VNF may be scaled.
         node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(command.max_nodes or 0, len(nodes))),
     )
 
@@ -144,6 +148,7 @@ def no_proxy(cluster: Cluster) -> str:
         cluster.address,
         *([str(nodes)] if nodes else []),
     ]
+    # Always in the same order: the script restarts containerd when the text in its proxy file changes.
     return ",".join(dict.fromkeys([*parameters.proxy.exceptions, *own]))
 
 

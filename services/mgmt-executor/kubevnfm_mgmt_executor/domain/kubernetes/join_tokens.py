@@ -13,6 +13,8 @@ from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
 
+# kubeadm's default is 24 hours. A token lets any machine that reaches the API join, so it lives no longer than the
+# joins of a phase usually take; `token` replaces it if they take longer.
 TOKEN_TTL_S: Final = 900
 
 
@@ -32,8 +34,10 @@ class JoinTokens:
 
     async def token(self) -> str:
         """Return a token with at least half of its life left."""
+        # Workers join side by side: without the lock, each would make a token of its own.
         async with self._making:
             if not self._made or time.monotonic() - self._made_at > TOKEN_TTL_S / 2:
+                # Not counted: the plan's total is published before it is known whether any node needs a token.
                 await self._recorder.perform(self._node, "token", self._make, counted=False)
             return self._made[-1]
 
@@ -44,6 +48,7 @@ class JoinTokens:
             timeout_s=self._timeout_s,
             answer=TokenAnswer,
         )
+        # Before the token is handed out: from then on, the output of joins may contain it.
         self._mask.add(answer.token)
         self._made.append(answer.token)
         self._made_at = time.monotonic()
@@ -58,9 +63,12 @@ class JoinTokens:
         while self._made:
             await self._master.run_script(
                 "revoke",
+                # The part before the dot is the token's public id, and kubeadm deletes by it: the secret part is not
+                # sent again.
                 {**self._values, "TOKEN_ID": self._made[-1].partition(".")[0]},
                 timeout_s=self._timeout_s,
                 answer=ScriptAnswer,
             )
+            # One by one: if the session breaks, a second call continues with the tokens that are left.
             self._made.pop()
         return TaskResult()

@@ -17,6 +17,7 @@ MARKER: Final = b"# kubevnfm-install-script: 1"
 """The line in the head of a script that declares its interface."""
 MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
+# The kinds for which `kubectl rollout status` can wait.
 ROLLED_OUT: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
 
 
@@ -33,6 +34,7 @@ class InstallFiles:
 async def read_package(package: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
     """Read and check the files. Raises Unprocessable (not in the package, not YAML), ForeignScript."""
     script = await _needed(package, "script_path", parameters.script_path)
+    # A package for another manager may have a script at this path that takes other arguments. It must not run as root.
     if not any(line.rstrip() == MARKER for line in script.splitlines()[:MARKER_WITHIN]):
         raise ForeignScript(
             f"{parameters.script_path}: a script with the interface of this driver expected, which has the line"
@@ -52,6 +54,7 @@ async def _needed(package: PackageFiles, field: str, path: str) -> bytes:
 
 def _workloads(manifest: str) -> Sequence[tuple[str, str]]:
     try:
+        # YAML reads the text after a last `---` as a document without content.
         documents: list[Any] = [document for document in yaml.safe_load_all(manifest) if document]
         return [
             (

@@ -18,6 +18,7 @@ def on_machines(plan: PlanFunction, result: ResultFunction) -> PhaseWork:
     """Return the work of a phase that runs a plan of node tasks on the cluster's machines."""
 
     async def work(command: RunPhase, tools: Tools) -> PhaseResult:
+        # All checks of command and package stand before the first login: a wrong request changes no machine.
         cluster = read_cluster(command, tools.reveal)
         files = await read_package(tools.package, cluster.parameters)
         run = ClusterRun(cluster, files, tools)
@@ -34,6 +35,7 @@ async def nothing(_: RunPhase, __: Tools) -> PhaseResult:
 
 async def forget_machines(command: RunPhase, tools: Tools) -> PhaseResult:
     """Delete journal and host keys: the machines no longer exist, and others may get their addresses."""
+    # The output stays, because operators read it after a termination; `ForgetInstance` deletes it with the instance.
     await tools.host_keys.forget(command.vnf_instance_id)
     await tools.journal.forget(command.vnf_instance_id)
     return PhaseResult()

@@ -54,10 +54,14 @@ def install_cluster(cluster: Cluster) -> Plan:
         prepared[node.vnfc_id] = plan.add("prepare", node, after=[copied], takes_slot=node is not master)
     started = plan.add("init", master, after=[prepared[master.vnfc_id]])
     network = plan.add("network", master, after=[started])
+    # It needs the API only, so it does not wait for the pod network.
     plan.add("admin", master, after=[started])
+    # A node can join before pods have a network; it becomes Ready once the network's pods run on it, and `verify` waits
+    # for that.
     joined = [
         plan.add("join", node, after=[prepared[node.vnfc_id], started], takes_slot=True) for node in cluster.workers
     ]
+    # One task for all workers: the labels are set through the master's API, and a node must have joined to have any.
     labelled = plan.add("label", master, after=[started, *joined])
     plan.add("verify", master, after=[network, labelled])
     return plan

@@ -33,6 +33,7 @@ async def run_plan(plan: Plan, run: ClusterRun) -> None:
         await run.close(clean=False)
         raise
     except BaseException:
+        # Published before the cleaning up, which may wait for machines that no longer answer.
         await run.tools.recorder.report_cancelled()
         with suppress(VnfmError):  # tokens expire within minutes, and the error to report is that of the task
             await run.tokens.revoke()

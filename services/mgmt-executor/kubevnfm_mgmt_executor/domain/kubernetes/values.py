@@ -23,6 +23,7 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?
 def common(cluster: Cluster) -> Mapping[str, str]:
     """Return the parameters that every task has."""
     return {
+        # The script marks completed tasks with the owner: marks that another instance left on the machine do not count.
         "OWNER": cluster.vnf_instance_id,
         "KUBERNETES_VERSION": cluster.parameters.x_kubernetes_version or "",
         "TIMEOUT_S": str(cluster.parameters.x_timeouts.node_ready),
@@ -46,6 +47,7 @@ def prepare(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
         **common(cluster),
         **proxies(cluster),
         "NODE_NAME": cluster.name(node),
+        # The names are made here, so no DNS has them.
         "HOSTS_ENTRIES": "\n".join(f"{other.nic_address} {cluster.name(other)}" for other in cluster.nodes),
         "APT_REPOSITORY": _clear(cluster, mirror.apt),
         "APT_KEY_URL": _clear(cluster, mirror.apt_key),
@@ -102,6 +104,8 @@ def labels(cluster: Cluster) -> Mapping[str, str]:
         given = {"CIS-node": node.host, "kubernetes.io/zone": node.zone, "topology.kubernetes.io/zone": node.zone}
         pairs = [f"{name}={value}" for name, value in given.items() if value]
         for name, value in given.items():
+            # Raised while the run is set up, before the first login: kubectl would refuse the value only at the end of
+            # the installation.
             if value and not _LABEL_VALUE.fullmatch(value):
                 raise Unprocessable(f"nodes.{node.vnfc_id}", f"{value!r} cannot be the value of label {name}")
         if pairs:

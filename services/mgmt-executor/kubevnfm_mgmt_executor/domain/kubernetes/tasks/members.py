@@ -40,6 +40,7 @@ async def label(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     """Label the workers with their compute hosts and zones, through the master ``node``."""
     if not run.labels["LABELS"]:
         return TaskResult(changed=False)
+    # A kubelet registers its node only after it has received its certificate, so kubectl may have to wait for it.
     timeout_s = run.timeouts.command + run.timeouts.node_ready
     answer = await run.session(node).run_script("label", run.labels, timeout_s=timeout_s, answer=ScriptAnswer)
     return TaskResult(changed=answer.changed)
@@ -51,13 +52,16 @@ async def verify(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskR
     answer = await run.session(node).run_script(
         "verify",
         values.verify(cluster),
+        # The script waits three times: until the nodes are registered, until they are Ready, and for CoreDNS.
         timeout_s=run.timeouts.command + 3 * run.timeouts.node_ready,
         answer=VerifyAnswer,
     )
     found = {item.metadata.name: item for item in answer.nodes.items}
+    # The list is read after these waits: a node may have stopped being Ready since.
     unready = [one for one in cluster.name_by_vnfc.values() if one not in found or not found[one].is_ready]
     if unready:
         raise NodeFailure(f"not Ready: {', '.join(sorted(unready))}", node=name)
     run.learned.version = found[name].status.node_info.kubelet_version
+    # The uid distinguishes a node from an older one with the same name.
     uids = {vnfc_id: found[one].metadata.uid for vnfc_id, one in cluster.name_by_vnfc.items()}
     return TaskResult(facts={"node_uids": uids, "kubernetes_version": run.learned.version})
