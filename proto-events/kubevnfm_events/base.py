@@ -28,6 +28,8 @@ class InvalidMessage(ValueError):
 class Facts(BaseModel):
     """A part of a message."""
 
+    # Unknown attributes are ignored: within `v1` a newer sender may add optional ones. Inputs are hidden because an
+    # error of validation reaches the log and the dead-letter queue.
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
@@ -115,6 +117,7 @@ class Envelope(Generic[M]):
 
     def follow_up(self, data: A, *, source: str) -> Envelope[A]:
         """Return an envelope for ``data`` that answers this one or reports on it."""
+        # Without the deadline: it bounds the command, not what is reported about it.
         return Envelope(
             data=data,
             source=source,
@@ -147,6 +150,7 @@ class Envelope(Generic[M]):
         }
         # CloudEvents has no null: an attribute without a value is absent.
         attributes.update({name: value for name, value in optional.items() if value})
+        # Nulls are left out: an optional attribute that is absent and one that is null mean the same.
         attributes["data"] = self.data.model_dump(mode="json", context=sealing(ring), exclude_none=True)
         return attributes
 
@@ -173,6 +177,7 @@ def from_document(document: Any) -> Envelope[Message]:
             raise InvalidMessage(f"{name}: required by CloudEvents 1.0")
     if document["specversion"] != "1.0":
         raise InvalidMessage(f"specversion: expected 1.0, got {document['specversion']}")
+    # An unknown type is an error and not skipped: the consumer dead-letters it, so that it is seen.
     message_class = MESSAGES.get(document["type"])
     if message_class is None:
         raise InvalidMessage(f"type: {document['type']} is not a message of this contract")
@@ -182,6 +187,7 @@ def from_document(document: Any) -> Envelope[Message]:
         deadline = datetime.fromisoformat(document["deadline"]) if document.get("deadline") else None
         attempt = int(document.get("attempt", 0))
     except ValidationError as error:
+        # Places and rules only: the reason is stored with the dead message, and the value may be a secret.
         places = "; ".join(
             f"data.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
         )

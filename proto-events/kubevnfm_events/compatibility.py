@@ -82,6 +82,7 @@ class _Comparison:
             found += self.compare(below, was, are[name])
             if name in required_now - required_once:
                 found.append(f"{below}: became required")
+            # Required attributes of an event are what its older readers rely on.
             if name in required_once - required_now:
                 found.append(f"{below}: became optional")
         for name in required_now - set(were):

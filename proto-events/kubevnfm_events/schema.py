@@ -121,6 +121,7 @@ def _schemas() -> JsonObject:
     _, definitions = models_json_schema(
         [(message, "validation") for message in messages()], ref_template="#/components/schemas/{model}"
     )
+    # Sorted: the files are compared with the committed ones, so their order must not depend on imports.
     schemas: JsonObject = definitions["$defs"]
     return dict(sorted(schemas.items()))
 
@@ -189,6 +190,7 @@ def write(folder: Path) -> None:
     """Write the files into the folder, and remove those of messages that do not exist any more."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = files()
+    # A schema without a message would look like a part of the contract to other systems.
     for stale in folder.glob("*.json"):
         if stale.name not in wanted:
             stale.unlink()

@@ -54,6 +54,7 @@ class BasicUsers:
     async def _fits(self, name: str, password: str, expected: PasswordHash) -> bool:
         mark = hmac.digest(self._secret, password.encode(), hashlib.sha256)
         known = self._known.get(name)
+        # Compared with the present hash: a password that was changed in the file must be checked again.
         if known is not None and known[0] == expected and hmac.compare_digest(known[1], mark):
             return True
         if self._waiting >= _WAITING:

@@ -56,6 +56,7 @@ def names_in(certificate: x509.Certificate) -> set[str]:
     except x509.ExtensionNotFound:
         alternatives = None
     found = {str(name.value) for name in alternatives or () if isinstance(name, _NAMES)}
+    # A certificate with alternative names is not matched by its common name (RFC 6125 6.4.4).
     if found:
         return found
     return {str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)}

@@ -34,6 +34,7 @@ class Credentials:
         """
         if not self.authorization:
             return None
+        # A proxy and this service could read different ones of several.
         if len(self.authorization) > 1:
             raise InvalidInput("Authorization", "given more than once")
         fits = _FORM.match(self.authorization[0].strip())

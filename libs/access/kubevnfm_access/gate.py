@@ -26,6 +26,7 @@ class Gate:
         if not self._authenticators:
             self._count(f"address {address}")
             return ANYBODY
+        # Before the credentials: checking a password takes 32 MiB and a processor, so guesses must be refused earlier.
         if self._limit is not None:
             _refuse(self._limit.wait_s(f"address {address}"))
         try:
@@ -46,6 +47,7 @@ class Gate:
         try:
             found = await self._who(credentials)
             check_right(found, method, path)
+        # No verdict: an outage of the identity server must not end every stream at once.
         except (OutsideUnavailable, TooManyRequests):
             return caller
         except (Unauthenticated, Forbidden, InvalidInput):

@@ -25,6 +25,8 @@ class VerdictMemory:
 
     async def caller(self, token: str, ask: Callable[[], Awaitable[Caller]]) -> Caller:
         """Return the cached caller of the token, otherwise the result of ``ask``; its errors are not cached."""
+        # The cache holds no token that could be used elsewhere. Headers that are not UTF-8 arrive with surrogates, which plain `encode`
+        # refuses.
         key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
         if (known := self._remembered(key)) is not None:
             return known
@@ -33,6 +35,7 @@ class VerdictMemory:
         async with AsyncExitStack() as stack:
             stack.callback(self._done, key, asking)
             await stack.enter_async_context(asking.lock)
+            # The answer came while this request waited for the lock.
             if (known := self._remembered(key)) is not None:
                 return known
             caller = await ask()
@@ -59,6 +62,7 @@ class VerdictMemory:
 
     def _done(self, key: str, asking: _Asking) -> None:
         asking.callers -= 1
+        # Removed with its last request; otherwise the locks of all tokens ever seen would stay.
         if asking.callers == 0:
             self._asking.pop(key, None)
 

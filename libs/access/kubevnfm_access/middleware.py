@@ -54,6 +54,7 @@ class Proxies:
         if not self._is_one(remote):
             return remote
         hops = [hop.strip() for value in request.headers.getall("X-Forwarded-For", []) for hop in value.split(",")]
+        # From the end: a caller can write any earlier entries itself; each proxy appends the address that it sees.
         return next((hop for hop in reversed(hops) if not self._is_one(hop)), remote)
 
     def root(self, request: web.Request) -> str:
@@ -66,6 +67,7 @@ class Proxies:
 
     def certificate(self, request: web.Request) -> bytes | None:
         """Return the caller's certificate as DER: the one of TLS, or the one that a trusted proxy forwards."""
+        # Behind a proxy the certificate of the connection is the proxy's, not the caller's.
         if self.certificate_header is not None and self.are_in_front_of(request):
             header = request.headers.get(self.certificate_header)
             return forwarded_certificate(header) if header else None

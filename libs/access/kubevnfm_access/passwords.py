@@ -41,6 +41,7 @@ class PasswordHash:
         if kind != "scrypt" or len(numbers) != 3:
             raise ValueError("must have the form scrypt$<log2 n>$<r>$<p>$<salt>$<hash>")
         log_n, r, p = (int(number) for number in numbers)
+        # Bounded: a mistyped parameter would take all memory at the first log-in.
         if not (10 <= log_n <= _LARGEST_LOG_N and 1 <= r <= _LARGEST_R and 1 <= p <= _LARGEST_P):
             raise ValueError("scrypt: parameters out of range")
         return cls(log_n, r, p, b64decode(salt, validate=True), b64decode(digest, validate=True))
@@ -56,4 +57,5 @@ class PasswordHash:
 
 def _scrypt(password: str, salt: bytes, log_n: int, r: int, p: int) -> bytes:
     n = 1 << log_n
+    # scrypt needs 128 * n * r bytes and a little; OpenSSL refuses more than 32 MiB unless maxmem says otherwise.
     return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=2 * 128 * n * r + 2**20, dklen=32)

@@ -57,6 +57,7 @@ class IntrospectedTokens:
         claims = answer.body
         expires = claims.get("exp")
         has_expired = isinstance(expires, int | float) and expires <= self._now()
+        # `active` is the only attribute that RFC 7662 requires; an issuer may still count an expired token as active.
         if claims.get("active") is not True or has_expired or not self._is_for_us(claims):
             raise Unauthenticated("the token is not valid here")
         ends = float(expires) if isinstance(expires, int | float) else None

@@ -81,6 +81,7 @@ class IssuerKeys:
 
     async def _fetch(self) -> None:
         """Replace the keys; if that fails the cached ones stay."""
+        # Before the call: an issuer that fails is not asked more often than one that answers.
         self._asked = self._now()
         try:
             answer = await call(self._session, "GET", self._jwks_url or await self._discovered())
@@ -95,6 +96,7 @@ class IssuerKeys:
         """Return the address of the keys by OpenID Connect Discovery 1.0."""
         answer = await call(self._session, "GET", f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
         body = answer.body if isinstance(answer.body, dict) else {}
+        # The document must name the issuer itself (OpenID Connect Discovery 1.0, 4.3).
         if answer.status != 200 or body.get("issuer") != self._issuer or not isinstance(body.get("jwks_uri"), str):
             raise IdentityUnavailable("the token issuer's configuration cannot be used")
         return str(body["jwks_uri"])
@@ -103,11 +105,13 @@ class IssuerKeys:
 def _usable(keys: Any) -> Iterable[tuple[str, jwt.PyJWK]]:
     """Yield the keys that can verify; a set may hold keys of unknown kinds too."""
     for number, one in enumerate(keys if isinstance(keys, list) else []):
+        # A published symmetric key (`oct`) would let any reader of the set issue tokens.
         if not isinstance(one, dict) or one.get("use", "sig") != "sig" or one.get("kty") == "oct":
             continue
         try:
             yield str(one.get("kid", f"#{number}")), jwt.PyJWK.from_dict(one)
         except (jwt.PyJWTError, ValueError):
+            # One key of a kind that the library lacks must not disable the others.
             continue
 
 
@@ -129,6 +133,8 @@ class JwtTokens:
             return None
         try:
             header = jwt.get_unverified_header(token)
+            # The header is the sender's claim: its algorithm is checked against the list before any key is used (RFC
+            # 8725 3.1).
             algorithm = header.get("alg")
             key = await self._keys.key(header.get("kid")) if algorithm in ALGORITHMS else None
             if key is None or algorithm is None:

@@ -89,6 +89,7 @@ class KeystoneTokens:
         token = credentials.auth_token
         if token is None:
             return None
+        # Before it is sent on: it becomes a header of our own request.
         if not token or len(token) > _LONGEST or not (token.isascii() and token.isprintable()):
             raise Unauthenticated("X-Auth-Token: not a token of Keystone")
         return await self._memory.caller(token, lambda: self._ask(token))
@@ -98,6 +99,7 @@ class KeystoneTokens:
         answer = await self._validate(token, own)
         if answer.status == 401:  # our token was revoked, or Keystone lost its state
             answer = await self._validate(token, await self._user.token(than=own))
+        # 404 is Keystone's answer to an invalid X-Subject-Token, 401 the one to our own X-Auth-Token.
         if answer.status == 404:
             raise Unauthenticated("the token is not valid")
         if answer.status != 200:
@@ -110,6 +112,7 @@ class KeystoneTokens:
 
     async def _validate(self, token: str, own: str) -> IdentityAnswer:
         headers = {"X-Auth-Token": own, "X-Subject-Token": token}
+        # The catalog, which is most of the answer in a large cloud, is not needed here.
         return await call(self._session, "GET", f"{self._url}/auth/tokens?nocatalog", headers=headers)
 
     def _caller(self, body: JsonMapping, expires: float) -> Caller:

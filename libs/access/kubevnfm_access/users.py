@@ -40,6 +40,7 @@ class UsersFile:
         """Return the file's present users; if it is unreadable, the earlier ones."""
         now = self._signature()
         if now != self._seen:
+            # Before reading: a broken file is reported once, not with each request.
             self._seen = now
             try:
                 self._users = read_users(self._path)

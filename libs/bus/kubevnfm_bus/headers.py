@@ -52,6 +52,7 @@ def reason_of(headers: JsonMapping) -> str:
     reason = headers.get(_REASON)
     if isinstance(reason, str):
         return reason
+    # The broker gives up by itself at the delivery limit, without our header.
     noted = headers.get("x-first-death-reason")
     if noted == "delivery_limit":
         return "delivered too often without an answer: every consumer was lost over it"

@@ -88,6 +88,8 @@ class InProcessBus:
     ) -> None:
         self._is_closed = True
         self._open.set()
+        # Refused rather than handled: their publishers get BusClosed, so the messages stay in their outboxes for the
+        # next start.
         left = [entry for queue in self._queues() for entry in queue.waiting] + list(self._timers)
         for timer in self._timers.values():
             timer.cancel()
@@ -118,6 +120,8 @@ class InProcessBus:
         if self._is_closed:
             raise BusClosed("the message bus is closed")
         body = envelope.encode(self._ring)
+        # Decoded from the bytes: a handler gets what it would get from a broker, and cannot change the publisher's
+        # objects.
         received = decode(body)
         if isinstance(envelope.data, Command):
             queues = [self._command_queue(envelope.data.service)]
@@ -133,6 +137,7 @@ class InProcessBus:
             queue.waiting.append(entry)
             self._serve(queue)
         for entry in entries:
+            # Shielded: cancelling the publisher would cancel the future that the handler settles later.
             await asyncio.shield(entry.taken)
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
@@ -242,6 +247,8 @@ class InProcessBus:
         log.error("message_died", service=queue.service, message_id=envelope.id, type=envelope.type, reason=reason)
         dead = self._dead.setdefault(queue.service, deque(maxlen=_DEAD_KEPT))
         dead.append(DeadLetter(queue.service, envelope.id, envelope.type, reason, entry.body))
+        # For the publisher a dead message is taken: left in the outbox, it would be published again and die at every
+        # sweep.
         _settle(entry)
 
 

@@ -52,6 +52,7 @@ class RabbitBus:
         try:
             yield bus
         finally:
+            # Before the connection closes: on it the running handlers still acknowledge their messages.
             await asyncio.gather(*(consumer.close(drain_s) for consumer in bus._consumers))
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -67,6 +68,8 @@ class RabbitBus:
                     await link.publish_command(message, envelope.data.service)
                 else:  # no queue is bound to this event, so it has no receiver
                     await link.publish(message, exchange=topology.EVENTS, routing_key=envelope.data.routing_key())
+            # The broker may have stored the message and only its confirm was lost. The copy has the same id, by which
+            # consumers recognise it.
             except BrokerLost as error:
                 failures += 1
                 log.warning("publish_repeated", message_id=envelope.id, type=envelope.type, reason=str(error))

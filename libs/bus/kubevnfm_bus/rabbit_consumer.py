@@ -79,8 +79,11 @@ class Subscription:
         try:
             with broker_errors():
                 async with asyncio.timeout(_SUBSCRIBE_TIMEOUT_S):
+                    # RabbitMQ applies the prefetch to consumers that subscribe after it, so it comes first.
                     await channel.set_qos(prefetch_count=self._prefetch)
                     queue = await self._declare(channel)
+                    # When a queue is deleted or its leader is lost, RabbitMQ cancels the consumer and leaves the
+                    # channel open: without this notice the subscription would wait for ever.
                     underlay = await channel.get_underlay_channel()
                     underlay.on_consumer_cancel_callbacks.add(note_cancel)
                     subscribed = queue, await queue.consume(deliver)
@@ -147,6 +150,7 @@ class Consumer(Subscription):
 
     async def _handle(self, message: _InHand) -> None:
         past = message.past
+        # The message has left one delay queue and has more time to wait: on to the next one, without the handler.
         if past.rest_s >= 1.0:
             await message.delay(past.rest_s, past)
             return
@@ -154,6 +158,7 @@ class Consumer(Subscription):
             await asyncio.sleep(past.rest_s)
         try:
             envelope = decode(message.body)
+        # No redelivery makes it valid, so it is dead-lettered at once with the reason.
         except InvalidMessage as error:
             await message.bury(f"invalid message: {error}")
             return
@@ -229,6 +234,8 @@ class Watcher(Subscription):
             except Exception:  # the edge: one event that cannot be shown must not end the watch
                 log.exception("watcher_broke")
             try:
+                # Acknowledged although nothing is repeated: the prefetch then bounds what a slow reader holds in
+                # memory.
                 with broker_errors():
                     await message.ack()
             except BrokerLost:
@@ -294,6 +301,8 @@ class _InHand:
         if self._channel.is_closed:
             # The broker has requeued it already: publishing a copy would double it.
             raise BrokerLost("the channel of the delivery is closed")
+        # The copy is confirmed before the original is acknowledged: a crash between the two doubles the message, the
+        # other order would lose it.
         message = message_of(self.body, message_id=self._message.message_id, type=self._message.type, headers=headers)
         if not await self._link.publish(message, exchange=exchange, routing_key=routing_key):
             raise BrokerLost(f"no queue behind {exchange}")

@@ -24,6 +24,7 @@ logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 _CONFIRM_TIMEOUT_S: Final = 60.0
+# RabbitMQ's default is 60 s: a peer that vanished without closing would be noticed too late for steps that wait.
 _HEARTBEAT_S: Final = 15
 _PAUSES_S: Final[Sequence[float]] = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Pauses between tries to reach the broker; the last one repeats. Short, because steps wait meanwhile."""
@@ -82,10 +83,12 @@ class Link:
         try:
             with broker_errors():
                 async with asyncio.timeout(_CONFIRM_TIMEOUT_S):
+                    # Not on the publishing channel: the broker closes the channel of a declaration that it refuses.
                     async with connection.channel() as declaring:
                         await topology.declare_exchanges(declaring)
                     channel = connection.channel(publisher_confirms=True)
                     await channel.initialize()
+        # A cancelled start too must not leave the connection open.
         except BaseException:
             await connection.close()
             raise
@@ -115,7 +118,9 @@ class Link:
     async def publish(self, message: aio_pika.Message, *, exchange: str, routing_key: str) -> bool:
         """Publish and wait for the confirm; return whether a queue took it. Raises BrokerLost."""
         with broker_errors():
+            # ensure=False: the link has declared the exchange; a check would cost a round trip for each message.
             target = await self._channel.get_exchange(exchange, ensure=False)
+            # Without `mandatory` the broker confirms a message that no queue takes, and drops it.
             result = await target.publish(message, routing_key, mandatory=True, timeout=_CONFIRM_TIMEOUT_S)
         return isinstance(result, Basic.Ack)
 
@@ -123,6 +128,7 @@ class Link:
         """Publish to a service's queue, which is declared if the service was never started. Raises BrokerLost."""
         await self._declare_once(service)
         if not await self.publish(message, exchange=topology.COMMANDS, routing_key=service):
+            # The queue was deleted while this link was open: the publisher's next try declares it again.
             self._declared.discard(service)
             raise BrokerLost(f"no queue {topology.command_queue(service)}")
 
@@ -187,6 +193,7 @@ class LinkKeeper:
 
 async def _close_quietly(link: Link) -> None:
     try:
+        # A lost connection gets no answer to its close.
         async with asyncio.timeout(5.0):
             await link.close()
     except (BrokerLost, TimeoutError) as error:

@@ -110,6 +110,7 @@ async def declare_event_queue(channel: AbstractChannel, name: str, patterns: Seq
 
 async def declare_watch_queue(channel: AbstractChannel, patterns: Sequence[str]) -> AbstractQueue:
     """Declare a queue that this connection alone reads and that ends with it."""
+    # A classic queue: quorum queues cannot be exclusive.
     queue = await channel.declare_queue(exclusive=True, auto_delete=True)
     for pattern in patterns:
         await queue.bind(EVENTS, pattern)

@@ -28,6 +28,7 @@ def instance_key(master_key: bytes, vnf_instance_id: str) -> bytes:
     """Return the key of one VNF instance: HKDF-SHA256 with empty salt, one block (RFC 5869)."""
     pseudo_random = hmac.digest(bytes(32), master_key, "sha256")
     info = f"kubevnfm/callback/v1|{vnf_instance_id}".encode()
+    # One block of 32 bytes is the whole key, so the block counter of HKDF-Expand is the single byte 1.
     return hmac.digest(pseudo_random, info + b"\x01", "sha256")
 
 

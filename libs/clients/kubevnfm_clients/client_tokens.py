@@ -68,7 +68,9 @@ class ClientTokens:
         while len(self._cached) > _MOST:
             self._cached.popitem(last=False)
         async with cached.lock:
+            # Several callers may report the same rejected token: the first fetches a new one, the others get that.
             if cached.token in {"", instead_of} or self._monotonic() >= cached.ends_at:
+                # If the fetch fails the rejected token must not be used again.
                 cached.token = ""
                 cached.token, life_s = await _fetched(client, session)
                 cached.ends_at = self._monotonic() + life_s - min(_MARGIN_S, life_s / 10)
@@ -78,6 +80,7 @@ class ClientTokens:
 async def _fetched(client: Client, session: aiohttp.ClientSession) -> tuple[str, float]:
     """Return a new token and its lifetime (RFC 6749 clause 4.4)."""
     form = {"grant_type": "client_credentials"}
+    # The outbound session does not decompress: a small compressed answer could expand beyond the limit.
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if client.password is None:
         form["client_id"] = client.client_id
@@ -89,6 +92,7 @@ async def _fetched(client: Client, session: aiohttp.ClientSession) -> tuple[str,
             client.endpoint,
             data=form,
             headers=headers,
+            # A redirect would carry the client's credentials to another server.
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=_FETCH_S),
         ) as response:

@@ -12,6 +12,7 @@ from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavail
 from kubevnfm_kit.json_types import JsonMapping
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
+# A package can be some GiB, so its transfer has no total limit; the time between two reads is bounded.
 _STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
 
 
@@ -74,6 +75,7 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
         problem = json.loads(text)
     except ValueError:
         problem = {}
+    # A proxy in between may answer with a page or JSON of its own.
     if not isinstance(problem, dict):
         problem = {}
     detail = str(problem.get("detail") or f"{service} answered {status}")

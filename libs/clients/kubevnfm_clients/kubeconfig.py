@@ -61,6 +61,7 @@ def _access(user: JsonMapping, field: str) -> JsonObject:
     certificate, key = _pem(user, "client-certificate-data", field), _pem(user, "client-key-data", field)
     if certificate is not None and key is not None:
         return {"client_certificate": certificate, "client_key": Secret(key)}
+    # Last: a file may name both; the data in it suffices.
     for name, instead in _ELSEWHERE.items():
         if name in user:
             raise Unprocessable(f"{field}.{name}", f"works on its machine only; {instead} expected")

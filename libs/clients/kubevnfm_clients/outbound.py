@@ -86,12 +86,15 @@ async def outbound_session(
     """
 
     def opened(info: Any) -> socket:
+        # aiohttp asks for the socket with the resolved address that it then connects to: no look-up comes in between.
         family, kind, protocol, _, address = info
         if not rules.admits(address[0]):
             raise AddressNotAllowed
         return socket(family, kind, protocol)
 
     connector = aiohttp.TCPConnector(ssl=tls or True, socket_factory=opened)
+    # A proxy of the environment would connect on our behalf, and the rules would see the proxy's address only. Without
+    # decompression the limits on answers count what arrives.
     async with aiohttp.ClientSession(connector=connector, auto_decompress=False, trust_env=False) as session:
         yield session
 

@@ -37,6 +37,7 @@ class HttpPackages:
     async def _fetch(self, package: PackageRef, folder: Path) -> None:
         """Unpack beside the folder and move it there: it is complete or missing, also after a crash."""
         await asyncio.to_thread(self._cache_dir.mkdir, parents=True, exist_ok=True)
+        # In the cache folder itself: a rename is atomic within one file system only.
         part = Path(await asyncio.to_thread(mkdtemp, prefix="fetching-", dir=self._cache_dir))
         try:
             archive = part / "archive.zip"

@@ -25,6 +25,7 @@ class HttpVimDirectory:
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         """See the port."""
+        # A request with its own access data is used as it is, also if its VIM is registered.
         if not vim.is_reference:
             return vim
         assert vim.vim_id is not None

@@ -94,6 +94,7 @@ def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_by
         _check_name(name)
         _check_kind(info, limits)
         plain = name.rstrip("/")
+        # Readers differ in which of two entries with one name they take: the checked one might not be the used one.
         if plain in seen:
             raise PackageRefused("the archive contains this name twice", file=name)
         seen.add(plain)
@@ -120,6 +121,7 @@ def _check_name(name: str) -> None:
     parts = name.removesuffix("/").split("/")
     if "\\" in name:
         rule = "a backslash in a name"
+    # The second part: a Windows drive (`C:`).
     elif name.startswith("/") or (len(name) > 1 and name[1] == ":"):
         rule = "an absolute path"
     elif ".." in parts:
@@ -140,6 +142,7 @@ def _check_kind(info: zipfile.ZipInfo, limits: Limits) -> None:
     rule = ""
     if info.flag_bits & _ENCRYPTED:
         rule = "encrypted"
+    # 0: packed on a system without Unix modes.
     elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         rule = "a link" if stat.S_ISLNK(mode) else "a device, socket or pipe"
     elif info.compress_type not in _COMPRESSIONS:
@@ -154,6 +157,7 @@ def check_digests(csar: Csar) -> None:
     """Compare every listed digest with the file. Raises PackageRefused on the first that differs."""
     with zipfile.ZipFile(csar.path) as archive:
         for listed in csar.index.listed.values():
+            # TOSCA.meta may list a file without a digest; there is nothing to compare.
             if not listed.algorithm:
                 continue
             digest = hashlib.new(HASH_NAMES[listed.algorithm])

@@ -25,6 +25,8 @@ _PlainLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
+# `None` is the constructor for unknown tags, which raises an error. Without those for dates, sets and binary data every
+# value is JSON.
 _PlainLoader.yaml_constructors = {
     tag: constructor
     for tag, constructor in _Base.yaml_constructors.items()
@@ -79,6 +81,7 @@ def _measure(node: Any, *, name: str, done: dict[int, int], above: tuple[int, ..
     """Return the number of nodes with aliases written out; refuse loops and exponential growth."""
     if id(node) in above:
         raise PackageRefused("an alias that contains itself", file=name)
+    # An alias is the same node object: measuring it once keeps this check linear on input that grows exponentially.
     if id(node) in done:
         return done[id(node)]
     here = (*above, id(node))

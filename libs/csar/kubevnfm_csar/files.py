@@ -66,8 +66,10 @@ def read_text(files: PackageFiles, name: str) -> str:
     if files.size(name) > limit:
         raise PackageRefused(f"larger than the {limit} bytes allowed for a text file", file=name)
     with files.open(name) as stream:
+        # Bounded once more: a file of an unpacked folder can grow after its size was read.
         raw = stream.read(limit + 1)
     try:
+        # Editors on Windows put a byte order mark in front, which YAML and the manifest's first key must not contain.
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PackageRefused(f"not UTF-8 at byte {error.start}", file=name) from error

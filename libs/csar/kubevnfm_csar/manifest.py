@@ -149,6 +149,7 @@ def _from_meta(files: PackageFiles) -> Index:
         index = replace(
             index,
             manifest=manifest,
+            # For a file in both lists the manifest's digest counts: it is the one that a signature covers.
             listed={**listed, **more},
             certificate=_certificate(files, manifest, head.get("etsi-entry-certificate", "")),
             in_manifest=_with_digest(more),
@@ -204,6 +205,7 @@ def _take(
     old = listed.get(place)
     if old is not None and old.hash and new.hash and (old.algorithm, old.hash) != (new.algorithm, new.hash):
         raise PackageRefused(f"{where} lists it twice, with different digests", file=name)
+    # An entry without a digest must not replace one that has it.
     if old is None or new.hash:
         listed[place] = new
 

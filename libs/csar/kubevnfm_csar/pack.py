@@ -45,6 +45,7 @@ def pack(folder: Path, out: Path, *, without: Sequence[str] = BESIDE) -> Package
             for name in names:
                 _add(archive, name, (folder / name).read_bytes())
         package = read_package(draft)
+        # Renamed only after every check: `out` is the old package or a valid new one, never a part.
         draft.replace(out)
     finally:
         draft.unlink(missing_ok=True)

@@ -47,6 +47,7 @@ def signed_archive(path: Path, *, limits: Limits | None = None) -> SignedArchive
     is_one = len(csars) == len(signatures) == 1 and len(certificates) <= 1
     if not is_one or len(entries) != sum(map(len, by_kind)) or any(posixpath.dirname(name) for name in entries):
         return None
+    # Signature and certificate are read into memory later.
     if entries[signatures[0]] > limits.text_bytes or any(entries[name] > limits.text_bytes for name in certificates):
         return None
     return SignedArchive(path, csars[0], signatures[0], certificates[0] if certificates else None)

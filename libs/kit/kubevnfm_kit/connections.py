@@ -77,6 +77,7 @@ class Connection(web.RequestHandler):
         if len(self._open_ones) >= self._limits.connections:
             assert isinstance(transport, asyncio.Transport)
             log.warning("connection_refused", connections=self._limits.connections)
+            # Before aiohttp knows the connection: a refusal starts no task that waits for a request.
             transport.write(_TOO_MANY)
             transport.close()
             return
@@ -85,12 +86,14 @@ class Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Read bytes. From the first byte of a request's head on, the head must be complete within ``headers_s``."""
+        # Refused above; bytes may arrive until it is closed.
         if self not in self._open_ones:
             return
         super().data_received(data)
         waits = self._waiter is not None and not self._waiter.done() and not self._messages
         if not waits:
             self._head_is_whole()
+        # Only the first byte starts the timer: with a new one for each byte a slow sender would never be late.
         elif self._late is None:
             self._late = asyncio.get_running_loop().call_later(self._limits.headers_s, self._head_is_late)
 
@@ -124,6 +127,7 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer a request that could not be parsed, or an error that the application did not handle; then close."""
+        # A second status line inside an answer would be read as a part of its body.
         if request.writer.output_size > 0:
             raise ConnectionError("an answer is under way already")
         status, detail = self._refusal(status, exc)

@@ -66,6 +66,8 @@ class _Site(web.BaseSite):
         # The copies share the queue of connections that wait to be accepted.
         copies = [one.dup() for server in old for one in server.sockets]
         self._server, *self._others = [await loop.create_server(self._connection, sock=copy, **how) for copy in copies]
+        # From here on only the copies accept, otherwise the old servers would accept callers with the old certificate
+        # until they close.
         for server in old:
             for one in server.sockets:
                 loop.remove_reader(one.fileno())
@@ -100,12 +102,14 @@ async def serving(
 
     With ``tls`` it is HTTPS; the files are checked every ``look_every_s``, and replaced ones are loaded.
     """
+    # Last in the list is innermost: the application's middlewares turn RequestTooSlow into an answer.
     app.middlewares.append(bounded_bodies(limits))
     runner = web.AppRunner(app, shutdown_timeout=5.0)
     await runner.setup()
     try:
         async with AsyncExitStack() as stack:
             site = _Site(runner, host=host, port=port, limits=limits)
+            # Loading certificates reads files, which may be on a slow volume: not on the event loop.
             await site.listen(await asyncio.to_thread(tls.context) if tls else None)
             if tls is not None:
 

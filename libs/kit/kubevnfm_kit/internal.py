@@ -27,6 +27,7 @@ def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.A
     ) -> web.StreamResponse:
         if request.path.startswith(PREFIX):
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            # In constant time. As bytes, because compare_digest refuses texts beyond ASCII, which a header may hold.
             if not hmac.compare_digest(given.encode(), token.encode()):
                 return _problem(401, "unauthenticated", "Unauthenticated", "the internal token is required")
         try:

@@ -34,6 +34,7 @@ class ServiceSettings(BaseSettings):
         try:
             return cls()
         except ValidationError as error:
+            # Not the error's own text: it repeats the rejected values.
             prefix = cls.model_config.get("env_prefix", "")
             found = [f"{prefix}{'.'.join(map(str, one['loc']))}".upper() + f": {one['msg']}" for one in error.errors()]
             sys.exit("; ".join(found))

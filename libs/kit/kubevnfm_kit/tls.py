@@ -76,6 +76,7 @@ class ClientTls:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.is_pinned:
             context.check_hostname = False
+            # OpenSSL otherwise wants a chain up to a self-signed root, which a pinned server certificate need not have.
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         self.load(context)
         return context
@@ -114,6 +115,7 @@ async def watching(
                 await replaced()
             except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
                 log.warning("certificates_unusable", files=[str(path) for path in files], reason=str(error))
+            # Only a pair that could be loaded counts as seen: any other is tried at the next check.
             else:
                 seen = now
                 log.info("certificates_replaced", files=[str(path) for path in files])

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from kubevnfm_kit.errors import VnfmError
 
 _KEY_BYTES = 32
+# 96 bits, the length that NIST SP 800-38D recommends: GCM uses it without hashing.
 _NONCE_BYTES = 12
 
 

@@ -81,12 +81,14 @@ class Secret:
         # In constant time, so that a comparison does not show how much of a secret was right.
         if self._plain is not None and other._plain is not None:
             return hmac.compare_digest(self._plain.encode(), other._plain.encode())
+        # Two seals of one text differ by their nonces: without the ring only the same sealed text is known to be equal.
         return self._sealed is not None and self._sealed == other._sealed
 
     def __hash__(self) -> int:
         return hash((self._plain, self._sealed))
 
     def __reduce__(self) -> Any:
+        # Pickle would write the plain value to a place that masks nothing.
         raise TypeError("a Secret is not pickled: seal it or reveal it")
 
     @classmethod

@@ -29,7 +29,7 @@ _LEAVES: Final = frozenset({str, int, float, bool, NoneType})
 def hide(tree: Any) -> Any:
     """Return the JSON tree with every secret text as a Secret: by attribute name, or a URL with credentials.
 
-    Below a secret name everything is hidden: numbers and booleans too, and the leaves of objects and arrays.
+    Below a secret name everything is hidden except booleans: numbers too, and the leaves of objects and arrays.
     """
     return _hide(tree, is_secret=False)
 
@@ -44,6 +44,7 @@ def _hide(node: Any, *, is_secret: bool) -> Any:
         }
     if isinstance(node, list | tuple):
         return [_hide(value, is_secret=is_secret) for value in node]
+    # A boolean below a secret name is a switch and no secret.
     if is_secret and not isinstance(node, bool):
         return Secret(str(node))
     if isinstance(node, str) and _CREDENTIALS_IN_URL.match(node):

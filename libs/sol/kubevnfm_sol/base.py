@@ -23,6 +23,7 @@ class SolType(BaseModel):
         frozen=True,
         extra="ignore",
         use_attribute_docstrings=True,
+        # Requests hold passwords, and the text of a validation error may reach an answer or a log.
         hide_input_in_errors=True,
     )
 

@@ -118,6 +118,7 @@ class Inbox:
             "tries": 0,
             "state": _RESTING,
             "owner": "",
+            # The first claim takes number 1, as that of a new command does.
             "fencing": 0,
             "leaseUntil": self._now(),
             "cancelled": True,
@@ -153,6 +154,7 @@ class Inbox:
         outcome = Envelope(**{**vars(answer), "id": derived_id(command.id, "outcome")})
         stored = outgoing(outcome, self._ring)
         done = {"state": _DONE, "doneAt": self._now(), "leaseUntil": self._now(), "outcome": dict(stored.document)}
+        # The relay must know the outcome before it is stored, otherwise a sweep in between could publish it as well.
         with self._relay.writing([outcome]):
             await self._write(claim, done, outbox=[stored])
             self._relay.kick(self._collection, claim.message_id, [outcome])
@@ -163,6 +165,7 @@ class Inbox:
 
     async def purge(self, *, older_than: timedelta) -> int:
         """Delete the records of work that was done before that time; return how many."""
+        # RFC 3339 texts in UTC with equal precision sort as their moments do.
         before = rfc3339(self._clock.now() - older_than)
         return await self._store.delete_many(self._collection, AllOf([Compare("doneAt", Op.LT, [before])]))
 
@@ -187,6 +190,7 @@ class Inbox:
             unavailable_since=None if since is None else datetime.fromisoformat(since),
         )
         try:
+            # Several workers may see the same expired lease: the revision lets one of them win.
             await self._store.update(self._collection, message_id, self._lease(claim), if_revision=record.revision)
         except RevisionConflict:
             return Taken(for_s=self._lease_s)
@@ -198,6 +202,8 @@ class Inbox:
                 self._collection,
                 claim.message_id,
                 fields,
+                # Not by revision: `mark_cancelled` may write the record meanwhile, which must not cost the worker its
+                # lease.
                 where=by(owner=claim.owner, fencing=claim.fencing, state=_CLAIMED),
                 outbox=outbox,
             )

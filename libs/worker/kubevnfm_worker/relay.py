@@ -89,6 +89,7 @@ class OutboxRelay:
             for task in unfinished:
                 task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
+        # Last: a confirmed message that stays in its document would be published again by the next process.
         if self._clearing is not None:
             await self._clearing
 
@@ -168,6 +169,7 @@ class OutboxRelay:
     async def _publish(self, collection: str, id: str, envelope: Envelope[Message]) -> None:
         try:
             await self._bus.publish(envelope)
+        # Not an error of the writer: the message is stored, and a sweep publishes it later.
         except VnfmError as error:
             log.warning("publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
             return

@@ -147,6 +147,7 @@ class CommandWorker:
         await self._inbox.prepare()
         self._relay.start()
         self._purging = asyncio.create_task(self._purge_forever(), name="inbox-purge")
+        # Last: a command may be delivered before this call returns, and its outcome needs the index and the relay.
         await self._bus.consume_commands(self._service, self._take, concurrency=self._concurrency)
 
     async def close(self) -> None:
@@ -161,6 +162,7 @@ class CommandWorker:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        # After the runs, whose outcomes it still publishes.
         await self._relay.close()
 
     async def __aenter__(self) -> Self:
@@ -185,6 +187,7 @@ class CommandWorker:
             return await self._cancel(command.data)
         # All deliveries of a command share one run: a redelivery after a lost channel attaches to it.
         run = self._run_of(command)
+        # `wait` leaves the run alone at the timeout; `wait_for` would cancel it.
         done, _ = await asyncio.wait({run}, timeout=self._hold_s)
         if not done or run.cancelled():
             return Again(_REATTACH_S)
@@ -204,6 +207,7 @@ class CommandWorker:
 
         A command that is waiting or was not delivered yet has no worker: it is claimed here and aborted.
         """
+        # Decoding has turned the sealed values into Secret leaves; an envelope is read from its sealed form.
         command = from_document(sealed(cancel.command, self._ring))
         try:
             await self._inbox.mark_cancelled(command)
@@ -221,6 +225,8 @@ class CommandWorker:
         try:
             match await self._inbox.claim(command):
                 case Finished() as finished:
+                    # The sender may have repeated the command because it missed the outcome. A second copy costs little:
+                    # consumers drop it by its id.
                     self._inbox.publish_again(command.id, finished)
                     return Ack()
                 case Taken(for_s=for_s):
@@ -249,6 +255,7 @@ class CommandWorker:
             case NotYet(again_in_s=again_in_s):
                 await self._inbox.rest(claim, tries=0)
                 left_s = self._left_s(command)
+                # Never beyond the deadline: the delivery that reports its passing must not come late.
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
             case _DeadlinePassed():
                 log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
@@ -263,6 +270,8 @@ class CommandWorker:
             case _Broke(error=error):
                 log.error("command_broke", type=command.type, message_id=command.id, exc_info=error)
                 reason = f"unexpected {type(error).__name__} in {self._service}"
+                # The event ends the operation's step at once; the dead letter keeps the message to find the bug
+                # with.
                 return await self._finish(claim, command, broken(command.type, self._service), Dead(reason))
 
     def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError, began: datetime) -> _Retry | None:
@@ -276,6 +285,7 @@ class CommandWorker:
             if (now - since).total_seconds() >= self._unavailable_limit_s:
                 return None
         left_s = self._left_s(command)
+        # A pause that ends after the deadline would turn the real cause into a plain time-out.
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
         return _Retry(pause_s, since) if is_worth_it else None
 
@@ -290,6 +300,8 @@ class CommandWorker:
         """Run the handler under the lease and the deadline. Raises LeaseLost."""
         left_s = self._left_s(command)
         if left_s is not None and left_s <= 0:
+            # Checked before the handler is called: after the deadline the step has failed for its sender, and starting
+            # would create what is never used.
             return _DeadlinePassed()
         handler = self._handlers.get(_class_of(command))
         if handler is None:
@@ -404,6 +416,7 @@ class CommandWorker:
 
     async def _let_go(self, claim: Claim) -> None:
         try:
+            # The process is ending: a lease that is not released expires by itself.
             async with asyncio.timeout(1.0):
                 await self._inbox.rest(claim, tries=claim.tries, unavailable_since=claim.unavailable_since)
         except (LeaseLost, StoreUnavailable, TimeoutError):

@@ -106,6 +106,8 @@ def _flavour_topologies(topologies: Mapping[str, Topology], entry: str) -> dict[
 def _facts(top: Topology, flavours: list[Topology]) -> JsonObject:
     """Return the VNF's properties: of the top file's VNF node, else the flavours', else the defaults of the types."""
     facts: JsonObject = {}
+    # The last one wins, so the top file comes last. Defaults of all types first: no default may replace a value that a
+    # node sets.
     for topology in [*reversed(flavours), top]:
         node_type = topology.substitution.get("node_type")
         if isinstance(node_type, str):

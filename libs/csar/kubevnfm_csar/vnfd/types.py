@@ -60,6 +60,7 @@ class TypeTree:
         for document in documents:
             for section in ("node_types", "data_types", "artifact_types", "policy_types"):
                 for name, definition in mapping(document.get(section)).items():
+                    # The entry file comes first, so its definition wins over one in an import.
                     self._definitions.setdefault(name, mapping(definition))
 
     def lineage(self, name: str) -> tuple[str, ...]:

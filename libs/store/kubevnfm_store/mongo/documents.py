@@ -40,6 +40,8 @@ def in_body(path: str) -> str:
 def written(value: Any) -> Any:
     """Return a JSON value as MongoDB holds it. Raises InvalidInput if it is not JSON, or has an integer above 64 bits."""
     try:
+        # Written and read back: what is stored equals what a reader gets from SQLite. `encode` finds lone surrogates,
+        # which BSON cannot hold.
         plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except UnicodeEncodeError as error:
         raise InvalidInput("body", "a text in it is not valid Unicode") from error
@@ -55,6 +57,7 @@ def stored(document: JsonMapping) -> Stored:
 
 def entries(outbox: Sequence[Outgoing]) -> list[dict[str, str]]:
     """Return messages in the form of the outbox."""
+    # As text the message needs no escaped names and keeps integers above 64 bits.
     return [{"id": each.id, "content": json.dumps(each.document, ensure_ascii=False)} for each in outbox]
 
 

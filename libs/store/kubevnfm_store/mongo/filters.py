@@ -22,6 +22,7 @@ from kubevnfm_store.mongo.documents import ALPHABET, WRAPPED, field
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op
 
 NEVER: Final[JsonMapping] = {"_id": {"$in": []}}
+# Every type of a JSON value. The filter of a partial index accepts `$type`, but no `$ne: null`.
 NOT_NULL: Final = {"$type": ["double", "string", "object", "array", "bool", "int", "long"]}
 _TYPES: Final = {"text": "string", "number": "number", "boolean": "bool"}
 _ORDER: Final = {Op.GT: "$gt", Op.GTE: "$gte", Op.LT: "$lt", Op.LTE: "$lte"}
@@ -53,6 +54,8 @@ def _of(filter: Filter, prefix: str, *, elements: bool) -> Sought:
             name = prefix + field(path)
             if not elements:
                 return Sought({name: NOT_NULL}, exact=False)
+            # A wrapped inner array is stored as an object; the condition on its key keeps it from matching as an
+            # element.
             element = _of(inner, "", elements=True).query
             return Sought({name: {"$elemMatch": {"$and": [{WRAPPED: {"$exists": False}}, element]}}})
         case AllOf(filters):
@@ -94,6 +97,7 @@ def _is_one_of(name: str, values: Sequence[Json]) -> JsonMapping:
     if known:
         parts.append({name: {"$eq": known[0]} if len(known) == 1 else {"$in": known}})
     if len(known) < len(values):
+        # Equality with null would find documents without the attribute too.
         parts.append({name: {"$type": "null"}})
     return {"$or": parts} if len(parts) > 1 else parts[0] if parts else NEVER
 
@@ -102,6 +106,7 @@ def _is_none_of(name: str, values: Sequence[Json], *, elements: bool) -> Sought:
     known = [value for value in values if value is not None]
     if not known:
         return Sought(NEVER)
+    # `$lt` and `$gt` compare within the type of the value, so a value of another type does not match.
     if len(known) == 1 and not isinstance(known[0], bool):
         return Sought({"$or": [{name: {"$lt": known[0]}}, {name: {"$gt": known[0]}}]})
     if all(isinstance(value, bool) for value in known):

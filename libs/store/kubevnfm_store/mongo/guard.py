@@ -42,12 +42,15 @@ class LockDocuments:
     async def __call__(self, collection: str, id: str) -> AsyncIterator[None]:
         name = f"{collection}/{id}"
         queue = self._queues.setdefault(name, asyncio.Lock())
+        # Without it every waiting task of this process would poll the server for the lock.
         async with queue:
             token = new_id()
             await self._take(name, token)
             try:
                 yield
             finally:
+                # Shielded: a cancelled caller would leave the lock behind, and every other writer would wait until it
+                # expires. The token protects the lock of a caller that took over after this one was too slow.
                 await asyncio.shield(self._locks.delete_one({"_id": name, "token": token}))
 
     async def _take(self, name: str, token: str) -> None:
@@ -56,6 +59,7 @@ class LockDocuments:
             held = await self._locks.find_one({"_id": name})
             if held is not None and held["until"] < time.time():
                 # The ticket's id holds the dead holder's token, so exactly one caller removes exactly that lock.
+                # The ticket stays: a slow caller may have read the same dead lock and must not remove its successor.
                 if await self._insert({"_id": f"{name}!{held['token']}"}):
                     await self._locks.delete_one({"_id": name})
             else:

@@ -68,6 +68,8 @@ class MongoStore:
                 build = await client.admin.command("buildInfo")
             except PyMongoError as error:
                 raise StoreUnavailable(_reason(error)) from error
+            # With less than a majority a failover rolls acknowledged writes back, and without the journal a crash loses
+            # them. Either would lose a message whose command was acknowledged already.
             concern = WriteConcern(w="majority", j=True)
             documents = client.get_database(database, write_concern=concern)
             is_ferretdb = "ferretdbVersion" in build  # 1.x; 2.x is another engine
@@ -77,6 +79,7 @@ class MongoStore:
             client.close()
 
     async def get(self, collection: str, id: str) -> Stored | None:
+        # Searched by `_id` alone, which FerretDB answers from an index; a tombstone is recognised here.
         found = await self._reading(lambda: self._database[collection].find_one({"_id": id}, {"outbox": 0}))
         return None if found is None or "deleted" in found else stored(found)
 
@@ -95,6 +98,8 @@ class MongoStore:
         revival["$unset"] = {"deleted": ""}
 
         async def write() -> None:
+            # Between two calls the tombstone may disappear, because its last message was published, or the id may be
+            # inserted by another process. Each round decides on the present state.
             for _ in range(_TRIES):
                 try:
                     await self._database[collection].insert_one(dict(fresh))
@@ -102,6 +107,7 @@ class MongoStore:
                     if await self._modify(collection, {"_id": id, "deleted": True}, revival):
                         return
                     there = await self._database[collection].find_one({"_id": id}, {"write": 1, "deleted": 1})
+                    # An earlier try of this write arrived, and its answer was lost.
                     if there is not None and there.get("write") == token:
                         return
                     if there is not None and "deleted" not in there:
@@ -153,6 +159,8 @@ class MongoStore:
         there: JsonObject = {"_id": id, **LIVE}
         wanted = there if if_revision is None else there | {"revision": if_revision}
         bury = posting(outbox)
+        # Marked even without a message: if this process dies before `_settle`, the mark lets a sweep find the tombstone
+        # and remove it.
         bury["$set"] |= {"deleted": True, "pending": True, "write": token}
         bury["$unset"] = {"body": ""}
 
@@ -160,6 +168,8 @@ class MongoStore:
             documents = self._database[collection]
             for _ in range(_TRIES):
                 if not outbox:
+                    # A document that has waiting messages must not be removed with them: it becomes a tombstone until
+                    # they are published.
                     silent = await self._quick(collection, wanted | {"pending": {"$exists": False}})
                     if silent is not None and await documents.find_one_and_delete(silent):
                         return True
@@ -185,6 +195,7 @@ class MongoStore:
 
         async def write() -> int:
             documents = self._database[collection]
+            # The documents that are left after this have waiting messages and become tombstones.
             silent = await documents.delete_many({"$and": [query, {"pending": {"$exists": False}}]})
             buried = await documents.update_many(query, {"$set": {"deleted": True}, "$unset": {"body": ""}})
             return int(silent.deleted_count + buried.modified_count)
@@ -195,6 +206,7 @@ class MongoStore:
         if query.limit == 0:
             return []
         wanted = self._sought(query.filter)
+        # The filter in memory may need the paths that the caller leaves out, so they are removed after it.
         shown = projection(query.exclude if wanted.exact else ())
         found: list[Stored] = []
         for condition, order in segments(query):
@@ -226,9 +238,12 @@ class MongoStore:
         for index in indexes:
             names = [in_body(path) for path in index.fields]
             if index.unique:
+                # MongoDB indexes a missing field as null, so two documents without it would collide. A partial index
+                # leaves them out.
                 having = dict.fromkeys(names, NOT_NULL)
                 await self._index(collection, names, unique=True, having=having)
             else:
+                # With the id at its end the index serves a key-set page, which continues after (value, id).
                 await self._index(collection, [*names, "_id"])
 
     async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
@@ -247,6 +262,8 @@ class MongoStore:
             published = [each for each in waiting if each["id"] in message_ids]
             if not published:
                 return
+            # Conditional on the outbox as it was read: a message that another write adds meanwhile is not removed with
+            # it.
             if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}, seen=now):
                 return
             left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
@@ -284,6 +301,7 @@ class MongoStore:
     ) -> list[Stored]:
         async def read() -> list[Stored]:
             found: list[Stored] = []
+            # No limit for the server: how many of these candidates match is known only after the check in memory.
             async for document in self._database[collection].find(search, {"outbox": 0}, sort=list(order)):
                 each = stored(document)
                 if fits(filter, each.body):
@@ -309,6 +327,7 @@ class MongoStore:
         change["$inc"] = {"revision": 1}
         wanted = Sought({}) if where is None else self._sought(where)
         if where is not None and not self._elements:
+            # FerretDB searches by `_id` only; the guard makes the check in memory and the write one step.
             wanted = Sought({}, exact=False)
         search = (
             {"$and": [{"_id": id}, conditions, LIVE, wanted.query]}
@@ -335,6 +354,7 @@ class MongoStore:
         quick = await self._quick(collection, search)
         if quick is None:
             return None
+        # Servers before MongoDB 5.0 refuse an operator without fields.
         operators = {operator: fields for operator, fields in change.items() if fields}
         result: Document | None = await self._database[collection].find_one_and_update(
             quick, operators, return_document=ReturnDocument.AFTER
@@ -413,6 +433,7 @@ class MongoStore:
                 if pause_s is None or isinstance(error, ServerSelectionTimeoutError):  # this error has waited already
                     raise StoreUnavailable(_reason(error)) from error
                 await asyncio.sleep(pause_s)
+            # The server has answered, so another try would get the same answer.
             except PyMongoError as error:
                 _refuse(subject, error)
             except OverflowError as error:
@@ -421,6 +442,8 @@ class MongoStore:
 
 
 def _refuse(subject: str, error: PyMongoError) -> NoReturn:
+    # FerretDB on SQLite passes the violation of a unique index on as that database's text, without MongoDB's code
+    # 11000.
     if isinstance(error, DuplicateKeyError) or "UNIQUE constraint failed" in str(error):
         raise AlreadyExists(f"{subject}: the id, or a value that must be unique, is taken") from error
     if isinstance(error, DocumentTooLarge):

@@ -103,6 +103,7 @@ class Catalogue:
         """Create missing indexes. Raises AlreadyExists if stored documents violate a unique one."""
         self.add(connection, collection)
         for index in indexes:
+            # The id at the end serves key-set pages. In a unique index it would make every entry unique.
             columns = ", ".join([*(extract(path) for path in index.fields), *([] if index.unique else ["id"])])
             digest = hashlib.sha256(f"{index.unique}:{columns}".encode()).hexdigest()[:12]
             try:
@@ -119,6 +120,7 @@ class Catalogue:
             path for (path,) in connection.execute("SELECT path FROM indexed_paths WHERE collection = ?", (collection,))
         }
         for path in sorted(set(paths) - known):
+            # Read once, when the index is created; afterwards `watch` sees each body before it is stored.
             has_arrays = any(_has_array(connection, collection, prefix) for prefix in _prefixes(path))
             connection.execute("INSERT INTO indexed_paths VALUES (?, ?, ?)", (collection, path, has_arrays))
             if not has_arrays:

@@ -157,6 +157,7 @@ class _Conditions:
         tables, parent, last = self._way(root, path)
         leaf = f"e{next(self._numbers)}"
         tables.append(Sql(f"json_each({parent}, ?) {leaf}", (last,)))
+        # json_each over an object would yield its attributes as if they were elements.
         is_no_object = Sql(f"json_type({parent}, ?) <> 'object' AND ", (last,))
         in_arrays = self._exists(tables, is_no_object + test(Sql(f"{leaf}.type"), Sql(f"{leaf}.value")))
         return (

@@ -39,6 +39,7 @@ async def ask(queue: SimpleQueue[Job | None], operation: Operation[T]) -> T:
 
 def deliver(jobs: Iterable[Job]) -> None:
     """Set the futures of finished jobs, from any thread."""
+    # One wake-up of a loop for the whole batch, not one for each of its jobs.
     by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
@@ -49,6 +50,7 @@ def deliver(jobs: Iterable[Job]) -> None:
 
 def _settle(jobs: Iterable[Job]) -> None:
     for job in jobs:
+        # Its caller was cancelled.
         if job.answer.done():
             continue
         if job.error is None:

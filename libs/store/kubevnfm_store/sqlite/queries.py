@@ -96,6 +96,7 @@ def _segments(sort: Sort | None, after: str | None, place: int) -> Iterator[tupl
         if not down:
             yield Sql(f"{key} IS NOT NULL"), by_key
         return
+    # A row value with NULL compares as unknown, so documents without the value are not in this range.
     yield Sql(f"({key}, id) {beyond} (?, ?)", (last_value, last_id)), by_key
     if down:
         yield Sql(f"{key} IS NULL"), by_id

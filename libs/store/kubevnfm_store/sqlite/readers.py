@@ -52,6 +52,8 @@ class Readers:
         connection: sqlite3.Connection | None = None
         while (job := self._queue.get()) is not None:
             try:
+                # Opened here and not at the start: sqlite3 binds a connection to its thread, and an error reaches the
+                # caller.
                 if connection is None:
                     connection = self._connected()
                 job.result = job.operation(connection)

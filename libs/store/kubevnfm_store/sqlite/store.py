@@ -40,6 +40,7 @@ class SqliteStore:
         try:
             yield cls(writer, readers)
         finally:
+            # The writer's connection closes last: the last one merges the WAL into the database file.
             await readers.close()
             await writer.close()
 
@@ -53,6 +54,8 @@ class SqliteStore:
         query = f"SELECT id, revision, body FROM {table_of(collection)} WHERE id "
         if len(ids) == 1:
             return await self._rows(query + "= ?", (ids[0],))
+        # One parameter for any number of ids: SQLite limits the parameters of a statement, and one text is prepared
+        # once.
         return await self._rows(query + "IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
 
     async def insert(self, collection: str, id: str, body: JsonMapping, *, outbox: Sequence[Outgoing] = ()) -> Stored:
@@ -60,6 +63,8 @@ class SqliteStore:
 
         def write(connection: sqlite3.Connection) -> Stored:
             self._catalogue.add(connection, collection)
+            # In the same transaction as the body: a filter that trusts the index must not miss an array stored a moment
+            # before.
             self._catalogue.watch(connection, collection, body)
             try:
                 connection.execute(f"INSERT INTO {table_of(collection)} VALUES (?, 1, ?)", (id, text))
@@ -101,6 +106,7 @@ class SqliteStore:
         def write(connection: sqlite3.Connection) -> Stored:
             self._catalogue.add(connection, collection)
             fits = condition(where or AllOf(), self._catalogue.single_valued(collection))
+            # Reading and writing need no lock: only this thread writes, and it runs one operation at a time.
             row = connection.execute(
                 f"SELECT revision, body FROM {table_of(collection)} WHERE id = ? AND revision = coalesce(?, revision)"
                 f" AND ({fits.text})",
@@ -130,6 +136,7 @@ class SqliteStore:
                 return False
             if if_revision not in (None, row[0]):
                 raise RevisionConflict(f"{collection}/{id}: at revision {row[0]}, not {if_revision}")
+            # Its messages stay: they have a table of their own and are published from there.
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (id,))
             _post(connection, collection, id, messages)
             return True

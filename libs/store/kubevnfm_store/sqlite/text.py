@@ -25,6 +25,7 @@ def dumped(body: JsonMapping) -> str:
     """Return the body as stored. Raises InvalidInput if it is not JSON (NaN, other types, lone surrogates)."""
     try:
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        # A scan of the text is much cheaper than a walk over the tree, which hardly any document needs.
         if _MAY_NEED_ESCAPING.search(text):
             text = json.dumps(ALPHABET.tree(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         text.encode()

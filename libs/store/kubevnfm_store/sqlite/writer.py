@@ -39,8 +39,11 @@ class Writer:
         """Open the file; create it if it is missing. Raises FileInUse, StoreUnavailable."""
         self._lock = _locked(path)
         try:
+            # Without isolation_level=None the module begins transactions by itself, in the middle of a batch.
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode = WAL")
+            # In WAL mode NORMAL syncs at checkpoints only: a power failure would lose writes that callers have seen
+            # succeed.
             self._connection.execute("PRAGMA synchronous = FULL")
             self.catalogue = Catalogue(self._connection)
         except sqlite3.Error as error:
@@ -88,6 +91,7 @@ class Writer:
             for job in jobs:
                 self._perform(job)
             self._connection.execute("COMMIT")
+            # Only after COMMIT: readers have connections of their own and do not see a new table earlier.
             self.catalogue.publish()
         except sqlite3.Error as error:  # the disk is full, for example: nothing of this transaction was stored
             with suppress(sqlite3.Error):
@@ -98,9 +102,12 @@ class Writer:
         deliver(jobs)
 
     def _perform(self, job: Job) -> None:
+        # A savepoint for each operation: a refused one must not undo the others of its batch.
         self._connection.execute("SAVEPOINT operation")
         try:
             job.result = job.operation(self._connection)
+        # After such an error (disk full, I/O error) SQLite may have rolled the whole transaction back by itself, so the
+        # batch fails as one.
         except sqlite3.Error:
             raise
         except Exception as error:  # noqa: BLE001 - the edge of the thread: every error goes to the caller
@@ -112,6 +119,7 @@ class Writer:
 
 def _locked(path: Path) -> TextIO:
     """Take the lock file beside the database; the system releases it when the process ends, in whatever way."""
+    # Not the database file itself: closing any descriptor of it drops the POSIX locks that SQLite holds on it.
     lock = Path(f"{path}.lock").open("w")  # noqa: SIM115 - it stays open as long as the store
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
