@@ -83,6 +83,7 @@ async def lcm_api(
             page_size=settings.page_size,
         )
         app = make_app(services, context, backends.is_ready, gate=gate, proxies=proxies(settings))
+        # The gateway opens last and closes first: every request finds its services running.
         async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls, limits=limits) as port:
             yield LcmApi(port)
 

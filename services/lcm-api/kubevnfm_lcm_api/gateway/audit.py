@@ -23,6 +23,7 @@ def audited(proxies: Proxies) -> Any:
     @web.middleware
     async def audit(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
+        # A request for an unknown path or method cannot change anything.
         if is_changing(request.method) and request.match_info.http_exception is None:
             caller = request.get(CALLER)
             log.info(

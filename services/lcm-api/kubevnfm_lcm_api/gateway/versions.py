@@ -61,6 +61,7 @@ async def version_in_answers(request: web.Request, handler: Handler) -> web.Stre
     """Add the used version to every answer of a versioned API, also to errors: the outermost middleware."""
     response = await handler(request)
     api = api_of(request.path)
+    # The headers of a stream are sent already.
     if api is not None and not response.prepared:
         response.headers["Version"] = request.get(VERSION, api.versions[-1])
     return response

@@ -33,6 +33,7 @@ def accepts(header: str | None, media_type: str) -> bool:
     for part in header.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+        # q=0, q=0.0 and q=0.000 all exclude the type.
         if name in {"*/*", f"{main}/*", media_type} and quality.strip("0.") != "":
             return True
     return False
@@ -63,6 +64,7 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
         raw = await request.read()
     except web.HTTPRequestEntityTooLarge as error:
         raise BodyTooLarge(f"the body may have up to {BODY_LIMIT} bytes") from error
+    # Before the Content-Type, which a request without a body need not have.
     if not raw.strip():
         if is_required:
             raise InvalidInput("", "a JSON body is required")
@@ -71,6 +73,7 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
     try:
         document = json.loads(raw, parse_constant=_refuse_constant)
+    # json.loads itself recurses, so a body thousands of levels deep fails before the check of depth.
     except (ValueError, RecursionError) as error:
         place = f" at line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidInput("", f"the body is not JSON{place}") from error

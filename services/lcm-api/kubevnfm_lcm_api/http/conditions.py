@@ -39,6 +39,7 @@ def answer(request: web.Request, body: JsonMapping, tag: str, changed_at: str | 
 
 def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:
     """Raise PreconditionFailed if If-Match or If-Unmodified-Since is not met, InvalidInput if it is malformed."""
+    # If-Unmodified-Since is ignored if there is an If-Match (RFC 9110 13.1.4).
     wanted = request.headers.get("If-Match")
     if wanted is not None:
         if not _names(wanted, tag, weak=False):

@@ -120,6 +120,7 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
+        # aiohttp rejects OPTIONS with 405, but its Allow header is the answer that OPTIONS asks for (RFC 9110 9.3.7).
         if request.method == "OPTIONS" and isinstance(refusal, web.HTTPMethodNotAllowed):
             return web.Response(status=204, headers={"Allow": refusal.headers["Allow"]})
         allow = [("Allow", refusal.headers["Allow"])] if "Allow" in refusal.headers else []

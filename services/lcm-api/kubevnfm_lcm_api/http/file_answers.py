@@ -63,6 +63,7 @@ async def answer_file(
     except FileNotFoundError as error:
         raise NotFound("the package was deleted") from error
     headers = {"Content-Type": content_type, "ETag": tag}
+    # If-None-Match has precedence over ranges (RFC 9110 13.2.2).
     if _is_known(request, tag):
         return web.Response(status=304, headers={"ETag": tag})
     asked = None

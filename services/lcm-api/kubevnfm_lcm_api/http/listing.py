@@ -104,6 +104,7 @@ def _asked(
 
 
 def _marker(listed: Listed, raw: Mapping[str, str], after: tuple[str, str], ring: KeyRing, now: datetime) -> str:
+    # Sealed, because a caller must not change the position or use it for another kind of resource.
     return ring.seal(json.dumps({"q": dict(raw), "a": after, "t": rfc3339(now)}), bound_to=f"marker:{listed.name}")
 
 
@@ -114,6 +115,7 @@ def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None,
         filter=AllOf([listed.public, wanted]),
         sort=Sort(listed.sort),
         after=after,
+        # One more than is shown: it proves that there is a next page.
         limit=limit + 1,
         exclude=(*listed.hidden, *selectors.left_out),
     )

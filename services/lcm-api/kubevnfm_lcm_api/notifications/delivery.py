@@ -138,6 +138,8 @@ class Notifications:
             return Again(_CHECK_AGAIN_S)
         wanting = await self._store.find(COLLECTION, Query(matching(announcement)))
         await asyncio.gather(*(self._queue(envelope, announcement, subscription) for subscription in wanting))
+        # The mark comes after the queues: if this process dies in between, the redelivered event finds its
+        # notifications by their ids and adds none. No event follows the last one, so none asks for its mark.
         if not announcement.is_last:
             await self._mark_announced(envelope)
         return Ack()
@@ -146,6 +148,7 @@ class Notifications:
         """Return whether the event before this one is in the queues already (API-074)."""
         now = self._clock.now()
         if not announcement.follows or (
+            # Marks are deleted after a time, and two events so far apart cannot overtake each other.
             announcement.follows_at is not None and now - announcement.follows_at > _REMEMBERED / 2
         ):
             return True
@@ -198,6 +201,7 @@ class Notifications:
         early = None if self._is_busy(subscription) else self._start(subscription.id, wake_up.id)
         try:
             await self._outbox.insert(NOTIFICATIONS, entry, queued, events=[wake_up])
+        # An earlier delivery of this event has stored the notification, together with its own command.
         except AlreadyExists:
             return
         else:
@@ -227,6 +231,7 @@ class Notifications:
         elif run.command_id != command.id:
             if run.is_void or not run.queued.is_set():  # the bus will not deliver its command again
                 return Again(_CHECK_AGAIN_S)
+            # This command may end: the run's own command stays with the bus until the queue is empty.
             run.is_asked_again = True
             return Ack()
         done, _ = await asyncio.wait({run.task}, timeout=_HOLD_S)
@@ -268,6 +273,7 @@ class Notifications:
         """Come again when the subscription is free; during a back-off, leave it to the command of the back-off."""
         stored = await self._store.get(COLLECTION, subscription_id)
         if stored is None:
+            # An event that was announced while the subscription was deleted may have queued more.
             await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))
             return Ack()
         back_off_s = self._turns.back_off_left_s(stored)
@@ -291,6 +297,7 @@ class Notifications:
             for task in (delivering, renewal):
                 task.cancel()
             await asyncio.gather(delivering, renewal, return_exceptions=True)
+            # An error or a cancellation here is not the subscriber's answer, so it causes no back-off.
             is_whole = delivering.done() and not delivering.cancelled() and delivering.exception() is None
             await self._turns.end(
                 subscription.id, run.command_id, record.fields(), back_off_s=back_off_s if is_whole else None
@@ -315,6 +322,8 @@ class Notifications:
                 if isinstance(answer, Untaken):
                     return await self._untaken(subscription, record, answer)
                 if isinstance(answer, Taken):
+                    # The event reports that a failing subscriber accepts again; without failures, there is nothing to
+                    # report.
                     await self._settle(entry, [self._delivered(subscription.id)] if record.failures else [])
                     record.failures, record.last_success_at = 0, rfc3339(self._clock.now())
                 else:

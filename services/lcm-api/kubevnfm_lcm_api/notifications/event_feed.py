@@ -80,11 +80,14 @@ class EventFeed:
             elif missing is None:
                 yield Missed()
             else:
+                # From the oldest event in memory: the log may not have written the newest ones yet. `seen` leaves out
+                # those that the log returned.
                 place = self._count - len(self._events)
                 async for event in missing:
                     if event.id not in seen and wanted(event):
                         yield event
                     seen.add(event.id)
+        # Only events up to here can have been in the log's answer.
         newest_replayed = self._count
         loop = asyncio.get_running_loop()
         yielded_at = loop.time()

@@ -103,6 +103,7 @@ class EventLog:
                     log.warning("events_not_logged", reason=str(error))
                     verdict = Again(_STORE_PAUSE_S)
                 for _, answer in batch:
+                    # A delivery may have been cancelled during the write.
                     if not answer.done():
                         answer.set_result(verdict)
         finally:
@@ -113,6 +114,7 @@ class EventLog:
         body = {
             "at": at,
             "writer": self._me,
+            # Padded, because the database sorts the number as text.
             "order": f"{at}/{self._me}/{next(self._numbers):012}",
             "ids": [event.id for event in batch],
             "events": [vars(event) for event in batch],

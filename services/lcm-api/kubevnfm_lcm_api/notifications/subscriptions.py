@@ -59,6 +59,7 @@ class Subscriptions:
             "keys": request.keys(),
         }
         callback = Callback(request.callback_uri, opened(body.get("authentication")))
+        # Before the test call, which would already reach an address that is not allowed (SSRF).
         if (obstacle := await self._subscriber.obstacle(callback)) is not None:
             raise CallbackRefused(obstacle)
         if self._tests_callbacks and (trouble := await self._subscriber.test(callback)) is not None:
@@ -89,5 +90,7 @@ class Subscriptions:
     async def delete(self, subscription_id: str, api: ApiName) -> None:
         """Delete it and its pending notifications. Raises NotFound."""
         await self.get(subscription_id, api)
+        # The subscription first, so that new events no longer match it. A notification that is queued after both calls
+        # is deleted by its own command.
         await self._store.delete(COLLECTION, subscription_id)
         await self._store.delete_many(NOTIFICATIONS, by(pendingFor=subscription_id))

@@ -38,6 +38,7 @@ class Turns:
         is_free = AnyOf([Exists("turn/owner", exists=False), Compare("turn/until", Op.LT, [rfc3339(now)])])
         turn = {"owner": self._me, "command": command_id, "until": rfc3339(now + timedelta(seconds=self._lease_s))}
         try:
+            # One conditional write: if two processes try at once, only one of them gets the turn.
             return await self._store.update(COLLECTION, subscription_id, {"turn": turn}, where=is_free)
         except RevisionConflict:
             return None
@@ -58,9 +59,11 @@ class Turns:
                         {"turn/until": until},
                         where=Compare("turn/owner", Op.EQ, [self._me]),
                     )
+                # Counted from before the call: the database may have written the lease at any moment of it.
                 held_until = asked_at + self._lease_s
             except RevisionConflict:
                 return
+            # Until the lease ends, no other process can have the turn, even if the database does not answer.
             except (StoreUnavailable, TimeoutError):
                 if loop.time() >= held_until:
                     return

@@ -97,6 +97,7 @@ class Packages:
             raise InvalidInput("", "operationalState or userDefinedData expected")
         for _ in range(_TRIES):
             stored = await self.get(package_id)
+            # For each read: the caller's If-Match must hold for the revision that is changed.
             await check(stored)
             fields = self._modified(stored.body, changes)
             written = {**fields, "updatedAt": rfc3339(self._clock.now())}
@@ -146,6 +147,7 @@ class Packages:
                 )
             except RevisionConflict:
                 continue
+            # After the document, which makes the package exist: a crash here leaves only what no request can reach.
             for collection in (VNFDS, CONTENTS):
                 await self._store.delete(collection, package_id)
             await self._files.remove(package_id)
@@ -210,6 +212,8 @@ class Packages:
             vnfd_ids = {event.vnfd_id}
         elif isinstance(event, OperationChanged) and event.operation in _CHANGE_THE_VNFD:
             if event.state in TERMINAL:
+                # The event no longer names the VNFD that the operation may have released, so all packages in use are
+                # checked.
                 used = await self._store.find(COLLECTION, Query(by(usageState="IN_USE")))
                 vnfd_ids = {event.vnfd_id, *(str(stored.body["vnfdId"]) for stored in used)}
             elif (next_vnfd := await self._users.next_vnfd(event.vnf_instance_id)) is not None:

@@ -147,6 +147,7 @@ class Onboarding:
 
     async def recover(self) -> None:
         """Reset abandoned uploads: those of an earlier process on this machine, and those with an expired lease."""
+        # Called at the start. A host runs one lcm-api, so an upload with this host's name is that of an earlier process.
         now = self._clock.now()
         for stored in await self._store.find(COLLECTION, Query(_SENT_UPLOADS)):
             lease = stored.body.get("internal", {}).get("upload")
@@ -165,6 +166,7 @@ class Onboarding:
             late = Compare("internal/upload/until", Op.LT, [rfc3339(self._clock.now())])
             try:
                 for stored in await self._store.find(COLLECTION, Query(AllOf([_SENT_UPLOADS, late]))):
+                    # The condition once more: the lease may have been renewed since the read.
                     await self._reset(stored.id, AllOf([_SENT_UPLOADS, late]))
             except StoreUnavailable as error:
                 log.warning("uploads_not_watched", reason=str(error))
@@ -183,6 +185,7 @@ class Onboarding:
         package_id = command.package_id
         stored = await self._store.get(COLLECTION, package_id)
         source = stored.body.get("internal", {}).get("source") if stored is not None else None
+        # A redelivery after the content was stored, or after the package was deleted: nothing is left to fetch.
         if stored is None or stored.body["onboardingState"] != "UPLOADING" or source is None:
             return Done(PackageFetched(vnf_pkg_id=package_id))
         if self._fetches >= _MAX_FETCHES:
@@ -191,6 +194,8 @@ class Onboarding:
         try:
             async with self._sources.open(opened(source)) as chunks:
                 upload = await self._files.store(package_id, chunks, limit_bytes=self._limit_bytes)
+        # The database's failure says nothing about the package: the command is repeated, and the package is not
+        # rejected.
         except StoreUnavailable:
             raise
         except VnfmError as refusal:
@@ -216,6 +221,7 @@ class Onboarding:
         """Check, unpack and read a CSAR on disk; the package is then ONBOARDED and ENABLED, or ERROR with the reason."""
         package_id = command.package_id
         stored = await self._store.get(COLLECTION, package_id)
+        # A redelivery after the result was stored: the command is answered with that result.
         if stored is None or stored.body["onboardingState"] != "PROCESSING":
             is_refused = stored is not None and stored.body["onboardingState"] == "ERROR"
             refused = PackageChanged(vnf_pkg_id=package_id, change="ERROR")
@@ -229,6 +235,7 @@ class Onboarding:
             raise
         except VnfmError as refusal:
             return await self._reject(package_id, refusal, where=processing)
+        # Before the state: as soon as it is ONBOARDED, requests read both documents.
         await self._store_contents(package_id, found)
         content = stored.body["internal"]["content"]
         fields = {

@@ -234,7 +234,7 @@ class SshMachine:
         # broke.
         if process.exit_status is None:
             raise ConnectionLost("the session ended before the command did", node=self._node, task=task)
-        # A command may have 124 as an exit code of its own, but not after the full time.
+        # A command may have 124 as an exit code of its own, but hardly after exactly its full time.
         if process.exit_status == TIMED_OUT and time.monotonic() - began >= timeout_s:
             raise self._timed_out(task, timeout_s)
         return process.exit_status if process.exit_signal is None else None

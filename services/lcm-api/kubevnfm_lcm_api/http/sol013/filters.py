@@ -117,6 +117,7 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
 
 
 def _unescaped(name: str) -> str:
+    # ~0 last, as in RFC 6901: otherwise ~01 would become / instead of ~1.
     for escape, plain in (*((e, p) for e, p in _ESCAPES.items() if e != "~0"), ("~0", "~")):
         name = name.replace(escape, plain)
     return name
@@ -177,6 +178,7 @@ def _compare(expression: _Expression, attributes: Mapping[str, Attribute]) -> Fi
                 raise InvalidFilter(f"attribute {'/'.join(expression.path)} is unknown", at=expression.at)
             if attribute.no_filter:
                 raise InvalidFilter(f"attribute {name} cannot be filtered by: {attribute.no_filter}", at=expression.at)
+            # Comparisons would reveal the secret bit by bit to a caller who may only list.
             if attribute.is_secret:
                 raise InvalidFilter(f"attribute {name} is secret and cannot be filtered by", at=expression.at)
             kind, members = attribute.kind, attribute.members

@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.notifications.domain.callback import (
 
 _TEST_S: Final = 20.0
 _NOTIFY_S: Final = 10.0
+# Timeout (RFC 9110 15.5.9) and rate limit (RFC 6585 4): the same request may succeed later, unlike with other 4xx.
 _WORTH_REPEATING: Final = frozenset({408, 429})
 
 
@@ -93,6 +94,7 @@ class HttpSubscriber:
         try:
             answer = await self._call("POST", callback, {"Version": version}, body, _NOTIFY_S)
         except NoToken as error:
+            # The token endpoint has failed, not the subscriber: it may accept the notification later.
             return Untaken(str(error))
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return Untaken(trouble(error))
@@ -150,6 +152,7 @@ async def _sent(
         uri,
         json=body,
         headers=headers,
+        # A redirect would take the notification to an address that the callback test has not seen.
         allow_redirects=False,
         timeout=aiohttp.ClientTimeout(total=timeout_s),
     ) as response:

@@ -179,6 +179,7 @@ def _changes(event: OperationChanged, version: str) -> JsonObject:
         changes["affectedExtLinkPorts"] = list(event.affected_ext_link_ports)
         changes["modificationsTriggeredByVnfPkgChange"] = event.modifications_triggered_by_vnf_pkg_change
     else:
+        # currentVnfExtCpData came with version 2 of the API.
         changes["changedExtConnectivity"] = [
             {name: value for name, value in link.items() if name != "currentVnfExtCpData"}
             for link in event.changed_ext_connectivity

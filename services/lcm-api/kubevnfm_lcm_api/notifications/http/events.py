@@ -80,12 +80,14 @@ async def _stream(
             await asyncio.wait_for(response.write(block), _WRITE_TIMEOUT_S)
         return response
     if request.transport is not None:
+        # A normal close would wait until a watcher that does not read has received everything.
         request.transport.abort()
     return response
 
 
 async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, object] | None) -> AsyncIterator[bytes]:
     after = request.headers.get("Last-Event-ID") or None
+    # At once, so that a client knows that the stream is open before the first event.
     yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
     if first is not None:
         yield f"event: operation\ndata: {json.dumps(first, separators=(',', ':'))}\n\n".encode()

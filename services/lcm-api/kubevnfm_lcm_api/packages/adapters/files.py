@@ -101,6 +101,8 @@ class DiskPackageFiles:
             if len(head) < len(_MAGIC):
                 raise NoArchive
             await _on_disk(file.close)
+            # Renamed only when complete: a reader never finds half an upload, and a failed one does not replace
+            # content.
             await _on_disk(part.replace, folder / _CONTENT)
         finally:
             await _on_disk(_drop, file, part)
@@ -121,6 +123,7 @@ class DiskPackageFiles:
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
         """See the port."""
         folder = self.folder(package_id)
+        # Content that is uploaded after an ERROR has the same package id: the folder's time distinguishes it.
         stamp = (await asyncio.to_thread(folder.stat)).st_mtime
         key = (package_id, flavour_id, stamp)
         if key not in self._hots:
@@ -138,6 +141,7 @@ class DiskPackageFiles:
 
     async def remove(self, package_id: str) -> None:
         """See the port."""
+        # The package's document is deleted by now: files that cannot be deleted must not fail the request.
         await asyncio.to_thread(shutil.rmtree, self._root / package_id, ignore_errors=True)
 
     async def selection(self, package_id: str, names: Sequence[str]) -> Path:
@@ -181,17 +185,20 @@ def _write(file: BinaryIO, chunk: bytes, digest: hashlib._Hash) -> None:
 
 def _onboard(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
     target = folder / _FILES
+    # A crash may have ended an earlier try of this command halfway.
     shutil.rmtree(target, ignore_errors=True)
     shutil.rmtree(folder / _SELECTIONS, ignore_errors=True)
     (folder / _ARCHIVE).unlink(missing_ok=True)
     limits = Limits()
     try:
+        # On the disk for packages: the system's temporary folder may be too small for a CSAR.
         with tempfile.TemporaryDirectory(prefix="onboarding-", dir=folder) as scratch:
             outer = signed_archive(folder / _CONTENT, limits=limits)
             path, signing = (folder / _CONTENT, Signing())
             if outer is not None:
                 path, signing = signatures.outer(outer, Path(scratch))
             csar = open_csar(path, limits=limits)
+            # Before the files are unpacked: a package without a valid VNFD is refused without writing them.
             package = describe(csar)
             extract(csar, target)
             if outer is None:
@@ -223,6 +230,8 @@ def _zip(folder: Path, names: Sequence[str], path: Path) -> None:
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
             for name in names:
+                # A fixed time and mode: the archive's entity tag is strong and made from the names, so the bytes must
+                # not differ.
                 info = zipfile.ZipInfo(name, date_time=_EPOCH)
                 info.external_attr = _MODE << 16
                 info.file_size = (folder / name).stat().st_size  # the library needs it to decide on 64-bit sizes

@@ -137,6 +137,7 @@ class PackageSignatures:
         assert self._program is not None
         command = [self._program, "cms", "-verify", "-binary", *arguments, "-out", "/dev/null"]
         try:
+            # Without an environment: a variable such as OPENSSL_CONF must not change how openssl verifies.
             done = subprocess.run(  # noqa: S603  # fixed arguments: none of them comes from a package
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LONGEST_S, check=False, env={}
             )

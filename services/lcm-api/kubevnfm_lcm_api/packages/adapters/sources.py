@@ -118,4 +118,5 @@ def _redirected(uri: URL, asked: URL, location: str) -> URL:
 
 
 def _timeout() -> aiohttp.ClientTimeout:
+    # The total is limited in `open`: a large package takes long, so here only silence ends the transfer.
     return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_IDLE_S)

@@ -47,6 +47,7 @@ async def upload(request: web.Request) -> web.Response:
     if request.content_type not in {ZIP, "application/octet-stream"}:
         raise UnsupportedMediaType(f"Content-Type: {ZIP} expected, got {request.content_type}")
     limit_bytes = services(request).limit_bytes
+    # Before the package becomes UPLOADING. A body without a length is limited while it arrives.
     if request.content_length is not None and request.content_length > limit_bytes:
         raise BodyTooLarge(f"a package may have up to {limit_bytes} bytes, this one has {request.content_length}")
     await services(request).onboarding.upload(request.match_info["id"], _chunks(request))
