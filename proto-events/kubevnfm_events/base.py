@@ -41,6 +41,7 @@ class Message(Facts):
 
     def __init_subclass__(cls, kind: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # A common base of several messages: it is never sent, so it has no type.
         if not kind:
             return
         cls.type = f"{PREFIX}{kind}{VERSION}"
@@ -74,6 +75,7 @@ class Command(Message):
         cls, kind: str = "", service: str = "", reply: type[Event] | None = None, **kwargs: Any
     ) -> None:
         super().__init_subclass__(kind=kind, **kwargs)
+        # Without `service` and `reply` a command inherits those of its base class.
         if service:
             cls.service = service
         if reply is not None:
@@ -163,6 +165,7 @@ def decode(raw: bytes | str) -> Envelope[Message]:
     """Read an envelope. Raises InvalidMessage if it is not one, or if its type or data is not of the contract."""
     try:
         document = json.loads(raw)
+    # Covers bytes that are not UTF-8 too: UnicodeDecodeError is a ValueError.
     except ValueError as error:
         raise InvalidMessage(f"not JSON: {error}") from error
     return from_document(document)
@@ -183,6 +186,7 @@ def from_document(document: Any) -> Envelope[Message]:
         raise InvalidMessage(f"type: {document['type']} is not a message of this contract")
     try:
         data = message_class.model_validate(document.get("data"))
+        # `time` is optional in CloudEvents 1.0.
         time = datetime.fromisoformat(document["time"]) if "time" in document else datetime.now(UTC)
         deadline = datetime.fromisoformat(document["deadline"]) if document.get("deadline") else None
         attempt = int(document.get("attempt", 0))

@@ -52,6 +52,7 @@ class _Comparison:
 
     def _one(self, path: str, old: Schema, new: Schema) -> list[str]:
         name = path or "the message"
+        # With another type, limits and attributes cannot be compared.
         if not _accepts_type(old.get("type"), new.get("type")):
             return [f"{name}: type {old.get('type', 'any')} became {new.get('type')}"]
         return [
@@ -115,6 +116,7 @@ def _resolved(document: Schema, schema: Schema) -> Schema:
 def _accepts_type(old: Any, new: Any) -> bool:
     if new is None or old == new:
         return True
+    # Every integer is a number too (JSON Schema 2020-12), so this change accepts more.
     return bool(old == "integer" and new == "number")
 
 

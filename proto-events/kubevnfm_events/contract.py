@@ -26,6 +26,7 @@ def commands() -> Sequence[type[Command]]:
 
 
 def replies() -> Sequence[type[Event]]:
+    # No command names it as its reply, because it answers any of them.
     """Return every event that can answer a step: the commands' replies and CommandFailed, sorted by type."""
     answering: set[type[Event]] = {
         CommandFailed,
@@ -40,6 +41,7 @@ def cancel_commands() -> Mapping[str, type[CancelStep]]:
     Raises TypeError if a service has two.
     """
     by_service: dict[str, type[CancelStep]] = {}
+    # The sender knows only the service of the step that it cancels, so a second class would be ambiguous.
     for command in commands():
         if issubclass(command, CancelStep) and by_service.setdefault(command.service, command) is not command:
             raise TypeError(f"{command.service} has two CancelStep commands: {command.type} and another")

@@ -60,6 +60,7 @@ _CLOUD_EVENT: Final[JsonMapping] = {
 
 def message_schema(message: type[Message]) -> JsonObject:
     """Return the JSON Schema of what an envelope of the message carries as ``data``."""
+    # The schema of validation, not of serialisation: it says what a reader accepts, also without optional attributes.
     schema = message.model_json_schema(mode="validation")
     return {"$schema": _DIALECT, "$id": f"urn:kubevnfm:{message.type}", **schema}
 

@@ -69,6 +69,7 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     limits = limits or Limits()
     csar = Csar(path=path, limits=limits, entries=open_archive(path, limits))
     csar = Csar(path=path, limits=limits, entries=csar.entries, index=read_index(csar))
+    # The digests come last: they read the whole archive, and a package with a wrong structure is refused before that.
     check_digests(csar)
     return csar
 

@@ -117,6 +117,7 @@ def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
 def _template(files: PackageFiles, path: str) -> Template:
     text = read_text(files, path)
     body = parse_yaml(text, name=path)
+    # Heat refuses such a file only when the stack is created; a package is checked at onboarding.
     if "heat_template_version" not in body:
         raise PackageRefused("heat_template_version is missing: not a Heat template", file=path)
     resources = body.get("resources")

@@ -124,6 +124,7 @@ def read_entry(files: PackageFiles) -> str:
 def _head(files: PackageFiles) -> tuple[dict[str, str], list[dict[str, str]]]:
     """Return TOSCA.meta's first block, its entry file checked, and the further ones."""
     blocks = list(_blocks(read_text(files, META), first_keys={"name"}))
+    # A first block with Name is about a file: then the head is missing.
     head = blocks[0] if blocks and "name" not in blocks[0] else {}
     entry = head.get("entry-definitions", "")
     if not entry:
@@ -184,6 +185,7 @@ def _take(
     if _URL.match(name):
         external.append(name)
         return
+    # An exact name first; `locate` also accepts a form such as `./name`.
     place = name if name in files.names() else locate(files, name, beside="")
     if place is None:
         if any(other.startswith(posixpath.normpath(name) + "/") for other in files.names()):

@@ -166,6 +166,7 @@ def _artifact(csar: Csar, name: str, non_mano_set: str) -> Artifact:
     return Artifact(
         path=name,
         size_bytes=csar.size(name),
+        # A value that is no media type is not refused: the file is usable, but a header must not carry it.
         content_type=content_type if _MEDIA_TYPE.match(content_type) else content_type_of(name),
         checksum=_checksum(csar, name),
         non_mano_set=non_mano_set,
@@ -177,5 +178,6 @@ def _checksum(csar: Csar, name: str) -> Checksum:
     listed = csar.index.listed.get(name)
     if listed is not None and listed.hash:
         return Checksum(algorithm=listed.algorithm, hash=listed.hash)
+    # SOL005 requires a checksum for each artifact, also for one that the package lists without a digest.
     with csar.open(name) as stream:
         return Checksum(algorithm="SHA-256", hash=digest_of(stream))

@@ -44,6 +44,7 @@ def signed_archive(path: Path, *, limits: Limits | None = None) -> SignedArchive
         [name for name in entries if name.lower().endswith(ends)] for ends in (_CSARS, _SIGNATURES, _CERTIFICATES)
     ]
     csars, signatures, certificates = by_kind
+    # Anything else in the archive makes it an ordinary CSAR, which may contain signatures too.
     is_one = len(csars) == len(signatures) == 1 and len(certificates) <= 1
     if not is_one or len(entries) != sum(map(len, by_kind)) or any(posixpath.dirname(name) for name in entries):
         return None

@@ -16,6 +16,7 @@ async def until_signal() -> None:
     """Return when the process gets SIGTERM or SIGINT."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
+    # Kubernetes and docker stop a container with SIGTERM, a terminal with SIGINT; both must drain.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     await ended.wait()

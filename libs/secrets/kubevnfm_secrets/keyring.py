@@ -55,6 +55,7 @@ class KeyRing:
 
     def seal(self, plain: str, *, bound_to: str = "") -> str:
         """Encrypt; the result opens only with the same ``bound_to`` (GCM's associated data)."""
+        # Random nonces are safe for 2^32 texts of one key (NIST SP 800-38D 8.3).
         nonce = os.urandom(_NONCE_BYTES)
         sealed = self._ciphers[self._first].encrypt(nonce, plain.encode(), bound_to.encode())
         return f"v1.{self._first}.{urlsafe_b64encode(nonce + sealed).decode()}"

@@ -88,6 +88,7 @@ class Grant(SolRequest):
         """Older NFVOs (SOL003 V2) send a list whose entries have an ``id``."""
         if not isinstance(given, list):
             return given
+        # Without an id the position keeps two entries apart.
         return {
             str(one.get("id", index)) if isinstance(one, Mapping) else str(index): one
             for index, one in enumerate(given)

@@ -72,6 +72,7 @@ class VnfExtCpConfig(SolRequest):
 
     @model_validator(mode="after")
     def _says_what_is_connected(self) -> Self:
+        # A container's connection point needs its network attachment definition only.
         if self.link_port_id is None and self.cp_protocol_data is None and self.net_att_def_resource_id is None:
             raise ValueError("linkPortId or cpProtocolData is required")
         return self
@@ -153,6 +154,7 @@ class ScaleTarget(SolRequest):
     """ScaleInfo as a request has it (clause 4.4.1.9); the OpenAPI file misnames the level ``scaleToLevel``."""
 
     aspect_id: str = Field(min_length=1, max_length=255)
+    # Both spellings: a client may be generated from the OpenAPI file or written from the specification.
     scale_level: int = Field(ge=0, validation_alias=AliasChoices("scaleLevel", "scaleToLevel", "scale_level"))
 
 
@@ -191,6 +193,7 @@ class OperateVnfRequest(SolRequest):
 
     @model_validator(mode="after")
     def _stops_only(self) -> Self:
+        # SOL003 5.5.2.10 wants both attributes absent with STARTED.
         stops = (self.stop_type, self.graceful_stop_timeout)
         if self.change_state_to == "STARTED" and stops != (None, None):
             raise ValueError("stopType and gracefulStopTimeout are allowed with STOPPED only")

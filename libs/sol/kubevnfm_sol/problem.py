@@ -23,5 +23,6 @@ class ProblemDetails(SolType):
     status: int
     detail: str
     instance: str | None = None
+    # Left out when empty: `exclude_none` alone would write an empty list.
     invalid_params: tuple[InvalidParam, ...] = Field(default=(), exclude_if=lambda value: not value)
     request_id: str | None = None

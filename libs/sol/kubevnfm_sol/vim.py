@@ -15,6 +15,7 @@ KUBERNETES: Final = "ETSINFV.KUBERNETES.V_1"
 
 _LONG_NAME: Final = {
     "openstack": OPENSTACK,
+    # Keystone dropped its v2 API in the Queens release: packages that still name it are served by v3.
     "ETSINFV.OPENSTACK_KEYSTONE.V_2": OPENSTACK,
     OPENSTACK: OPENSTACK,
     "kubernetes": KUBERNETES,

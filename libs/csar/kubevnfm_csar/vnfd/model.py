@@ -233,6 +233,7 @@ class Flavour(Part):
         """Return the instances by VDU at an instantiation level. Raises UnknownLevel."""
         level = self.level(level_id)
         counts = self.counts_at(self.scale_levels(level_id))
+        # VduInstantiationLevels give numbers outright, so they win over those that the scale levels add up to.
         return {**counts, **level.counts} if level is not None else counts
 
     def scale_levels(self, level_id: str | None = None) -> dict[str, int]:
@@ -255,6 +256,7 @@ class Flavour(Part):
     def max_count(self, vdu_id: str) -> int:
         """Return the most instances that scaling and levels can bring the VDU to."""
         top = self.counts_at({name: aspect.max_scale_level for name, aspect in self.aspects.items()}).get(vdu_id, 0)
+        # A level may start a VDU with more instances than scaling alone reaches.
         return max([top, *(self.initial_counts(level_id).get(vdu_id, 0) for level_id in self.levels)])
 
     def scaled_vdus(self, aspect_id: str) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ def _image(topology: Topology, node: Node) -> SoftwareImage | None:
         version=text(data.get("version")),
         provider=text(data.get("provider")),
         checksum=_checksum(data.get("checksum")),
+        # Glance accepts no data for an image without a container format.
         container_format=text(data.get("container_format")) or "bare",
         disk_format=text(data.get("disk_format")),
         min_disk_bytes=size("min_disk"),
@@ -151,6 +152,7 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
             else whole_number(order, file=topology.file, what=f"{node.name}.order", default=0),
             layer_protocols=_protocols(node),
             virtual_link=link,
+            # A connection point that the VNFD leaves open can only be connected by a request.
             is_external=node.name in topology.exposed or link is None,
             vnic_type=text(node.properties.get("vnic_type")) or ("normal" if not interfaces else "requirements"),
         )

@@ -73,6 +73,7 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
             raise PackageRefused(f"{where} is neither an artifact of the VNF node nor a file", file=topology.file)
         return place
     reference = text(artifact if isinstance(artifact, str) else mapping(artifact).get("file"))
+    # TOSCA's short notation of an artifact is its file alone, without a type.
     kind = types.PYTHON if isinstance(artifact, str) else mapping(artifact).get("type")
     if not topology.tree.is_a(kind, types.PYTHON):
         raise PackageRefused(f"{where} is of type {kind}; {types.PYTHON} is supported", file=topology.file)

@@ -94,7 +94,9 @@ def instantiation_levels(topology: Topology) -> tuple[dict[str, Level], str | No
             )
         default = text(properties.get("default_level")) or default
     for level_id, by_vdu in counts.items():
+        # VduInstantiationLevels may come without an InstantiationLevels policy: such a level scales no aspect.
         levels.setdefault(level_id, Level(level_id=level_id, counts=by_vdu))
+    # SOL001 requires default_level only if there are several levels.
     if default is None and len(levels) == 1:
         default = next(iter(levels))
     if default is not None and default not in levels:

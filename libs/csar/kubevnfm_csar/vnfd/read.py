@@ -34,6 +34,8 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
     chosen = _flavour_topologies(topologies, entry)
     facts = _facts(topologies[entry], list(chosen.values()))
     flavours = {flavour_id: _flavour(flavour_id, topology) for flavour_id, topology in chosen.items()}
+    # A new instance has no flavour yet: its initial values come from the top file, or from the first flavour if the top
+    # file has no VNF node.
     top = topologies[entry].vnf_node() or next(iter(chosen.values())).vnf_node()
     selector = mapping(mapping(templates[entry].get("topology_template")).get("inputs")).get("selected_flavour")
     default = text(mapping(selector).get("default"))
@@ -136,6 +138,7 @@ def _flavour(flavour_id: str, topology: Topology) -> Flavour:
     vnf = topology.vnf_node()
     levels, default_level = policies.instantiation_levels(topology)
     aspects = policies.scaling_aspects(topology)
+    # Checked at onboarding: in an operation the contradiction would show only after resources exist.
     for level in levels.values():
         for aspect_id, scale_level in level.scale_levels.items():
             if aspect_id not in aspects:

@@ -26,7 +26,6 @@ def read_templates(files: PackageFiles, entry: str) -> Templates:
     open_files = [entry]
     while open_files:
         name = open_files.pop(0)
-        # Imported twice, or in a circle.
         if name in found:
             continue
         document = read_yaml(files, name)

@@ -52,6 +52,7 @@ class Topology:
             kind = mapping(body).get("type")
             if not isinstance(kind, str):
                 raise PackageRefused(f"node {name}: a type expected", file=self.file)
+            # A null, or an input without a value, must not hide the type's default.
             own = {
                 key: value
                 for key, value in mapping(resolve(mapping(body).get("properties"), self.inputs)).items()
@@ -111,6 +112,7 @@ class Topology:
         }
         for entry in sequence(self.template.get("policies")):
             for name, policy in mapping(entry).items():
+                # By lineage: packages may derive policy types of their own.
                 if not self.tree.is_a(mapping(policy).get("type"), f"tosca.policies.nfv.{kind}"):
                     continue
                 properties = mapping(resolve(mapping(policy).get("properties"), self.inputs))

@@ -30,6 +30,7 @@ def resolve(value: Any, inputs: JsonMapping) -> Any:
 
 
 def _input(path: Any, inputs: JsonMapping) -> Any:
+    # TOSCA also allows a path into the input: `[name, key, index]`.
     names = path if isinstance(path, list) else [path]
     found: Any = inputs.get(str(names[0])) if names else None
     for name in names[1:]:
