@@ -68,6 +68,7 @@ def make_document(app: web.Application, *, version: str) -> JsonObject:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "tags": [{"name": tag} for tag in tags],
+        # The empty entry is for a gateway without authentication: the document does not depend on the settings.
         "security": [*_WAYS_IN, {}],
         "paths": paths,
         "components": {"schemas": used_by(paths, schemas), "securitySchemes": _SECURITY},

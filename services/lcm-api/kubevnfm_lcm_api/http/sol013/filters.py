@@ -204,6 +204,7 @@ def _typed(expression: _Expression, path: str, kind: Kind) -> Filter:
         return Compare(path, op, expression.values)
     if kind != "free":
         return Compare(path, op, [_value(value, kind, expression.at) for value in expression.values])
+    # An attribute without a declared type may hold a text, a number or a flag: any reading of the value may match.
     readings = [list(expression.values)]
     numbers = [_number(value) for value in expression.values]
     if all(number is not None for number in numbers):
@@ -236,6 +237,7 @@ def _value(text: str, kind: Kind, at: int) -> Json:
         return text == "true"
     if kind == "datetime":
         try:
+            # A + that is not percent-encoded in a query arrives as a space.
             moment = datetime.fromisoformat(text.replace(" ", "+"))
         except ValueError as error:
             raise InvalidFilter(f"a date-time (RFC 3339) expected, got {text!r}", at=at) from error

@@ -150,4 +150,5 @@ def product_keys(provider: str, product: str, software_version: str, vnfd_versio
 
 
 def _product(*parts: str) -> str:
+    # Joined by a character that names do not contain: names with spaces or slashes cannot make two keys equal.
     return "product:" + "\x1f".join(parts)

@@ -98,4 +98,5 @@ class PackageContents(BaseModel):
         chosen = list(names)
         if signatures:
             chosen += [file for name in chosen for file in self.security.get(name, ())]
+        # Sorted: the cache and the entity tag depend on the list of names, so a selection must always give one order.
         return tuple(sorted(set(chosen)))

@@ -23,6 +23,7 @@ _OURS = ("createdAt", "updatedAt", "internal")
 
 async def view(request: web.Request, document: JsonMapping) -> JsonObject:
     """Return VnfPkgInfo; usageState is computed from the instances."""
+    # Not the stored state: events update it, so it may be late.
     usage = packages.usage_state(await services(request).catalogue.is_in_use(document))
     me = f"{api_root(request)}/vnfpkgm/v1/vnf_packages/{document['id']}"
     links = {"self": {"href": me}, "packageContent": {"href": f"{me}/package_content"}}
@@ -35,6 +36,7 @@ async def view(request: web.Request, document: JsonMapping) -> JsonObject:
 
 
 def _tag(stored: Stored, usage_state: str) -> str:
+    # The usage can change before the document does, and the answer with it.
     return entity_tag("packages", stored, usage_state)
 
 

@@ -49,8 +49,8 @@ async def network(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Task
 async def admin(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Make the service account by which the cluster is registered as a VIM; learn its token."""
     learned, name = run.learned, run.cluster.name(node)
-    # A new key for each try: kubeadm deletes the certificates that it encrypts with the key after two hours. It takes
-    # an AES key of 32 bytes in hexadecimal.
+    # 32 bytes in hexadecimal (AES-256). kubeadm encrypts the control plane's certificates with it and deletes them
+    # after two hours, so each try uploads them again with a new key.
     learned.certificate_key = secrets.token_hex(32)
     run.tools.mask.add(learned.certificate_key)
     answer = await run.session(node).run_script(
