@@ -14,7 +14,7 @@ from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.domain.errors import DriverUnknown, PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.graph import Task, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
-from kubevnfm_mgmt_executor.domain.kubernetes.plans import install_cluster
+from kubevnfm_mgmt_executor.domain.kubernetes.phases import install_cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_store.query import Query, by
 from mgmt_lab import MgmtLab
