@@ -87,9 +87,10 @@ test-clients: samples .run/clients/.ready ## Installs the unmodified `openstack`
 test-fuzz: samples ## Sends requests generated from the OpenAPI document: KUBEVNFM_FUZZ_EXAMPLES (100) for each operation
 	@KUBEVNFM_FUZZ_EXAMPLES=$${KUBEVNFM_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz
 
-lint: .venv/.ready ## Checks style, types, import rules and scripts
+lint: .venv/.ready ## Checks style, language, types, import rules and scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/language
 	$(BIN)/mypy $(PACKAGES)
 	@for folder in $(TESTS); do \
 		test -n "$$(find $$folder -name '*.py' -print -quit)" || continue; \
