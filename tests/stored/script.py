@@ -12,7 +12,7 @@ from kubevnfm_events import Event
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
 from lcm_builders import ANSWERS
-from lcm_world import World, lcm_world
+from lcm_world import Storage, World, lcm_world
 from nfvo import StubNfvo
 from patience import until_true
 from recording import Record, RecordingStore, StoryClock, counted_ids
@@ -195,6 +195,6 @@ async def script(folder: Path, ring: KeyRing, *, asks_nfvo: bool = False) -> Asy
         # lcm-api's worker measures deadlines by a clock of its own.
         stack.enter_context(mock.patch("kubevnfm_worker.worker.SystemClock", return_value=clock))
         world = await stack.enter_async_context(
-            lcm_world(folder, ring=ring, clock=clock, store_kind=RecordingStore, **changes)
+            lcm_world(folder, Storage(ring, RecordingStore), clock=clock, **changes)
         )
         yield Script(world, clock, nfvo)

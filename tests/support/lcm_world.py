@@ -380,23 +380,31 @@ def settings(folder: Path, **changes: Any) -> Settings:
     return Settings(**{**given, **changes})
 
 
+@dataclass(frozen=True)
+class Storage:
+    """How a world stores documents."""
+
+    ring: KeyRing = RING
+    """Encrypts the secrets of the store and of the bus."""
+    kind: type[FragileStore] = FragileStore
+
+
 @asynccontextmanager
 async def lcm_world(
     folder: Path,
+    storage: Storage = Storage(),
+    /,
     *,
     limits: Any = DEFAULT_LIMITS,
     clock: Any = None,
-    ring: Any = RING,
-    store_kind: Any = FragileStore,
     **changes: Any,
 ) -> AsyncIterator[World]:
     """Yield a running lcm-api with its data in the folder.
 
-    ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``ring`` decrypts the secrets of the
-    store and of the bus; ``changes`` are settings.
+    ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
     vims, starting = TwinVims(), ExitStack()
-    async with store_kind.open(folder / "store.db") as store, InProcessBus(ring, drain_s=1.0) as bus:
+    async with storage.kind.open(folder / "store.db") as store, InProcessBus(storage.ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
             starting.enter_context(
@@ -407,7 +415,7 @@ async def lcm_world(
             async with (
                 lcm_api(
                     configured,
-                    Backends(bus, store, ring, clock or SystemClock()),
+                    Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
                     limits=limits,

@@ -20,7 +20,7 @@ from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from lcm_builders import ANSWERS
-from lcm_world import ENDS, SERVICES, World, lcm_world
+from lcm_world import ENDS, SERVICES, Storage, World, lcm_world
 from nfvo import StubNfvo
 from patience import until_true
 from stored_operations import INSTANCES, OPERATIONS, Case, End, Json, StoryFile
@@ -94,7 +94,7 @@ async def replay(story: StoryFile, case: Case, way: str, folder: Path, ring: Key
             nfvo.requests.append(story.grant_request)
             nfvo_url = nfvo.url
             changes |= {"nfvo_url": nfvo.url, "nfvo_poll_s": 0.02, "nfvo_timeout_s": _NEVER_S}
-        world = await stack.enter_async_context(lcm_world(folder, ring=ring, **changes))
+        world = await stack.enter_async_context(lcm_world(folder, Storage(ring), **changes))
         run = _Run(world, story, case, way, nfvo_url)
         run.prepare_twins()
         await run.answer(commands_of(sent))
@@ -126,7 +126,7 @@ def is_cancellable(story: StoryFile, case: Case) -> bool:
 async def cancel(story: StoryFile, case: Case, folder: Path, ring: KeyRing) -> set[str]:
     """Cancel the operation FORCEFUL while its commands are out; return the ids of the commands that services stop."""
     await _load(folder / "store.db", case, keeps_outbox=False)
-    async with lcm_world(folder, ring=ring, public_url=ROOT) as world:
+    async with lcm_world(folder, Storage(ring), public_url=ROOT) as world:
         world.twins.held = service_commands(case)
         path = f"/vnf_lcm_op_occs/{story.operation_id}/cancel"
         (await world.lcm("POST", path, {"cancelMode": "FORCEFUL"})).must(202)
