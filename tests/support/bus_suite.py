@@ -273,6 +273,19 @@ class MessageBusSuite:
         await background.all_published()
         await inbox.stays_at(3)
 
+    async def test_failures_before_an_again_do_not_count_to_the_dead_letter(
+        self, open_bus: OpenBus, words: Words, background: Background
+    ) -> None:
+        async with open_bus(max_deliveries=2) as bus:
+            broken = RuntimeError("database lost")
+            inbox = Recorder(answers=[broken, Again(0.0), broken, Again(0.0)])
+            await bus.consume_commands(words.service, inbox)
+
+            background.publish(bus, words.command(1))
+            await inbox.has(5)
+
+            assert await bus.dead_letters(words.service) == []
+
     async def test_messages_that_come_again_let_others_pass(
         self, bus: MessageBus, words: Words, background: Background
     ) -> None:

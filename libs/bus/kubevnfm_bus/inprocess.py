@@ -214,6 +214,8 @@ class InProcessBus:
                 case Ack():
                     _settle(entry)
                 case Again(in_s=in_s):
+                    # The handler did not raise, so earlier failures do not count any more.
+                    entry.failures = 0
                     self._rest(queue, entry, in_s)
                 case Dead(reason=reason):
                     self._bury(queue, entry, reason)

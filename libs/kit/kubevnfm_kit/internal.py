@@ -27,8 +27,9 @@ def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.A
     ) -> web.StreamResponse:
         if request.path.startswith(PREFIX):
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            # In constant time. As bytes, because compare_digest refuses texts beyond ASCII, which a header may hold.
-            if not hmac.compare_digest(given.encode(), token.encode()):
+            # In constant time. As bytes, because compare_digest refuses texts beyond ASCII. A header may hold bytes that
+            # are not UTF-8, which aiohttp keeps as surrogates.
+            if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
                 return _problem(401, "unauthenticated", "Unauthenticated", "the internal token is required")
         try:
             return await handler(request)

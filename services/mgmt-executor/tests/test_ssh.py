@@ -130,6 +130,16 @@ class MachinesSuite:
         assert (caught.value.node, caught.value.task) == ("node1", "install")
         await self.assert_gone(server, folder)
 
+    async def test_a_command_that_ignores_the_end_of_its_time_is_killed_too(
+        self, machine: Machine, server: Server, folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
+        await machine.upload(folder, {"x": b"x"})
+        script = f"trap '' TERM; echo $$ > {folder}/pid; while :; do sleep 0.1; done"
+        with pytest.raises(CommandTimedOut):
+            await machine.run(["bash", "-c", script], task="install", timeout_s=1.0)
+        await self.assert_gone(server, folder)
+
     async def test_a_command_whose_caller_is_cancelled_is_killed(
         self, machine: Machine, server: Server, folder: str
     ) -> None:

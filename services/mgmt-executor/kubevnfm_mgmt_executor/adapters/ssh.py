@@ -43,7 +43,10 @@ KILL_GRACE_S: Final = 10
 """timeout(1) on the machine sends KILL this long after TERM."""
 TIMED_OUT: Final = 124
 """timeout(1)'s exit code when it ended the command."""
-LIFELINE: Final = """exec 8<&0 </dev/null
+KILLED: Final = 128 + 9
+"""What a shell, or sudo, returns for a command that KILL ended."""
+LIFELINE: Final = """trap : TERM
+exec 8<&0 </dev/null
 { while read -r _ <&8; do :; done; kill -TERM 0; } >/dev/null 2>&1 &
 exec 8<&-
 "$@"
@@ -54,7 +57,9 @@ exit "$code"
 """Ends the command when its standard input ends, that is, with the channel or the connection.
 
 sshd itself kills no process, and its signals reach neither a command under sudo nor one of a root login. TERM goes to
-the process group: under timeout(1) that is the command with all processes that it started, and nothing else.
+the process group: under timeout(1) that is the command with all processes that it started, and nothing else. The shell
+itself survives TERM until the command ends: otherwise timeout(1) would end with it and send no KILL to a command that
+ignores TERM.
 """
 # The parameters of a task contain proxy passwords and join tokens, and the machine may have other users.
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -234,8 +239,10 @@ class SshMachine:
         # broke.
         if process.exit_status is None:
             raise ConnectionLost("the session ended before the command did", node=self._node, task=task)
-        # A command may have 124 as an exit code of its own, but hardly after exactly its full time.
-        if process.exit_status == TIMED_OUT and time.monotonic() - began >= timeout_s:
+        # A command may have such an end of its own, but hardly after exactly its full time. A command that ignores TERM
+        # is ended by KILL, and timeout(1) with it, so its own exit code is lost.
+        was_killed = process.exit_signal is not None or process.exit_status in (TIMED_OUT, KILLED)
+        if was_killed and time.monotonic() - began >= timeout_s:
             raise self._timed_out(task, timeout_s)
         return process.exit_status if process.exit_signal is None else None
 

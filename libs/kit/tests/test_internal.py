@@ -1,0 +1,34 @@
+"""The guard of the internal HTTP APIs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+from kubevnfm_kit.http import serving
+from kubevnfm_kit.internal import internal_app
+
+
+async def answer(_: web.Request) -> web.Response:
+    return web.json_response({})
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (b"", 401),
+        (b"Authorization: Bearer another\r\n", 401),
+        ("Authorization: Bearer schlüssel\r\n".encode(), 401),
+        (b"Authorization: Bearer \xff\r\n", 401),
+        (b"Authorization: Bearer the-token\r\n", 200),
+    ],
+)
+async def test_the_token_decides_whatever_bytes_a_header_has(header: bytes, status: int) -> None:
+    app = internal_app([web.get("/internal/v1/x", answer)], token="the-token")
+    async with serving(app, host="127.0.0.1", port=0, tls=None) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /internal/v1/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n")
+        line = await reader.readline()
+        writer.close()
+    assert line.split()[1] == str(status).encode()
