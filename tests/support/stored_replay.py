@@ -219,7 +219,11 @@ class _Run:
         store, twins = self._world.store, self._world.twins
 
         async def is_at_rest() -> bool:
-            bodies = [stored.body for stored in await store.find(OPERATIONS, Query(limit=100))]
+            found = await store.find(OPERATIONS, Query(limit=100))
+            bodies = [stored.body for stored in found]
+            # A claimed operation is inserted by a command that may still be on its way.
+            if self._story.operation_id not in {stored.id for stored in found}:
+                return False
             if any(body["operationState"] == "FAILED_TEMP" for body in bodies):
                 twins.failing.clear()
             is_busy = await self._sends() or any(not task.done() for task in self._publishing)
@@ -243,7 +247,7 @@ class _Run:
         await self._rest()  # what a failed operation left is removed
 
     async def quiet(self) -> None:
-        """Return when all news were sent: closing would wait for those that were not."""
+        """Return when all events were sent: closing would wait for the others."""
 
         async def is_quiet() -> bool:
             return not await self._sends()
@@ -251,7 +255,7 @@ class _Run:
         await until_true(is_quiet)
 
     async def _sends(self) -> bool:
-        """Whether messages still lie in an outbox."""
+        """Whether an outbox still has messages."""
         return any([await self._world.store.pending_outbox(collection) for collection in (OPERATIONS, INSTANCES)])
 
     def _commands(self) -> list[Envelope[Message]]:

@@ -44,7 +44,7 @@ KILL_GRACE_S: Final = 10
 TIMED_OUT: Final = 124
 """timeout(1)'s exit code when it ended the command."""
 KILLED: Final = 128 + 9
-"""What a shell, or sudo, returns for a command that KILL ended."""
+"""The exit code that a shell, or sudo, returns for a command that KILL ended."""
 LIFELINE: Final = """trap : TERM
 exec 8<&0 </dev/null
 { while read -r _ <&8; do :; done; kill -TERM 0; } >/dev/null 2>&1 &
