@@ -6,7 +6,7 @@ tests/contract/store holds the adapters to this meaning.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
@@ -15,7 +15,16 @@ from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter,
 
 NAMES: Final = ["a", "b", "c.d", "e/f", "~1", ""]
 SCALARS: Final[list[Json]] = [None, True, False, 0, 1, 1.5, -3, "", "a", "ab", "B", "1", "true"]
-SEEDS = pytest.mark.parametrize("seed", range(200))
+
+
+def for_many_seeds(check: Callable[[int], None]) -> Callable[[], None]:
+    """Return a test that runs the check on many random examples."""
+
+    def test() -> None:
+        for seed in range(200):
+            check(seed)
+
+    return test
 
 
 def a_value(dice: random.Random, depth: int) -> object:
@@ -46,7 +55,7 @@ def a_filter(dice: random.Random) -> Filter:
     return dice.choice(one_of_each)
 
 
-@SEEDS
+@for_many_seeds
 def test_all_and_any_are_and_and_or(seed: int) -> None:
     dice = random.Random(seed)
     body, filters = an_object(dice, 3), [a_filter(dice) for _ in range(dice.randrange(4))]
@@ -54,7 +63,7 @@ def test_all_and_any_are_and_and_or(seed: int) -> None:
     assert fits(AnyOf(filters), body) == any(fits(one, body) for one in filters)
 
 
-@SEEDS
+@for_many_seeds
 def test_a_value_equals_or_differs_or_has_no_such_type(seed: int) -> None:
     dice = random.Random(seed)
     stored, value = dice.choice(SCALARS), dice.choice(SCALARS)
@@ -62,7 +71,7 @@ def test_a_value_equals_or_differs_or_has_no_such_type(seed: int) -> None:
     assert is_equal + differs == (kind_of(stored) == kind_of(value))
 
 
-@SEEDS
+@for_many_seeds
 def test_order_is_total_within_a_type_and_empty_between_types(seed: int) -> None:
     dice = random.Random(seed)
     stored, value = dice.choice(SCALARS), dice.choice(SCALARS)
@@ -76,7 +85,7 @@ def test_order_is_total_within_a_type_and_empty_between_types(seed: int) -> None
         assert not any((less, more, at_most, at_least))
 
 
-@SEEDS
+@for_many_seeds
 def test_in_is_one_equality_and_nin_its_complement_within_the_types(seed: int) -> None:
     dice = random.Random(seed)
     stored, values = dice.choice(SCALARS), [dice.choice(SCALARS) for _ in range(3)]
@@ -85,7 +94,7 @@ def test_in_is_one_equality_and_nin_its_complement_within_the_types(seed: int) -
     assert is_in + is_not_in == (kind_of(stored) in {kind_of(value) for value in values})
 
 
-@SEEDS
+@for_many_seeds
 def test_a_missing_attribute_matches_no_comparison(seed: int) -> None:
     dice = random.Random(seed)
     body = an_object(dice, 3)
@@ -94,7 +103,7 @@ def test_a_missing_attribute_matches_no_comparison(seed: int) -> None:
     assert fits(Exists("missing", exists=False), body)
 
 
-@SEEDS
+@for_many_seeds
 def test_an_array_fits_if_one_of_its_elements_does(seed: int) -> None:
     dice = random.Random(seed)
     values = [dice.choice(SCALARS) for _ in range(dice.randrange(4))]
@@ -104,7 +113,7 @@ def test_an_array_fits_if_one_of_its_elements_does(seed: int) -> None:
     assert fits(Compare("list/x", sought.op, sought.values), on_the_way) == fits(sought, {"x": values})
 
 
-@SEEDS
+@for_many_seeds
 def test_exists_and_its_negation_exclude_each_other(seed: int) -> None:
     dice = random.Random(seed)
     body, path = an_object(dice, 3), a_path(dice)

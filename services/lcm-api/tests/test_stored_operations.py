@@ -17,9 +17,12 @@ from stored_replay import cancel, differences, is_cancellable, replay, service_c
 
 
 def one_way(number: int, case: Case) -> list[str]:
-    """Return one way in which the case is led to its end: another one than for its neighbours."""
+    """Return one way in which every second case is led to its end: another one than for its neighbours.
+
+    A case is the moment after one write, so its neighbour is the same step a little later.
+    """
     ways = sorted(case.ends)
-    return [ways[number % len(ways)]]
+    return [ways[number // 2 % len(ways)]] if number % 2 == 0 else []
 
 
 def other_ways(number: int, case: Case) -> list[str]:
@@ -51,7 +54,7 @@ every_story = pytest.mark.parametrize("path", story_paths(), ids=lambda path: f"
 
 
 @every_story
-async def test_a_stored_operation_is_run_to_its_end(path: Path, tmp_path: Path) -> None:
+async def test_a_stored_operation_is_run_to_an_end(path: Path, tmp_path: Path) -> None:
     faults = await faults_of(path, tmp_path, one_way)
     assert not faults, "\n".join(faults)
 
