@@ -73,8 +73,8 @@ test-unit: samples ## Runs the tests of the services and libs, which need no ser
 test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirings
 	@$(PYTEST) tests/e2e
 
-test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice
-	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py
+test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
+	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py
 
 .run/clients/.ready: tests/clients/requirements.txt | $(UV)
 	@$(UV) venv -q --clear --python $(PYTHON) .run/clients
