@@ -10,7 +10,7 @@ import secrets
 import shlex
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -37,7 +37,7 @@ STATUS = Envelope(
 
 
 @pytest.fixture(scope="module")
-def observer(rabbitmq: RabbitServer) -> str:
+def observer(rabbitmq: RabbitServer) -> Iterator[str]:
     """The broker URL of a user that exactly the README's commands have created."""
     password = secrets.token_hex(8)
     readme = (PROTO_EVENTS / "README.md").read_text()
@@ -46,7 +46,9 @@ def observer(rabbitmq: RabbitServer) -> str:
     assert "rabbitmqctl add_user observer\n" in readme
     rabbitmq.control("add_user", "observer", password)
     rabbitmq.control(*[part.strip("'") for part in permissions[1].split(" ")])
-    return rabbitmq.url_for("observer", password)
+    yield rabbitmq.url_for("observer", password)
+    # The broker lives as long as its worker, and a test of this module may come to the worker a second time.
+    rabbitmq.control("delete_user", "observer")
 
 
 @pytest.fixture
