@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-import aiohttp
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
@@ -56,14 +55,15 @@ async def lcm_api(
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
     await backends.ensure_indexes(_INDEXES)
-    trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
     async with (
         opened_gate(settings, backends.clock) as gate,
         OutboxRelay(backends.store, backends.bus, collections=_OUTBOXES) as relay,
-        # Before the worker, which when it closes lets its handlers end: a fetch that is cut off would count as a bug.
-        outbound_session(settings.address_rules, tls=trusted) as session,
+        _connected(settings, backends, relay, vims=vims, node_logs=node_logs) as parts,
+        # After the subjects and their HTTP sessions, since closing the worker lets its handlers end: a call that loses
+        # its session in the middle would count as a bug, and its command as dead.
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
-        _connected(settings, backends, relay, session, vims=vims, node_logs=node_logs) as parts,
+        # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
+        aclosing(parts.notifications.notifications),
     ):
         subjects = (parts.lifecycle, parts.packages, parts.notifications)
         for subject in subjects:
@@ -94,17 +94,13 @@ async def lcm_api(
 
 @asynccontextmanager
 async def _connected(
-    settings: Settings,
-    backends: Backends,
-    relay: OutboxRelay,
-    session: aiohttp.ClientSession,
-    *,
-    vims: Vims,
-    node_logs: NodeLogs,
+    settings: Settings, backends: Backends, relay: OutboxRelay, *, vims: Vims, node_logs: NodeLogs
 ) -> AsyncIterator[_Parts]:
-    """Yield the subjects, each with the others behind its ports. ``session``: for addresses that requests name."""
+    """Yield the subjects, each with the others behind its ports."""
+    trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
     outbox = Outbox(backends.store, relay, backends.key_ring)
     async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(outbound_session(settings.address_rules, tls=trusted))
         package_parts = await stack.enter_async_context(
             packages.package_parts(
                 settings,

@@ -117,7 +117,7 @@ class Notifications:
         self._announced: OrderedDict[str, None] = OrderedDict()
         """The newest events whose marks this process has stored; saves reads of the store."""
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """End the runs; the process that gets their commands next delivers the remaining notifications."""
         self._is_closing = True
         tasks = [run.task for run in self._runs.values()]

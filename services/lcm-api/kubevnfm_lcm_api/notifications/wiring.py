@@ -74,7 +74,7 @@ async def notification_parts(
     root: str,
     lease_s: float,
 ) -> AsyncIterator[NotificationParts]:
-    """Yield the parts; leaving the block ends deliveries and background work.
+    """Yield the parts; leaving the block ends background work. Deliveries end with `Notifications.aclose`.
 
     ``session``: for calls to addresses that requests name; ``root``: the root of links in notifications; ``lease_s``:
     how long a process that has died keeps its turn to deliver.
@@ -92,7 +92,6 @@ async def notification_parts(
         notifications = Notifications(
             store=store, outbox=outbox, subscriber=subscriber, clock=clock, root=root, lease_s=lease_s
         )
-        stack.push_async_callback(notifications.close)
         log = EventLog(store, clock)
         stack.push_async_callback(log.close)
         feed = EventFeed(log)
