@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubevnfm_events import CommandFailed, Envelope, Event, Message
+from kubevnfm_events import Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.infra import OperateServers, ServersOperated
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
@@ -52,7 +52,7 @@ class Make(Step[GraphDraft, ServersOperated]):
     kind: ClassVar[str] = "make"
     label: ClassVar[str] = "Make {name}"
     base_timeout_s: ClassVar[float] = 60.0
-    reply: ClassVar[type[Event]] = ServersOperated
+    command: ClassVar[type[Command]] = OperateServers
 
     def ask(self, draft: GraphDraft) -> OperateServers:
         return self._command(draft, "STARTED")

@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (
@@ -359,3 +360,8 @@ def test_the_deadline_of_a_step_includes_the_wait_that_the_request_asks_for(draf
     (command,) = commands_of(granted(draft))
     assert command.deadline is not None
     assert (command.deadline - command.time).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("kind", SEQUENCES.kinds.values(), ids=SEQUENCES.kinds.keys())
+def test_the_contract_names_the_event_that_answers_each_step(kind: type[Step[Any, Any]]) -> None:
+    assert kind.command.reply is not None, "a step that no event can answer fails only when its time is over"

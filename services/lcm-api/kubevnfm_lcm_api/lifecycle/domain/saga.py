@@ -94,9 +94,10 @@ class Saga:
         if planned.state is StepState.UNDOING:
             return self._undone(record, planned, step.undone(draft, reply.data), now)
         # An event of another class is not the answer to this step's command.
-        if not isinstance(reply.data, step.reply):
+        if not step.is_answered_by(reply.data):
             return None
-        return self._done(record, planned, step.fold_reply(draft, reply.data), now)
+        folded = step.fold_reply(draft, reply.data)
+        return self._done(self._with_draft(record, folded), planned, folded or draft, now)
 
     def overdue(self, record: OccurrenceRecord, now: datetime) -> Move | None:
         """Fail a step without a reply ``REPLY_GRACE_S`` after its deadline; None if no step is overdue.
@@ -214,10 +215,15 @@ class Saga:
 
     # --- forwards -----------------------------------------------------------------------------------------------------
 
-    def _advance(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
-        """Send every step that can be sent; complete when all are done; stop if one failed and none runs."""
+    def _advance(
+        self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime, draft: Draft | None = None
+    ) -> Move:
+        """Send every step that can be sent; complete when all are done; stop if one failed and none runs.
+
+        ``draft``: the record's, if it was read already.
+        """
         has_failed = any(step.state is StepState.FAILED for step in record.steps)
-        draft = self._sequences.draft(record.plan, record.draft)
+        draft = draft or self._sequences.draft(record.plan, record.draft)
         if not has_failed and not record.occ.is_cancel_pending:
             for planned in ready(record.steps):
                 asked = _sent(planned, StepState.ASKED, now)
@@ -245,18 +251,17 @@ class Saga:
             return self._cancelled(record, messages, now)
         return Move(record, tuple(messages))
 
-    def _done(self, record: OccurrenceRecord, planned: PlannedStep, draft: Draft | None, now: datetime) -> Move:
-        """``draft``: with the reply's facts, None if there were none. The steps that the reply adds are stored too."""
+    def _done(self, record: OccurrenceRecord, planned: PlannedStep, draft: Draft, now: datetime) -> Move:
+        """``record`` and ``draft`` have the reply's facts; the steps that the reply adds are stored with them."""
         # In one write: a redelivered reply finds the step DONE and adds nothing a second time.
-        record = self._with_draft(record, draft)
         done = _ended(planned, StepState.DONE, now)
         plan = extended(record.with_steps([done]).steps, done)
         try:
-            self._sequences.step(planned).extend(self._sequences.draft(record.plan, record.draft), plan)
+            self._sequences.step(planned).extend(draft, plan)
         except PlanInvalid as error:
             return self._failed(record, planned, problems.error_of_step(error, planned, record), now)
         record = record.model_copy(update={"steps": plan.steps})
-        return self._advance(record, [self._messages.step_changed(record, done, "finished", now)], now)
+        return self._advance(record, [self._messages.step_changed(record, done, "finished", now)], now, draft)
 
     def _failed(self, record: OccurrenceRecord, planned: PlannedStep, problem: ProblemDetails, now: datetime) -> Move:
         failed = _ended(planned, StepState.FAILED, now, problem)

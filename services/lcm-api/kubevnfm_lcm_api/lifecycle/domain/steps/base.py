@@ -35,7 +35,8 @@ class Step(ABC, Generic[N, R]):
     """Shown to people; ``{name}`` stands for the argument of that name."""
     base_timeout_s: ClassVar[float]
     """How long the step may take after its command was sent, without the waits that a request asks for."""
-    reply: ClassVar[type[Event]]
+    command: ClassVar[type[Command]]
+    """The class of what `ask` returns; the contract names the event that answers it."""
 
     @property
     def title(self) -> str:
@@ -67,9 +68,14 @@ class Step(ABC, Generic[N, R]):
     def fold(self, draft: N, reply: R) -> Draft | None:
         """Return the draft with the facts of the reply; None if there is nothing to keep."""
 
+    @classmethod
+    def is_answered_by(cls, event: Event) -> bool:
+        """Return whether the event is the one with which the service reports the step's success."""
+        return cls.command.reply is not None and isinstance(event, cls.command.reply)
+
     def fold_reply(self, draft: N, reply: Event) -> Draft | None:
-        """As `fold`, for a reply that is known to be of the class ``reply``."""
-        # The saga has compared the class with `reply` before; the type parameter exists for mypy only.
+        """As `fold`, for a reply of which `is_answered_by` is true."""
+        # The type parameter exists for mypy only, so the cast checks nothing.
         return self.fold(draft, cast("R", reply))
 
     def extend(self, draft: N, plan: Plan[N]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar
 
-from kubevnfm_events import Event, PackageRef, VimConnection
+from kubevnfm_events import Command, Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ChangeConnections,
     ChangeTemplate,
@@ -82,7 +82,6 @@ class _StackStep(Step[V, ResourcesChanged]):
     """The common part: the reply has the stack's resources, and a rollback restores the earlier ones."""
 
     base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
-    reply: ClassVar[type[Event]] = ResourcesChanged
 
     def fold(self, draft: V, reply: ResourcesChanged) -> Draft:
         """Keep what the stack holds."""
@@ -120,6 +119,7 @@ class ScaleVnf(_StackStep[NeedsScaling]):
     """
 
     kind: ClassVar[str] = "scale_resources"
+    command: ClassVar[type[Command]] = ScaleResources
     label: ClassVar[str] = "Scale the virtual resources"
 
     def ask(self, draft: NeedsScaling) -> ScaleResources:
@@ -149,6 +149,7 @@ class HealVnfcs(_StackStep[NeedsHealing]):
     """
 
     kind: ClassVar[str] = "heal_resources"
+    command: ClassVar[type[Command]] = HealResources
     label: ClassVar[str] = "Replace the machines"
 
     def ask(self, draft: NeedsHealing) -> HealResources:
@@ -167,6 +168,7 @@ class RestoreScale(_StackStep[NeedsStackBefore]):
     """
 
     kind: ClassVar[str] = "restore_scale"
+    command: ClassVar[type[Command]] = ScaleResources
     label: ClassVar[str] = "Restore the number of machines"
 
     def ask(self, draft: NeedsStackBefore) -> ScaleResources:
@@ -186,6 +188,7 @@ class ConnectVnf(_StackStep[NeedsStackBefore]):
     """
 
     kind: ClassVar[str] = "change_connections"
+    command: ClassVar[type[Command]] = ChangeConnections
     label: ClassVar[str] = "Change the external connectivity"
 
     def ask(self, draft: NeedsStackBefore) -> ChangeConnections:
@@ -213,6 +216,7 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
     """
 
     kind: ClassVar[str] = "change_template"
+    command: ClassVar[type[Command]] = ChangeTemplate
     label: ClassVar[str] = "Change to the other flavour or package"
 
     def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
@@ -258,10 +262,10 @@ class OperateVnf(Step[NeedsServers, ServersOperated]):
     """GRACEFUL stop: seconds to wait before it."""
 
     kind: ClassVar[str] = "operate_servers"
+    command: ClassVar[type[Command]] = OperateServers
     label: ClassVar[str] = "Start or stop the machines"
     base_timeout_s: ClassVar[float] = 3600.0
     """Nova's own timeout of a graceful shutdown is an hour at most."""
-    reply: ClassVar[type[Event]] = ServersOperated
 
     @property
     def timeout_s(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
-from kubevnfm_events import Event, PackageRef
+from kubevnfm_events import Command, PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
 from kubevnfm_secrets import SecretParams
@@ -79,9 +79,9 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
     """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
 
     kind: ClassVar[str] = "run_driver_phase"
+    command: ClassVar[type[Command]] = RunPhase
     label: ClassVar[str] = "Management driver: {phase}"
     base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
-    reply: ClassVar[type[Event]] = PhaseDone
 
     @property
     def timeout_s(self) -> float:
@@ -138,9 +138,9 @@ class ForgetMachines(Step[NeedsInstance, InstanceForgotten]):
     """
 
     kind: ClassVar[str] = "forget_machines"
+    command: ClassVar[type[Command]] = ForgetInstance
     label: ClassVar[str] = "Forget the machines' keys and journal"
     base_timeout_s: ClassVar[float] = 300.0
-    reply: ClassVar[type[Event]] = InstanceForgotten
 
     def ask(self, draft: NeedsInstance) -> ForgetInstance:
         """Ask for the purge."""

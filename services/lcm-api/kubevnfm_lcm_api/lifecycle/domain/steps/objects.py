@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
-from kubevnfm_events import Event, PackageRef
+from kubevnfm_events import Command, PackageRef
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
 from kubevnfm_secrets import SecretParams
 
@@ -63,9 +63,9 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
     """How long to wait for readiness; None: infra-k8s' own limit."""
 
     kind: ClassVar[str] = "apply_objects"
+    command: ClassVar[type[Command]] = ApplyObjects
     label: ClassVar[str] = "Apply the Kubernetes objects"
     base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
-    reply: ClassVar[type[Event]] = ObjectsApplied
 
     @property
     def timeout_s(self) -> float:
@@ -126,9 +126,9 @@ class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
     """FORCEFUL: does not wait for pods to end."""
 
     kind: ClassVar[str] = "delete_objects"
+    command: ClassVar[type[Command]] = DeleteObjects
     label: ClassVar[str] = "Delete the Kubernetes objects"
     base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
-    reply: ClassVar[type[Event]] = ObjectsDeleted
 
     @property
     def timeout_s(self) -> float:

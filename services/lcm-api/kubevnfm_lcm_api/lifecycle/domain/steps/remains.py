@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kubevnfm_events import Event
+from kubevnfm_events import Command
 from kubevnfm_events.lcm import RemainsRemoved
 from kubevnfm_events.lcm import RemoveRemains as RemoveRemainsCommand
 
@@ -24,10 +24,10 @@ class RemoveRemains(Step[NeedsInstance, RemainsRemoved]):
     """The FAILED instantiate."""
 
     kind: ClassVar[str] = "remove_remains"
+    command: ClassVar[type[Command]] = RemoveRemainsCommand
     label: ClassVar[str] = "Remove what a failed instantiate left"
     base_timeout_s: ClassVar[float] = 3600.0
     """Twice the time to delete a stack, as a deletion that fails is repeated."""
-    reply: ClassVar[type[Event]] = RemainsRemoved
 
     def ask(self, draft: NeedsInstance) -> RemoveRemainsCommand:
         """Ask for the clean-up of the failed occurrence."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
-from kubevnfm_events import Event
+from kubevnfm_events import Command
 from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
@@ -29,9 +29,9 @@ class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
     """
 
     kind: ClassVar[str] = "create_resources"
+    command: ClassVar[type[Command]] = CreateResources
     label: ClassVar[str] = "Create the virtual resources"
     base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
-    reply: ClassVar[type[Event]] = ResourcesCreated
 
     def ask(self, draft: NeedsStack) -> CreateResources:
         """Ask for the stack."""
@@ -89,9 +89,9 @@ class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
     """
 
     kind: ClassVar[str] = "recreate_resources"
+    command: ClassVar[type[Command]] = CreateResources
     label: ClassVar[str] = "Create the virtual resources again"
     base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
-    reply: ClassVar[type[Event]] = ResourcesCreated
 
     def ask(self, draft: NeedsRecreation) -> CreateResources:
         """Ask for the stack of the instantiate request, at the present number of machines."""
@@ -129,9 +129,9 @@ class DeleteVnfResources(Step[NeedsStackGone, ResourcesDeleted]):
     """GRACEFUL: seconds to wait before the deletion."""
 
     kind: ClassVar[str] = "delete_resources"
+    command: ClassVar[type[Command]] = DeleteResources
     label: ClassVar[str] = "Delete the virtual resources"
     base_timeout_s: ClassVar[float] = STACK_TIMEOUT_S + 600.0
-    reply: ClassVar[type[Event]] = ResourcesDeleted
 
     @property
     def timeout_s(self) -> float:

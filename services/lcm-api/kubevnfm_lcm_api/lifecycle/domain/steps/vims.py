@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from kubevnfm_events import ClusterAccess, Event, VimConnection
+from kubevnfm_events import ClusterAccess, Command, VimConnection
 from kubevnfm_events.vim import DeregisterVim, RegisterVim, VimDeregistered, VimRegistered
 from kubevnfm_sol.vim import KUBERNETES
 
@@ -38,9 +38,9 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
     """
 
     kind: ClassVar[str] = "register_vim"
+    command: ClassVar[type[Command]] = RegisterVim
     label: ClassVar[str] = "Register the cluster as a VIM"
     base_timeout_s: ClassVar[float] = 600.0
-    reply: ClassVar[type[Event]] = VimRegistered
 
     def ask(self, draft: NeedsCluster) -> RegisterVim:
         """Ask for the registration with the service account's token."""
@@ -84,9 +84,9 @@ class DeregisterClusterVim(Step[NeedsInstance, VimDeregistered]):
     """FORCEFUL: also if another instance uses the VIM."""
 
     kind: ClassVar[str] = "deregister_vim"
+    command: ClassVar[type[Command]] = DeregisterVim
     label: ClassVar[str] = "Remove the cluster's VIM"
     base_timeout_s: ClassVar[float] = 300.0
-    reply: ClassVar[type[Event]] = VimDeregistered
 
     def ask(self, draft: NeedsInstance) -> DeregisterVim:
         """Ask for the removal of every VIM whose owner is the instance."""
