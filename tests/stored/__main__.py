@@ -2,8 +2,7 @@
 
 python tests/stored VERSION [STORY ...]
 
-The same code gives the same bytes. A folder that exists is refused, except `next`: the files of a release never change,
-see README.md there.
+A folder that exists is refused, except `next`: the files of a release never change, see README.md there.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from kubevnfm_events.mgmt import PhaseDone
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import Secret
 from lcm_world import SAMPLES, sample_request
+from nfvo import StubNfvo
 from script import Script
 from vm_packages import OTHER_IMAGE, other_image, two_flavours
 
@@ -124,11 +125,17 @@ CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
 CNF_ANSWERS: Final[Mapping[str, Event]] = {"infra.k8s.apply_objects": RELEASE}
 
 
+Play = Callable[[Script], Awaitable[None]]
+"""A whole story, or a part of one."""
+Setup = Callable[[Script], Awaitable[str]]
+"""Creates the instance of a story and returns its id. Its writes are not recorded."""
+
+
 @dataclass(frozen=True)
 class Story:
     """How one operation came about and what happened to it."""
 
-    play: Callable[[Script], Awaitable[None]]
+    play: Play
     answers: Mapping[str, Event] = field(default_factory=lambda: dict(VM_ANSWERS))
     remains: dict[str, object] | None = None
     asks_nfvo: bool = False
@@ -147,6 +154,25 @@ async def live_vm(script: Script, content: bytes | None = None, *, version: str 
     """Return an instance that is INSTANTIATED."""
     instance_id = await vm(script, content)
     await script.do(instance_id, "instantiate", vm_body(version), version=version)
+    return instance_id
+
+
+def vm_of_two_flavours(version: str = "v2", before: Sequence[tuple[str, object]] = ()) -> Setup:
+    """Return the set-up of an INSTANTIATED instance with two flavours, changed by the operations ``before``."""
+
+    async def setup(script: Script) -> str:
+        instance_id = await live_vm(script, two_flavours(script.world.folder), version=version)
+        for task, body in before:
+            await script.do(instance_id, task, body)
+        return instance_id
+
+    return setup
+
+
+async def vm_and_another_package(script: Script) -> str:
+    """Return an instance that is INSTANTIATED; the package that it can change to is there too."""
+    instance_id = await live_vm(script)
+    await script.world.upload(other_image(script.world.folder))
     return instance_id
 
 
@@ -206,296 +232,105 @@ async def live_cnf(script: Script) -> str:
     return instance_id
 
 
-# --- instantiate --------------------------------------------------------------------------------------------------------
+# --- the parts of stories -----------------------------------------------------------------------------------------------
 
 
-def instantiate_vm(version: str) -> Callable[[Script], Awaitable[None]]:
-    """Return the story of a plain VM."""
+def play(setup: Setup, *parts: Play, ends: str = "COMPLETED") -> Play:
+    """Return the story of an instance: its parts one after the other, and the state in which the operation ends."""
 
-    async def play(script: Script) -> None:
-        await script.begin_record(await vm(script))
-        await script.ask("instantiate", vm_body(version), version=version)
-        await script.succeed("create_resources")
-        await script.reaches("COMPLETED")
+    async def played(script: Script) -> None:
+        await script.begin_record(await setup(script))
+        for part in parts:
+            await part(script)
+        await script.reaches(ends)
 
-    return play
-
-
-CLUSTER_STEPS: Final = ("instantiate_start", "create_resources", "instantiate_end", "register_vim")
+    return played
 
 
-async def begin_cluster(script: Script) -> None:
-    await script.begin_record(await cluster(script))
-    await script.ask("instantiate", sample_request("cluster", "instantiate"))
+def ask(task: str, body: object, *, version: str = "v2") -> Play:
+    """Ask for the operation that the story is about."""
+
+    async def part(script: Script) -> None:
+        await script.ask(task, body, version=version)
+
+    return part
 
 
-async def instantiate_cluster(script: Script) -> None:
-    await begin_cluster(script)
-    await script.succeed(*CLUSTER_STEPS)
-    await script.reaches("COMPLETED")
+def succeed(*steps: str) -> Play:
+    """Have the steps succeed, one after the other."""
+
+    async def part(script: Script) -> None:
+        await script.succeed(*steps)
+
+    return part
 
 
-async def retry_each_step_of_a_cluster(script: Script) -> None:
-    await begin_cluster(script)
-    for step in CLUSTER_STEPS:
+def fail(step: str, task: str) -> Play:
+    """Have the step fail, and ask for the task: retry, rollback or fail."""
+
+    async def part(script: Script) -> None:
         await script.answer(step, fails=True)
         await script.reaches("FAILED_TEMP")
-        await script.task("retry")
-        await script.answer(step)
-    await script.reaches("COMPLETED")
+        await script.task(task)
+
+    return part
 
 
-async def roll_a_cluster_back(script: Script) -> None:
-    """The first try fails at its second compensation."""
-    await begin_cluster(script)
-    await script.succeed(*CLUSTER_STEPS[:-1])
-    await script.answer("register_vim", fails=True)
-    await script.task("rollback")
-    await script.answer("register_vim")
-    await script.answer("instantiate_end", fails=True)
-    await script.reaches("FAILED_TEMP")
-    await script.task("rollback")
-    await script.succeed("instantiate_end", "create_resources")
-    await script.reaches("ROLLED_BACK")
+def retry(*steps: str) -> Play:
+    """Have each step fail once and succeed after a retry."""
+
+    async def part(script: Script) -> None:
+        for step in steps:
+            await fail(step, "retry")(script)
+            await script.answer(step)
+
+    return part
 
 
-async def retry_after_a_rollback_that_failed(script: Script) -> None:
-    await begin_cluster(script)
-    await script.succeed(*CLUSTER_STEPS[:-1])
-    await script.answer("register_vim", fails=True)
-    await script.task("rollback")
-    await script.answer("register_vim")
-    await script.answer("instantiate_end", fails=True)
-    await script.task("retry")
-    await script.succeed("instantiate_end", "register_vim")
-    await script.reaches("COMPLETED")
+def begin_again(asked: Play) -> Play:
+    """Leave out the failed operation, and ask for another one."""
+
+    async def part(script: Script) -> None:
+        await script.reaches("FAILED")
+        script.forget()
+        await asked(script)
+
+    return part
 
 
-async def give_a_cluster_up_and_begin_again(script: Script) -> None:
-    """An internal operation removes the remains of the first; its first try fails. Then all is made."""
-    instance_id = await cluster(script)
-    await script.begin_record(instance_id)
-    await script.ask("instantiate", sample_request("cluster", "instantiate"))
-    await script.succeed("instantiate_start", "create_resources")
-    await script.answer("instantiate_end", fails=True)
-    await script.task("fail")
-    await script.reaches("FAILED")
-    script.forget()
-    await script.ask("instantiate", sample_request("cluster", "instantiate"))
-    await script.answer("instantiate_end")
+async def fail_to_clean_up(script: Script) -> None:
+    """Have the clean-up fail once, and pass the time until it is tried again."""
     await script.answer("create_resources", fails=True)
-    script.clock.advance(60)  # until it is tried again
-    await script.answer("create_resources")
-    await script.succeed(*CLUSTER_STEPS)
-    await script.reaches("COMPLETED")
+    script.clock.advance(60)
 
 
-async def give_a_cluster_up(script: Script) -> None:
-    await begin_cluster(script)
-    await script.succeed("instantiate_start", "create_resources")
-    await script.answer("instantiate_end", fails=True)
-    await script.task("fail")
-    await script.reaches("FAILED")
-
-
-async def give_a_vm_up_and_begin_again(script: Script) -> None:
-    instance_id = await vm(script)
-    await script.begin_record(instance_id)
-    await script.ask("instantiate", vm_body())
-    await script.answer("create_resources", fails=True)
-    await script.task("fail")
-    await script.reaches("FAILED")
-    script.forget()
-    await script.ask("instantiate", vm_body())
-    await script.answer("create_resources")  # the clean-up's
-    await script.answer("create_resources")
-    await script.reaches("COMPLETED")
-
-
-async def give_a_vm_up_and_delete_it(script: Script) -> None:
-    await script.begin_record(await vm(script))
-    await script.ask("instantiate", vm_body())
-    await script.answer("create_resources", fails=True)
-    await script.task("fail")
+async def delete(script: Script) -> None:
+    """Delete the instance of a failed operation; what it left is removed."""
     await script.reaches("FAILED")
     await script.delete()
     await script.answer("create_resources")
     await script.clean_up_reaches("ROLLED_BACK")
 
 
-async def instantiate_cnf(script: Script) -> None:
-    await script.begin_record(await cnf(script))
-    await script.ask("instantiate", cnf_body())
-    await script.answer("apply_objects", fails=True)
-    await script.task("retry")
-    await script.answer("apply_objects")
-    await script.reaches("COMPLETED")
-
-
-async def roll_a_cnf_back(script: Script) -> None:
-    await script.begin_record(await cnf(script))
-    await script.ask("instantiate", cnf_body())
-    await script.answer("apply_objects", fails=True)
-    await script.task("rollback")
-    await script.answer("apply_objects")
-    await script.reaches("ROLLED_BACK")
-
-
-async def give_a_cnf_up_and_begin_again(script: Script) -> None:
-    await script.begin_record(await cnf(script))
-    await script.ask("instantiate", cnf_body())
-    await script.answer("apply_objects", fails=True)
-    await script.task("fail")
-    await script.reaches("FAILED")
-    script.forget()
-    await script.ask("instantiate", cnf_body())
-    await script.answer("apply_objects")  # the clean-up's
-    await script.answer("apply_objects")
-    await script.reaches("COMPLETED")
-
-
-# --- terminate ----------------------------------------------------------------------------------------------------------
-
-GRACEFUL: Final = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 30}
-FORCEFUL: Final = {"terminationType": "FORCEFUL"}
-
-
-def terminate(
-    made: Callable[[Script], Awaitable[str]], body: object, *steps: str, version: str = "v2"
-) -> Callable[[Script], Awaitable[None]]:
-    """Return the story of an instance that is taken down, each step at its first try."""
-
-    async def play(script: Script) -> None:
-        await script.begin_record(await made(script))
-        await script.ask("terminate", body, version=version)
-        await script.succeed(*steps)
-        await script.reaches("COMPLETED")
-
-    return play
-
-
-async def terminate_cluster_in_two_tries(script: Script) -> None:
-    await script.begin_record(await live_cluster(script))
-    await script.ask("terminate", FORCEFUL)
-    for step in ("terminate_start", "delete_resources"):
-        await script.answer(step, fails=True)
-        await script.task("retry")
-        await script.answer(step)
-    await script.answer("deregister_vim", fails=True)
-    await script.answer("forget_machines", fails=True)
-    await script.task("retry")
-    await script.succeed("forget_machines", "deregister_vim")
-    await script.reaches("COMPLETED")
-
-
-async def give_a_termination_up(script: Script) -> None:
-    await script.begin_record(await live_vm(script))
-    await script.ask("terminate", GRACEFUL)
-    await script.answer("delete_resources", fails=True)
-    await script.task("fail")
-    await script.reaches("FAILED")
-
-
-async def terminate_cnf_in_two_tries(script: Script) -> None:
-    await script.begin_record(await live_cnf(script))
-    await script.ask("terminate", GRACEFUL)
-    await script.answer("delete_objects", fails=True)
-    await script.task("retry")
-    await script.answer("delete_objects")
-    await script.reaches("COMPLETED")
-
-
-# --- changes ------------------------------------------------------------------------------------------------------------
-
-
-def change(
-    task: str, body: object, step: str, *, version: str = "v2", before: Sequence[tuple[str, object]] = ()
-) -> Callable[[Script], Awaitable[None]]:
-    """Return the story of a change of one step, which fails once and is retried."""
-
-    async def play(script: Script) -> None:
-        instance_id = await live_vm(script, two_flavours(script.world.folder), version=version)
-        for earlier, request in before:
-            await script.do(instance_id, earlier, request)
-        await script.begin_record(instance_id)
-        await script.ask(task, body, version=version)
-        await script.answer(step, fails=True)
-        await script.task("retry")
-        await script.answer(step)
-        await script.reaches("COMPLETED")
-
-    return play
-
-
-def change_back(task: str, body: object, step: str) -> Callable[[Script], Awaitable[None]]:
-    """Return the story of a change that fails and is rolled back."""
-
-    async def play(script: Script) -> None:
-        await script.begin_record(await live_vm(script, two_flavours(script.world.folder)))
-        await script.ask(task, body)
-        await script.answer(step, fails=True)
-        await script.task("rollback")
-        await script.answer(step)
-        await script.reaches("ROLLED_BACK")
-
-    return play
-
-
-def change_given_up(task: str, body: object, step: str) -> Callable[[Script], Awaitable[None]]:
-    """Return the story of a change that fails and stays so."""
-
-    async def play(script: Script) -> None:
-        await script.begin_record(await live_vm(script, two_flavours(script.world.folder)))
-        await script.ask(task, body)
-        await script.answer(step, fails=True)
-        await script.task("fail")
-        await script.reaches("FAILED")
-
-    return play
-
-
-async def heal_everything(script: Script) -> None:
-    await script.begin_record(await live_vm(script))
-    await script.ask("heal", {"cause": "all of it", "additionalParams": {"all": True}})
-    for step in ("delete_resources", "recreate_resources", "restore_scale"):
-        await script.answer(step, fails=True)
-        await script.task("retry")
-        await script.answer(step)
-    await script.reaches("COMPLETED")
-
-
-async def give_a_heal_up(script: Script) -> None:
-    await script.begin_record(await live_vm(script))
-    await script.ask("heal", {"cause": "all of it", "additionalParams": {"all": True}})
-    await script.answer("delete_resources")
-    await script.answer("recreate_resources", fails=True)
-    await script.task("fail")
-    await script.reaches("FAILED")
-
-
-async def change_package(script: Script) -> None:
-    instance_id = await live_vm(script)
-    await script.world.upload(other_image(script.world.folder))
-    await script.begin_record(instance_id)
-    await script.ask("change_vnfpkg", {"vnfdId": OTHER_IMAGE, "additionalParams": {"colour": "red"}})
-    await script.answer("change_template", fails=True)
-    await script.task("retry")
-    await script.answer("change_template")
-    await script.reaches("COMPLETED")
-
-
 async def modify(script: Script) -> None:
-    await script.begin_record(await live_vm(script))
+    """Change the instance's information."""
     await script.modify(sample_request("vm", "modify"))
-    await script.reaches("COMPLETED")
 
 
-# --- cancel and grants --------------------------------------------------------------------------------------------------
+async def fail_side_by_side(script: Script) -> None:
+    """Have the two last steps of a cluster's termination fail, and retry both."""
+    await script.answer("deregister_vim", fails=True)
+    await fail("forget_machines", "retry")(script)
+
+
+async def cancel_side_by_side(script: Script) -> None:
+    """Cancel the two last steps of a cluster's termination."""
+    await script.asks("deregister_vim", "forget_machines")
+    await script.task("cancel", {"cancelMode": "FORCEFUL"})
 
 
 async def cancel_after_the_step(script: Script) -> None:
-    await begin_cluster(script)
-    await script.succeed("instantiate_start")
+    """Cancel a cluster's instantiation in each mode, and its rollback."""
     await script.asks("create_resources")
     await script.task("cancel", {"cancelMode": "GRACEFUL"})
     await script.answer("create_resources")
@@ -509,56 +344,63 @@ async def cancel_after_the_step(script: Script) -> None:
     await script.task("rollback")
     await script.asks("register_vim")
     await script.task("cancel", {"cancelMode": "FORCEFUL"})
-    await script.reaches("FAILED_TEMP")
 
 
-async def cancel_side_by_side(script: Script) -> None:
-    await script.begin_record(await live_cluster(script))
-    await script.ask("terminate", FORCEFUL)
-    await script.succeed("terminate_start", "delete_resources")
-    await script.asks("deregister_vim", "forget_machines")
-    await script.task("cancel", {"cancelMode": "FORCEFUL"})
-    await script.reaches("FAILED_TEMP")
-
-
-_UNDECIDED: Final = 1_000_000
-
-
-async def granted(script: Script) -> None:
-    """The NFVO decides at its second poll."""
+async def ask_nfvo(script: Script) -> StubNfvo:
+    """Instantiate a VM and wait until the NFVO, which does not decide yet, was polled."""
     assert script.nfvo is not None
     script.nfvo.undecided = _UNDECIDED
-    await script.begin_record(await vm(script))
     await script.ask("instantiate", vm_body())
     await script.is_polled()
-    script.nfvo.undecided = 0
+    return script.nfvo
+
+
+async def get_grant(script: Script) -> None:
+    """The NFVO decides at its second poll."""
+    nfvo = await ask_nfvo(script)
+    nfvo.undecided = 0
     script.clock.advance()
     await script.asks("create_resources")
     await script.answer("create_resources")
-    await script.reaches("COMPLETED")
 
 
-async def refused(script: Script) -> None:
-    assert script.nfvo is not None
-    script.nfvo.undecided = _UNDECIDED
-    await script.begin_record(await vm(script))
-    await script.ask("instantiate", vm_body())
-    await script.is_polled()
-    script.nfvo.undecided, script.nfvo.is_refusing = 0, True
+async def get_refusal(script: Script) -> None:
+    """The NFVO refuses at its second poll."""
+    nfvo = await ask_nfvo(script)
+    nfvo.undecided, nfvo.is_refusing = 0, True
     script.clock.advance()
-    await script.reaches("ROLLED_BACK")
 
 
-async def cancelled_before_the_grant(script: Script) -> None:
-    assert script.nfvo is not None
-    script.nfvo.undecided = _UNDECIDED
-    await script.begin_record(await vm(script))
-    await script.ask("instantiate", vm_body())
-    await script.is_polled()
+async def cancel_before_the_grant(script: Script) -> None:
+    """The operation is cancelled before the NFVO decides."""
+    await ask_nfvo(script)
     await script.task("cancel", {"cancelMode": "FORCEFUL"})
-    await script.reaches("ROLLED_BACK")
 
 
+# --- the stories --------------------------------------------------------------------------------------------------------
+
+
+def change(
+    task: str, body: object, step: str, *, version: str = "v2", before: Sequence[tuple[str, object]] = ()
+) -> Play:
+    """Return the story of a change of one step, which fails once and is retried."""
+    return play(vm_of_two_flavours(version, before), ask(task, body, version=version), retry(step))
+
+
+def change_back(task: str, body: object, step: str) -> Play:
+    """Return the story of a change that fails and is rolled back."""
+    return play(vm_of_two_flavours(), ask(task, body), fail(step, "rollback"), succeed(step), ends="ROLLED_BACK")
+
+
+_UNDECIDED: Final = 1_000_000
+CLUSTER_STEPS: Final = ("instantiate_start", "create_resources", "instantiate_end", "register_vim")
+TERMINATE_STEPS: Final = ("terminate_start", "delete_resources", "deregister_vim", "forget_machines")
+_GRACEFUL: Final = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 30}
+_FORCEFUL: Final = {"terminationType": "FORCEFUL"}
+_HEAL_ALL: Final = {"cause": "all of it", "additionalParams": {"all": True}}
+_ASK_VM: Final = ask("instantiate", vm_body())
+_ASK_CLUSTER: Final = ask("instantiate", sample_request("cluster", "instantiate"))
+_ASK_CNF: Final = ask("instantiate", cnf_body())
 _OUT: Final = {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": "1"}
 _IN: Final = {"type": "SCALE_IN", "aspectId": "VDU1_scale", "numberOfSteps": "1"}
 _TWO: Final = {**VM_ANSWERS, "infra.openstack.scale_resources": ResourcesChanged(resources=vm_stack(1, 2))}
@@ -568,50 +410,150 @@ _STARTED: Final = {
     "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STARTED"),
 }
 _LEFT: Final[dict[str, object]] = vm_stack(1).model_dump(mode="json")
+_TWO_LEFT: Final[dict[str, object]] = vm_stack(1, 2).model_dump(mode="json")
 _CLUSTER_LEFT: Final[dict[str, object]] = CLUSTER_STACK.model_dump(mode="json")
 _RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
 _STOP: Final = {"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulStopTimeout": 20}
 
 STORIES: Final[Mapping[str, Story]] = {
-    "instantiate-vm-v1": Story(instantiate_vm("v1")),
-    "instantiate-vm-v2": Story(instantiate_vm("v2")),
-    "instantiate-vm-after-remains": Story(give_a_vm_up_and_begin_again, remains=_LEFT),
-    "instantiate-vm-given-up-and-deleted": Story(give_a_vm_up_and_delete_it, remains=_LEFT),
-    "instantiate-cluster": Story(instantiate_cluster, _CLUSTER),
-    "instantiate-cluster-retried": Story(retry_each_step_of_a_cluster, _CLUSTER, _CLUSTER_LEFT),
-    "instantiate-cluster-rolled-back": Story(roll_a_cluster_back, _CLUSTER),
-    "instantiate-cluster-retried-after-rollback": Story(retry_after_a_rollback_that_failed, _CLUSTER),
-    "instantiate-cluster-given-up": Story(give_a_cluster_up, _CLUSTER),
-    "instantiate-cluster-after-remains": Story(give_a_cluster_up_and_begin_again, _CLUSTER),
-    "instantiate-cluster-cancelled": Story(cancel_after_the_step, _CLUSTER),
-    "instantiate-cnf": Story(instantiate_cnf, CNF_ANSWERS, _RELEASE_LEFT),
-    "instantiate-cnf-rolled-back": Story(roll_a_cnf_back, CNF_ANSWERS),
-    "instantiate-cnf-after-remains": Story(give_a_cnf_up_and_begin_again, CNF_ANSWERS, _RELEASE_LEFT),
-    "terminate-vm-graceful": Story(terminate(live_vm, GRACEFUL, "delete_resources")),
-    "terminate-vm-forceful-v1": Story(terminate(live_vm, FORCEFUL, "delete_resources", version="v1")),
-    "terminate-vm-given-up": Story(give_a_termination_up),
-    "terminate-cluster-graceful": Story(
-        terminate(live_cluster, GRACEFUL, "terminate_start", "delete_resources", "deregister_vim", "forget_machines"),
+    "instantiate-vm-v1": Story(play(vm, ask("instantiate", vm_body("v1"), version="v1"), succeed("create_resources"))),
+    "instantiate-vm-v2": Story(play(vm, _ASK_VM, succeed("create_resources"))),
+    "instantiate-vm-after-remains": Story(
+        play(
+            vm,
+            _ASK_VM,
+            fail("create_resources", "fail"),
+            begin_again(_ASK_VM),
+            succeed("create_resources", "create_resources"),  # the first is the clean-up's
+        ),
+        remains=_LEFT,
+    ),
+    "instantiate-vm-given-up-and-deleted": Story(
+        play(vm, _ASK_VM, fail("create_resources", "fail"), delete, ends="FAILED"), remains=_LEFT
+    ),
+    "instantiate-cluster": Story(play(cluster, _ASK_CLUSTER, succeed(*CLUSTER_STEPS)), _CLUSTER),
+    "instantiate-cluster-retried": Story(play(cluster, _ASK_CLUSTER, retry(*CLUSTER_STEPS)), _CLUSTER, _CLUSTER_LEFT),
+    "instantiate-cluster-rolled-back": Story(
+        play(
+            cluster,
+            _ASK_CLUSTER,
+            succeed(*CLUSTER_STEPS[:-1]),
+            fail("register_vim", "rollback"),
+            succeed("register_vim"),
+            fail("instantiate_end", "rollback"),
+            succeed("instantiate_end", "create_resources"),
+            ends="ROLLED_BACK",
+        ),
         _CLUSTER,
     ),
-    "terminate-cluster-forceful-retried": Story(terminate_cluster_in_two_tries, _CLUSTER),
-    "terminate-cluster-cancelled": Story(cancel_side_by_side, _CLUSTER),
-    "terminate-cnf-graceful-retried": Story(terminate_cnf_in_two_tries, CNF_ANSWERS),
-    "terminate-cnf-forceful": Story(terminate(live_cnf, FORCEFUL, "delete_objects"), CNF_ANSWERS),
+    "instantiate-cluster-retried-after-rollback": Story(
+        play(
+            cluster,
+            _ASK_CLUSTER,
+            succeed(*CLUSTER_STEPS[:-1]),
+            fail("register_vim", "rollback"),
+            succeed("register_vim"),
+            fail("instantiate_end", "retry"),
+            succeed("instantiate_end", "register_vim"),
+        ),
+        _CLUSTER,
+    ),
+    "instantiate-cluster-given-up": Story(
+        play(cluster, _ASK_CLUSTER, succeed(*CLUSTER_STEPS[:2]), fail("instantiate_end", "fail"), ends="FAILED"),
+        _CLUSTER,
+    ),
+    "instantiate-cluster-after-remains": Story(
+        play(
+            cluster,
+            _ASK_CLUSTER,
+            succeed(*CLUSTER_STEPS[:2]),
+            fail("instantiate_end", "fail"),
+            begin_again(_ASK_CLUSTER),
+            succeed("instantiate_end"),
+            fail_to_clean_up,
+            succeed("create_resources", *CLUSTER_STEPS),
+        ),
+        _CLUSTER,
+    ),
+    "instantiate-cluster-cancelled": Story(
+        play(cluster, _ASK_CLUSTER, succeed("instantiate_start"), cancel_after_the_step, ends="FAILED_TEMP"), _CLUSTER
+    ),
+    "instantiate-cnf": Story(play(cnf, _ASK_CNF, retry("apply_objects")), CNF_ANSWERS, _RELEASE_LEFT),
+    "instantiate-cnf-rolled-back": Story(
+        play(cnf, _ASK_CNF, fail("apply_objects", "rollback"), succeed("apply_objects"), ends="ROLLED_BACK"),
+        CNF_ANSWERS,
+    ),
+    "instantiate-cnf-after-remains": Story(
+        play(
+            cnf,
+            _ASK_CNF,
+            fail("apply_objects", "fail"),
+            begin_again(_ASK_CNF),
+            succeed("apply_objects", "apply_objects"),  # the first is the clean-up's
+        ),
+        CNF_ANSWERS,
+        _RELEASE_LEFT,
+    ),
+    "terminate-vm-graceful": Story(play(live_vm, ask("terminate", _GRACEFUL), succeed("delete_resources"))),
+    "terminate-vm-forceful-v1": Story(
+        play(live_vm, ask("terminate", _FORCEFUL, version="v1"), succeed("delete_resources"))
+    ),
+    "terminate-vm-given-up": Story(
+        play(live_vm, ask("terminate", _GRACEFUL), fail("delete_resources", "fail"), ends="FAILED")
+    ),
+    "terminate-cluster-graceful": Story(
+        play(live_cluster, ask("terminate", _GRACEFUL), succeed(*TERMINATE_STEPS)), _CLUSTER
+    ),
+    "terminate-cluster-forceful-retried": Story(
+        play(
+            live_cluster,
+            ask("terminate", _FORCEFUL),
+            retry(*TERMINATE_STEPS[:2]),
+            fail_side_by_side,
+            succeed("forget_machines", "deregister_vim"),
+        ),
+        _CLUSTER,
+    ),
+    "terminate-cluster-cancelled": Story(
+        play(
+            live_cluster,
+            ask("terminate", _FORCEFUL),
+            succeed(*TERMINATE_STEPS[:2]),
+            cancel_side_by_side,
+            ends="FAILED_TEMP",
+        ),
+        _CLUSTER,
+    ),
+    "terminate-cnf-graceful-retried": Story(
+        play(live_cnf, ask("terminate", _GRACEFUL), retry("delete_objects")), CNF_ANSWERS
+    ),
+    "terminate-cnf-forceful": Story(
+        play(live_cnf, ask("terminate", _FORCEFUL), succeed("delete_objects")), CNF_ANSWERS
+    ),
     "scale-out": Story(change("scale", _OUT, "scale_resources"), _TWO, _LEFT),
     "scale-out-v1": Story(change("scale", _OUT, "scale_resources", version="v1"), _TWO),
-    "scale-out-rolled-back": Story(
-        change_back("scale", _OUT, "scale_resources"), _TWO, vm_stack(1, 2).model_dump(mode="json")
-    ),
+    "scale-out-rolled-back": Story(change_back("scale", _OUT, "scale_resources"), _TWO, _TWO_LEFT),
     "scale-out-given-up": Story(
-        change_given_up("scale", _OUT, "scale_resources"), _TWO, vm_stack(1, 2).model_dump(mode="json")
+        play(vm_of_two_flavours(), ask("scale", _OUT), fail("scale_resources", "fail"), ends="FAILED"),
+        _TWO,
+        _TWO_LEFT,
     ),
     "scale-in": Story(change("scale", _IN, "scale_resources", before=[("scale", _OUT)])),
     "scale-to-level": Story(change("scale_to_level", {"instantiationLevelId": "three"}, "scale_resources"), _TWO),
     "heal-in-place": Story(change("heal", {"cause": "it does not answer"}, "heal_resources")),
     "heal-in-place-v1": Story(change("heal", {"vnfcInstanceId": ["vnfc-VDU1-1"]}, "heal_resources", version="v1")),
-    "heal-everything": Story(heal_everything),
-    "heal-everything-given-up": Story(give_a_heal_up),
+    "heal-everything": Story(
+        play(live_vm, ask("heal", _HEAL_ALL), retry("delete_resources", "recreate_resources", "restore_scale"))
+    ),
+    "heal-everything-given-up": Story(
+        play(
+            live_vm,
+            ask("heal", _HEAL_ALL),
+            succeed("delete_resources"),
+            fail("recreate_resources", "fail"),
+            ends="FAILED",
+        )
+    ),
     "operate-stop": Story(change("operate", _STOP, "operate_servers")),
     "operate-start": Story(
         change("operate", {"changeStateTo": "STARTED"}, "operate_servers", before=[("operate", _STOP)]), _STARTED
@@ -625,9 +567,15 @@ STORIES: Final[Mapping[str, Story]] = {
     ),
     "change-flavour": Story(change("change_flavour", {"newFlavourId": "large"}, "change_template")),
     "change-flavour-rolled-back": Story(change_back("change_flavour", {"newFlavourId": "large"}, "change_template")),
-    "change-package": Story(change_package),
-    "modify": Story(modify),
-    "grant-given": Story(granted, asks_nfvo=True),
-    "grant-refused": Story(refused, asks_nfvo=True),
-    "grant-cancelled": Story(cancelled_before_the_grant, asks_nfvo=True),
+    "change-package": Story(
+        play(
+            vm_and_another_package,
+            ask("change_vnfpkg", {"vnfdId": OTHER_IMAGE, "additionalParams": {"colour": "red"}}),
+            retry("change_template"),
+        )
+    ),
+    "modify": Story(play(live_vm, modify)),
+    "grant-given": Story(play(vm, get_grant), asks_nfvo=True),
+    "grant-refused": Story(play(vm, get_refusal, ends="ROLLED_BACK"), asks_nfvo=True),
+    "grant-cancelled": Story(play(vm, cancel_before_the_grant, ends="ROLLED_BACK"), asks_nfvo=True),
 }
