@@ -35,3 +35,13 @@ async def test_a_change_during_an_update_is_followed_by_another_update() -> None
         await asyncio.sleep(0)
     assert balancer.runs == 2
     await balancer.close()
+
+
+async def test_a_change_just_after_an_update_is_followed_by_another_update() -> None:
+    balancer = _SlowBalancer()
+    balancer.proceed.set()
+    for runs in range(1, 4):
+        balancer.changed()
+        await asyncio.sleep(0)  # the update has ended, and the loop has not yet called its callbacks
+        assert balancer.runs == runs
+    await balancer.close()

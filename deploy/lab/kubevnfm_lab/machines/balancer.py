@@ -30,7 +30,7 @@ class Balancer:
     def changed(self) -> None:
         """Schedule an update; called whenever a service or a machine starts or stops."""
         self._stale = True
-        if not self._tasks:
+        if all(task.done() for task in self._tasks):
             task = asyncio.get_running_loop().create_task(self._settle_while_stale())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

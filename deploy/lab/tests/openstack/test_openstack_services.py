@@ -213,7 +213,7 @@ class TestNova:
             ({"key_name": "zz"}, "key_name"),
         ],
     )
-    async def test_a_bad_request_is_message_what_is_wrong(self, stand: Stand, change: Json, field: str) -> None:
+    async def test_a_bad_request_is_refused_with_its_reason(self, stand: Stand, change: Json, field: str) -> None:
         server = {"name": "s", "flavorRef": "1", "networks": "none", **change}
         answer = await stand.call("POST", "/compute/v2.1/servers", {"server": server})
         assert answer.status == 400
