@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from kubevnfm_store.query import Query, Stored
+from kubevnfm_store.query import Query, Stored, by
 from lcm_world import World, lcm_world
 
 LISTS = {
@@ -223,6 +223,25 @@ async def test_a_page_reads_a_page_of_documents(world: World, monkeypatch: pytes
     answer = await world.lcm("GET", f"/vnf_instances?filter={quote('(cont,vnfInstanceName,many)')}")
     assert len(answer.must(200).json) == 2
     assert read == [3], "the page, and one to know whether there is another"
+
+
+async def test_a_list_reads_no_resources_of_instances(filled: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = await filled.store.find("vnf_instances", Query(by(instantiationState="INSTANTIATED")))
+    assert [set(one.body["internal"]) >= {"deployments", "request"} for one in stored] == [True]
+    read: list[Stored] = []
+    find = filled.store.find
+
+    async def recorded(collection: str, query: Query) -> Sequence[Stored]:
+        found = await find(collection, query)
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(filled.store, "find", recorded)
+    for path in (LISTS["instances v2"], LISTS["instances v1"]):
+        assert len(await listed(filled, path, "all_fields")) == 2
+    assert len(read) == 4
+    for one in read:
+        assert not set(one.body["internal"]) & {"deployments", "parameters", "request", "connections"}
 
 
 async def test_created_metadata_goes_over_the_vnfds_and_keeps_what_it_does_not_declare(world: World) -> None:

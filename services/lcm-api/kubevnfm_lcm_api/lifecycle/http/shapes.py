@@ -44,9 +44,9 @@ OCCURRENCE_V1: Final = Shape(
 )
 
 _OF_INSTANCES: Final = tuple(
-    f"internal/{name}" for name in ("resources", "release", "parameters", "request", "connections")
+    f"internal/{name}" for name in ("deployments", "resources", "release", "parameters", "request", "connections")
 )
-"""Attributes that are not read. The other internal ones are needed for the links to tasks."""
+"""Attributes that are not read: a page would be large with them. Documents of 0.1.0 have `resources` and `release`."""
 INSTANCES: Final = {
     "v1": Listed("instances-v1", INSTANCE_V1, "createdAt", EVERYTHING, _OF_INSTANCES),
     "v2": Listed("instances-v2", INSTANCE_V2, "createdAt", EVERYTHING, _OF_INSTANCES),
