@@ -1,4 +1,4 @@
-"""The settings of authentication; a part of lcm-api's settings, and of those of the single process."""
+"""The settings of authentication; a part of the settings of each process that serves the public API."""
 
 from __future__ import annotations
 

@@ -53,9 +53,8 @@ class IssuerKeys:
     async def key(self, kid: str | None) -> jwt.PyJWK | None:
         """Return the key, None when the issuer has none of that id. Raises IdentityUnavailable."""
         found = self._find(kid)
-        if found is not None and (
-            self._age() < _FRESH_S or self._asking.locked()
-        ):  # a fetch is under way, and the cached key is good enough
+        # While a fetch is under way, the cached key is good enough.
+        if found is not None and (self._age() < _FRESH_S or self._asking.locked()):
             return found
         async with self._asking:
             found = self._find(kid)

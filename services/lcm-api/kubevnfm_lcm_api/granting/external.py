@@ -65,7 +65,7 @@ _RESERVE_S: Final = 1.0
 class Descriptors(Protocol):
     """The descriptors of the onboarded packages."""
 
-    async def vnfd(self, package_id: str, sha256: str) -> Vnfd:
+    async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
         """Return a package's descriptor. Raises NotFound."""
         ...
 
@@ -79,7 +79,7 @@ class Announcements(Protocol):
 
 
 class ExternalGrants:
-    """Gets grants from an NFVO (`engine.Grants`)."""
+    """Gets grants from an NFVO (`lifecycle.domain.ports.Grants`)."""
 
     def __init__(
         self,

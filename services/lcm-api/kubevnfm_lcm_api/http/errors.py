@@ -15,7 +15,6 @@ from kubevnfm_sol.problem import InvalidParam, ProblemDetails
 
 log = structlog.get_logger()
 
-
 RETRY_AFTER_S: Final = 5
 REQUEST_ID: Final = web.RequestKey("request_id", str)
 

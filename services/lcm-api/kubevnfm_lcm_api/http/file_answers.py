@@ -69,9 +69,8 @@ async def answer_file(
     asked = None
     if has_ranges:
         headers["Accept-Ranges"] = "bytes"
-        if (
-            request.headers.get("If-Range", tag).strip() == tag
-        ):  # otherwise the file has changed, and the caller wants all of it
+        # With another tag the file has changed, and the caller wants all of it.
+        if request.headers.get("If-Range", tag).strip() == tag:
             asked = read_range(request.headers.get("Range"), size_bytes)
     part = asked or ByteRange(0, size_bytes)
     if asked is not None:

@@ -80,10 +80,9 @@ class Turns:
             await self._store.update(
                 COLLECTION, subscription_id, fields, unset=unset, where=Compare("turn/owner", Op.EQ, [self._me])
             )
+        # The subscription was deleted, or another process has taken over.
         except RevisionConflict:
-            log.debug(
-                "turn_lost", subscription_id=subscription_id
-            )  # the subscription was deleted, or another process has taken over
+            log.debug("turn_lost", subscription_id=subscription_id)
 
     def back_off_left_s(self, subscription: Stored) -> float | None:
         """Return the rest of the subscriber's back-off; None if there is none."""

@@ -43,7 +43,7 @@ class _Response:
 
 
 class HttpNfvo:
-    """`domain.granting.Nfvo`.
+    """`lifecycle.domain.granting.Nfvo`.
 
     Redirects are not followed, and a Location gives only the grant's id: the credentials go to the configured URL only.
     """

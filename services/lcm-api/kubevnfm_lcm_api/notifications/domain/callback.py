@@ -16,8 +16,6 @@ from pydantic import Field, field_validator, model_validator
 AuthType = Literal["OAUTH2_CLIENT_CERT", "TLS_CERT", "OAUTH2_CLIENT_CREDENTIALS", "BASIC"]
 STRONGEST_FIRST: Final[Sequence[AuthType]] = ("OAUTH2_CLIENT_CERT", "TLS_CERT", "OAUTH2_CLIENT_CREDENTIALS", "BASIC")
 WITH_CERTIFICATE: Final = frozenset({"OAUTH2_CLIENT_CERT", "TLS_CERT"})
-THUMBPRINT: Final = "x5t#S256"
-"""RFC 7515 4.1.8: base64url of the SHA-256 of the certificate's DER, without padding."""
 
 
 def checked_uri(uri: str) -> str:
@@ -50,6 +48,7 @@ class CertificateRef(SolRequest):
 
     type: Literal["x5t#S256"]
     value: str
+    """Base64url of the SHA-256 of the certificate's DER, without padding (RFC 7515 4.1.8)."""
 
 
 class ParamsOauth2ClientCert(SolRequest):
