@@ -85,6 +85,10 @@ def test_neither_overlaps_a_network_that_is_taken(taken: str, name: str) -> None
         ("10.244.0.0/20", 17, 25),
         ("10.244.0.0/25", 1, 25),
         ("10.244.0.0/24", 0, 24),
+        ("172.16.0.0/12", 7, 24),
+        ("172.16.0.0/21", 7, 24),
+        ("172.16.0.0/22", 7, 25),
+        ("172.16.0.0/24", 7, 27),
     ],
 )
 def test_every_node_gets_its_part_of_the_pod_network(pods: str, nodes: int, mask: int) -> None:

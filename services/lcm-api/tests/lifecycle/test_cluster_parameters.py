@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from kubevnfm_cluster import node_mask
 from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
 from kubevnfm_csar.pack import pack
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -340,7 +341,7 @@ def test_host_bits_are_masked_as_the_sample_of_seed_002_needs(check: Checker) ->
 
 
 def test_the_pod_network_must_have_a_part_for_every_node_that_scaling_allows(check: Checker) -> None:
-    """There are 3 nodes at first, and 7 at most: a /25 has parts of /28 for 7, a /26 only for 3."""
+    """There are 3 nodes at first, and 7 at most: a /25 has parts of /28 for 7, a /26 only for 4."""
     assert check(body(master_node__pod_cidr="172.16.0.0/25")).max_nodes == 7
     with pytest.raises(Unprocessable, match="too small for 7 nodes"):
         check(body(master_node__pod_cidr="172.16.0.0/26"))
@@ -386,7 +387,7 @@ def test_by_tosca_alone_roles_come_from_names_and_ports_from_the_vnfd(check: Che
         {"lcm-operation-user-data": ABSENT, "lcm-operation-user-data-class": ABSENT},
     )
     found = check(by_tosca, hot=False)
-    assert (found.masters, found.workers) == (1, 2)
+    assert (found.parameters.master_node.ssh_cp_name, found.masters, found.workers) == ("masterNode_CP1", 1, 2)
     with pytest.raises(Unprocessable, match="neither user data is named nor has the package a Base HOT"):
         check(by_tosca, hot=False, version="v2")
 
@@ -545,3 +546,4 @@ def test_the_shipped_samples_request_fits_the_shipped_sample(tmp_path: Path) -> 
             instantiation_level_id=request["instantiationLevelId"],
         )
         assert (found.masters, found.workers, found.max_nodes) == (1, 2, 11)
+        assert node_mask(found.parameters.master_node.pod_cidr, nodes=found.max_nodes) == 24
