@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from lcm_world import World
+from callers import V2, basic, get, users_file
+from kubevnfm_kit.connections import Limits
+from lcm_world import World, lcm_world
+from yarl import URL
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 V2_LIST = "/vnflcm/v2/vnf_instances"
@@ -211,6 +217,47 @@ async def test_names_that_begin_with_a_dollar_are_refused(world: World, method: 
 async def test_a_body_over_the_limit_is_too_large(world: World) -> None:
     data = b'{"vnfdId": "' + b"x" * (8 * 1024 * 1024) + b'"}'
     (await world.call("POST", V2_LIST, data=data, headers=JSON_TYPE)).problem(413)
+
+
+async def test_requests_that_are_too_large_are_problems_before_anybody_is_asked(tmp_path: Path) -> None:
+    """API-011, API-016: 414, 431 and 413 in the form of all errors."""
+    users = users_file(tmp_path, nfvo=["operator"])
+    async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users) as world:
+        (await get(world, {}, f"{V2_LIST}?filter={'x' * 20_000}")).problem(414)
+        (await get(world, {"X-Long": "x" * 20_000})).problem(431)
+        free = 8192 - len(f"{V2_LIST}?filter=(eq,id,)")
+        long = f"{V2_LIST}?filter=(eq,id,{'x' * (free % 6)}{'é' * (free // 6)})"  # each of them is %C3%A9
+        assert len(str(URL(long))) == 8192
+        (await get(world, basic("nfvo"), long)).must(200)
+        headers = {**V2, "Content-Type": "application/json"}
+        data = b'{"vnfdId": "' + b"x" * (8 * 1024 * 1024) + b'"}'
+        (await world.call("POST", V2_LIST, data=data, headers={**headers, **basic("nfvo")})).problem(413)
+
+
+async def dripping(begins: bytes = b"") -> AsyncIterator[bytes]:
+    """A body of which a byte comes now and then, and that never ends."""
+    yield begins
+    while True:
+        yield b" "
+        await asyncio.sleep(0.01)
+
+
+async def test_bodies_that_drip_are_408_and_leave_nothing(tmp_path: Path) -> None:
+    async with lcm_world(tmp_path, limits=Limits(body_window_s=0.3)) as world:
+        json_headers = {**V2, "Content-Type": "application/json"}
+        answer = await world.call("POST", V2_LIST, data=dripping(), headers=json_headers)
+        assert answer.problem(408)["type"] == "request-timeout"
+        assert answer.headers["Version"] == "2.0.0"
+        package = (await world.call("POST", PACKAGES, {}, headers={})).must(201).json["id"]
+        content = f"{PACKAGES}/{package}/package_content"
+        sent = await world.call(
+            "PUT", content, data=dripping(b"PK\x03\x04"), headers={"Content-Type": "application/zip"}
+        )
+        sent.problem(408)
+        shown = (await world.call("GET", f"{PACKAGES}/{package}", headers={})).must(200).json
+        assert shown["onboardingState"] in {"CREATED", "ERROR"}
+        assert [path for path in (tmp_path / "data").rglob("*") if path.is_file() and path.stat().st_size] == []
+        (await world.call("DELETE", f"{PACKAGES}/{package}", headers={})).must(204)
 
 
 async def test_a_stray_content_type_without_a_body_does_no_harm(world: World) -> None:
