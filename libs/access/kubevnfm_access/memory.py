@@ -25,8 +25,8 @@ class VerdictMemory:
 
     async def caller(self, token: str, ask: Callable[[], Awaitable[Caller]]) -> Caller:
         """Return the cached caller of the token, otherwise the result of ``ask``; its errors are not cached."""
-        # The cache holds no token that could be used elsewhere. Headers that are not UTF-8 arrive with surrogates, which plain `encode`
-        # refuses.
+        # The cache holds no token that could be used elsewhere. Headers that are not UTF-8 arrive with surrogates, which
+        # plain `encode` refuses.
         key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
         if (known := self._remembered(key)) is not None:
             return known

@@ -80,8 +80,8 @@ class Instances:
         stored = await self._outbox.insert(
             COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
         )
-        # The package may have been disabled or deleted since the first check. Its deletion first makes the package
-        # unusable and then counts its instances, so at least one of the two requests sees the other.
+        # The package may have been disabled and deleted since the first check. A deletion needs a disabled package and
+        # then counts its instances, so at least one of the two requests sees the other.
         try:
             await self._packages.usable(request.vnfd_id)
         except Unprocessable:

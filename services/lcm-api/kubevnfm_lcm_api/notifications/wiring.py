@@ -35,7 +35,7 @@ INDEXES = {
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],
     event_log.COLLECTION: [Index(["order"]), Index(["at"])],
 }
-# Each delivery waits until its batch is written, so this limits the size of batches, too.
+# Each delivery waits until its batch is written, so with fewer of them the batches would be smaller.
 _LOGGED_AT_ONCE = 500
 
 

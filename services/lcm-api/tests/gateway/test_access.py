@@ -1,4 +1,4 @@
-"""The admission of callers in each mode, over HTTP (API-140, API-141); roles and rate limits. `test_tokens`: the rest."""
+"""The admission of callers in each mode, over HTTP (API-140, API-141); roles and rate limits. Tokens: `test_tokens`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ParamsBasic(SolRequest):
 
 
 class ParamsOauth2ClientCredentials(SolRequest):
-    """OAuth 2.0 client credentials with a password. The word credentials in the name makes all of it secret."""
+    """OAuth 2.0 client credentials with a password. As the attribute's name says credentials, all of it is secret."""
 
     client_id: Secret
     client_password: Secret

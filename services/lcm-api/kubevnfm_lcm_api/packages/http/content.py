@@ -64,7 +64,7 @@ async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
 
 
 class ClientCredentials(SolRequest):
-    """The credentials for a token (SOL005 9.5.2.4); as the type's name says credentials, all attributes are secret."""
+    """The credentials for a token (SOL005 9.5.2.4); as the attribute's name says credentials, all of it is secret."""
 
     client_id: Secret
     client_password: Secret
