@@ -71,7 +71,7 @@ class PackageContents(BaseModel):
         return cls.model_validate({**body, "artifacts": dict(body["artifacts"]), "security": dict(body["security"])})
 
     def document(self) -> JsonObject:
-        """Return the form for the store. Paths are values there: a key must not contain every character of a path."""
+        """Return the form for the store. Paths are values there: keys do not allow all characters of paths."""
         body = self.model_dump(mode="json")
         return {**body, "artifacts": list(body["artifacts"].items()), "security": list(body["security"].items())}
 
