@@ -34,12 +34,13 @@ class Claim:
     message_id: str
     owner: str
     fencing: int
+    claimed_at: datetime
     tries: int
     """Number of retryable errors in a row."""
     is_cancelled: bool = False
     """The command must be aborted, not handled."""
     unavailable_since: datetime | None = None
-    """The time of the first failure in the present row of tries that an outside system did not answer."""
+    """The time of the first failure in the row of tries before this one that an outside system did not answer."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Inbox:
 
     async def claim(self, command: Envelope[Message]) -> Claim | Taken | Finished:
         """Claim the command if it is new or its lease has expired; a new one costs one write."""
-        claim = Claim(command.id, self._owner, fencing=1, tries=0)
+        claim = Claim(command.id, self._owner, fencing=1, claimed_at=self._clock.now(), tries=0)
         try:
             # Insert first, read only on a conflict: nearly every command is new, and costs one round trip so.
             await self._store.insert(
@@ -100,9 +101,9 @@ class Inbox:
             return await self._claim_again(command.id)
         return claim
 
-    async def renew(self, claim: Claim) -> None:
-        """Prolong the lease. Raises LeaseLost, CommandCancelled."""
-        record = await self._write(claim, {"leaseUntil": self._lease_end()})
+    async def renew(self, claim: Claim, *, unavailable_since: datetime | None) -> None:
+        """Prolong the lease; the silence is stored as `rest` does. Raises LeaseLost, CommandCancelled."""
+        record = await self._write(claim, {"leaseUntil": self._lease_end(), **_silence(unavailable_since)})
         if record.body.get("cancelled"):
             raise CommandCancelled(claim.message_id)
 
@@ -142,9 +143,11 @@ class Inbox:
             return
 
     async def rest(self, claim: Claim, *, tries: int, unavailable_since: datetime | None = None) -> None:
-        """Release the lease, so that any process can continue at the next delivery. Raises LeaseLost."""
-        since = None if unavailable_since is None else rfc3339(unavailable_since)
-        fields = {"state": _RESTING, "tries": tries, "unavailableSince": since, "leaseUntil": self._now()}
+        """Release the lease, so that any process can continue at the next delivery. Raises LeaseLost.
+
+        ``unavailable_since`` is what the next claim gets; None if the outside system has answered.
+        """
+        fields = {"state": _RESTING, "tries": tries, "leaseUntil": self._now(), **_silence(unavailable_since)}
         await self._write(claim, fields)
 
     async def finish(self, claim: Claim, command: Envelope[Message], event: Event, *, source: str) -> None:
@@ -184,8 +187,9 @@ class Inbox:
         claim = Claim(
             message_id,
             self._owner,
-            body["fencing"] + 1,
-            body["tries"],
+            fencing=body["fencing"] + 1,
+            claimed_at=self._clock.now(),
+            tries=body["tries"],
             is_cancelled=is_cancelled,
             unavailable_since=None if since is None else datetime.fromisoformat(since),
         )
@@ -226,3 +230,7 @@ class Inbox:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _silence(unavailable_since: datetime | None) -> JsonObject:
+    return {"unavailableSince": None if unavailable_since is None else rfc3339(unavailable_since)}

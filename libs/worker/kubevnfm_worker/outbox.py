@@ -31,8 +31,6 @@ class Outbox:
             stored = await self._store.insert(
                 collection, id, body, outbox=[outgoing(event, self._ring) for event in events]
             )
-            # Within the block: after it, until the kick, a sweep could take the stored message for one that a crash
-            # left behind.
             self._relay.kick(collection, id, events)
         return stored
 

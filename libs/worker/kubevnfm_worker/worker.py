@@ -40,8 +40,9 @@ _REATTACH_S: Final = 1.0
 _STORE_PAUSE_S: Final = 2.0
 _STORE_TRY_EVERY_S: Final = 0.5
 _LONGEST_SILENT_TRY_S: Final = 120.0
-"""A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack 60 s, Kubernetes
-three times 30 s). So its error does not belong to the silence before it."""
+"""A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack and SSH 60 s,
+Kubernetes three times 30 s), or follows an answered one (an upload, a watch). So its error does not belong to the
+silence before it."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,6 @@ class CommandWorker:
             return Again(self._lease_s)
 
     async def _work(self, claim: Claim, command: Envelope[Message]) -> Verdict:
-        began = self._clock.now()
         try:
             answer = await self._answer(claim, command)
         except asyncio.CancelledError:
@@ -260,7 +260,7 @@ class CommandWorker:
             case _DeadlinePassed():
                 log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
                 return await self._finish(claim, command, timed_out(command.type, self._layer), Ack())
-            case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer, began)) is not None:
+            case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer)) is not None:
                 log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))
                 await self._inbox.rest(claim, tries=claim.tries + 1, unavailable_since=retry.unavailable_since)
                 return Again(retry.pause_s)
@@ -274,20 +274,25 @@ class CommandWorker:
                 # with.
                 return await self._finish(claim, command, broken(command.type, self._service), Dead(reason))
 
-    def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError, began: datetime) -> _Retry | None:
-        """Return when the next try is; None when the command has failed. ``began``: when the failed try began."""
+    def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError) -> _Retry | None:
+        """Return when the next try is; None when the command has failed."""
         tries, now = claim.tries + 1, self._clock.now()
         pause_s = retry_pause_s(tries)
         since: datetime | None = None
         if isinstance(error, OutsideUnavailable):
-            had_answers = (now - began).total_seconds() > _LONGEST_SILENT_TRY_S
-            since = now if claim.unavailable_since is None or had_answers else claim.unavailable_since
+            since = self._silent_since(claim) or now
+            # Wall time, as for the deadline: the time during which no worker was running counts too.
             if (now - since).total_seconds() >= self._unavailable_limit_s:
                 return None
         left_s = self._left_s(command)
         # A pause that ends after the deadline would turn the real cause into a plain time-out.
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
         return _Retry(pause_s, since) if is_worth_it else None
+
+    def _silent_since(self, claim: Claim) -> datetime | None:
+        """Return when the silence before the present try began; None if there was none or the try has had answers."""
+        had_answers = (self._clock.now() - claim.claimed_at).total_seconds() > _LONGEST_SILENT_TRY_S
+        return None if had_answers else claim.unavailable_since
 
     def _left_s(self, command: Envelope[Message]) -> float | None:
         if command.deadline is None:
@@ -362,7 +367,8 @@ class CommandWorker:
             asked_at = loop.time()
             try:
                 async with asyncio.timeout_at(held_until):
-                    await self._inbox.renew(claim)
+                    # With the silence: if this process is killed, the next one must not count a try that had answers.
+                    await self._inbox.renew(claim, unavailable_since=self._silent_since(claim))
                 held_until = asked_at + self._lease_s
             except CommandCancelled:
                 return True
@@ -418,7 +424,7 @@ class CommandWorker:
         try:
             # The process is ending: a lease that is not released expires by itself.
             async with asyncio.timeout(1.0):
-                await self._inbox.rest(claim, tries=claim.tries, unavailable_since=claim.unavailable_since)
+                await self._inbox.rest(claim, tries=claim.tries, unavailable_since=self._silent_since(claim))
         except (LeaseLost, StoreUnavailable, TimeoutError):
             log.debug("lease_left_to_run_out", message_id=claim.message_id)
 

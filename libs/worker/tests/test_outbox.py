@@ -12,7 +12,8 @@ from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict
 from kubevnfm_worker import Outbox, OutboxRelay, outgoing
-from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command, eventually
+from patience import until_true
+from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command
 
 THINGS = "things"
 
@@ -214,5 +215,5 @@ async def test_a_relay_outlives_a_database_that_goes_away(
     async def is_clear() -> bool:
         return not await store.pending_outbox(THINGS)
 
-    await eventually(is_clear)
+    await until_true(is_clear)
     assert set(numbers(heard)) == {1}

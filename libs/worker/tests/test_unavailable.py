@@ -13,9 +13,11 @@ from kubevnfm_bus import InProcessBus
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_store.query import Stored
 from kubevnfm_worker import CommandWorker, Done, NotYet, OutboxRelay, Outcome, StepContext
 from kubevnfm_worker.inbox import Claim, Inbox
-from worker_world import INBOX, RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command, eventually
+from patience import until_true
+from worker_world import INBOX, RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 ELEVEN_MINUTES = timedelta(minutes=11)
 
@@ -128,40 +130,100 @@ async def test_an_answer_ends_the_silence(
     assert handler.calls == 3
 
 
-async def test_a_try_that_ran_long_had_answers(
-    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
+@pytest.mark.parametrize(
+    ("minutes", "call_s", "is_over"),
+    [(9, 0.0, False), (9, 110.0, True), (11, 0.0, True), (11, 110.0, True), (11, 130.0, False)],
+)
+async def test_a_try_belongs_to_the_silence_unless_it_ran_so_long_that_it_had_answers(
+    minutes: int,
+    call_s: float,
+    is_over: bool,
+    store: MoodyStore,
+    bus: InProcessBus,
+    heard: Heard,
+    publish: Publisher,
 ) -> None:
-    command, handler = a_long_command(), Handler([OutsideUnavailable("the session broke")], call_s=200.0)
-    await silent_for(ELEVEN_MINUTES, command, store, bus)
+    command, handler = a_long_command(), Handler([OutsideUnavailable("the session broke")], call_s=call_s)
+    await silent_for(timedelta(minutes=minutes), command, store, bus)
     async with a_worker(store, bus, handler):
         publish(command)
         await heard.has(1)
 
-    assert heard.envelopes[0].data == Worked(number=7)
+    assert isinstance(heard.envelopes[0].data, CommandFailed if is_over else Worked)
+    assert handler.calls == (1 if is_over else 2)
 
 
-async def test_a_worker_that_ends_keeps_the_silence(store: MoodyStore, bus: InProcessBus, publish: Publisher) -> None:
-    command, begun = a_long_command(), asyncio.Event()
+@asynccontextmanager
+async def an_endless_try(
+    store: MoodyStore,
+    bus: InProcessBus,
+    publish: Publisher,
+    command: Envelope[Message],
+    *,
+    call_s: float,
+    lease_s: float,
+) -> AsyncIterator[None]:
+    """Enter while the handler is running, ``call_s`` after its call by the clock."""
+    clock, begun = AheadClock(), asyncio.Event()
 
-    async def endless(command: Work, context: StepContext) -> Outcome:
+    async def handler(_: Work, __: StepContext) -> Outcome:
+        clock.ahead_s += call_s
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
-    await silent_for(ELEVEN_MINUTES, command, store, bus)
-    before = await store.get(INBOX, command.id)
-    async with CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING, drain_s=0.0) as worker:
-        worker.handle(Work, endless)
+    async with CommandWorker(
+        service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=lease_s, drain_s=0.0, clock=clock
+    ) as worker:
+        worker.handle(Work, handler)
         await worker.start()
         publish(command)
         await begun.wait()
+        yield
 
-    async def is_resting() -> bool:
-        record = await store.get(INBOX, command.id)
-        return record is not None and record.body["state"] == "resting"
 
-    await eventually(is_resting)
-    after = await store.get(INBOX, command.id)
+async def record_of(store: MoodyStore, command: Envelope[Message]) -> Stored:
+    record = await store.get(INBOX, command.id)
+    assert record is not None
+    return record
+
+
+async def silence_of(store: MoodyStore, command: Envelope[Message], *, state: str) -> object:
+    record = await record_of(store, command)
+    assert record.body["state"] == state
+    return record.body["unavailableSince"]
+
+
+in_short_and_long_tries = pytest.mark.parametrize(("call_s", "is_kept"), [(0.0, True), (130.0, False)])
+
+
+@in_short_and_long_tries
+async def test_a_worker_that_ends_keeps_the_silence_unless_its_try_had_answers(
+    store: MoodyStore, bus: InProcessBus, publish: Publisher, call_s: float, is_kept: bool
+) -> None:
+    command = a_long_command()
+    await silent_for(ELEVEN_MINUTES, command, store, bus)
+    before = await silence_of(store, command, state="resting")
+    async with an_endless_try(store, bus, publish, command, call_s=call_s, lease_s=60.0):
+        pass
     assert before is not None
-    assert after is not None
-    assert after.body["unavailableSince"] == before.body["unavailableSince"] is not None
+    assert await silence_of(store, command, state="resting") == (before if is_kept else None)
+
+
+@in_short_and_long_tries
+async def test_a_worker_that_is_killed_keeps_the_silence_unless_its_try_had_answers(
+    store: MoodyStore, bus: InProcessBus, publish: Publisher, call_s: float, is_kept: bool
+) -> None:
+    command = a_long_command()
+    await silent_for(ELEVEN_MINUTES, command, store, bus)
+    before = await silence_of(store, command, state="resting")
+    async with an_endless_try(store, bus, publish, command, call_s=call_s, lease_s=0.3):
+        revision = (await record_of(store, command)).revision
+
+        async def is_renewed() -> bool:
+            return (await record_of(store, command)).revision > revision
+
+        await until_true(is_renewed)
+        # The record as a killed process leaves it: claimed, and renewed since.
+        assert before is not None
+        assert await silence_of(store, command, state="claimed") == (before if is_kept else None)

@@ -18,6 +18,7 @@ from kubevnfm_kit.errors import Conflict, OutsideUnavailable, VnfmError
 from kubevnfm_store.query import by
 from kubevnfm_worker import CommandWorker, Done, NotYet, OutboxRelay, Outcome, StepContext
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost
+from patience import until_true
 from worker_world import (
     INBOX,
     RING,
@@ -30,7 +31,6 @@ from worker_world import (
     Work,
     Worked,
     a_command,
-    eventually,
 )
 
 
@@ -150,7 +150,7 @@ async def test_the_outbox_is_empty_after_the_outcome_was_published(
         async def is_empty() -> bool:
             return not await store.pending_outbox(INBOX)
 
-        await eventually(is_empty)
+        await until_true(is_empty)
 
 
 async def test_log_lines_of_a_handler_carry_the_operation(
@@ -278,7 +278,7 @@ async def test_who_lost_the_lease_is_stopped_and_stores_nothing(
         async def is_cancelled() -> bool:
             return handler.was_cancelled
 
-        await eventually(is_cancelled)
+        await until_true(is_cancelled)
 
     record = await store.get(INBOX, command.id)
     assert record is not None
@@ -300,7 +300,7 @@ async def test_a_smaller_fencing_number_writes_nothing(store: MoodyStore, bus: I
     with pytest.raises(LeaseLost):
         await slow.rest(old, tries=0)
     with pytest.raises(LeaseLost):
-        await slow.renew(old)
+        await slow.renew(old, unavailable_since=None)
     assert await state_of(store, command) == "claimed"
 
 
@@ -406,7 +406,7 @@ async def test_not_yet_lets_go_and_is_called_again(
         async def is_resting() -> bool:
             return await state_of(store, command) == "resting"
 
-        await eventually(is_resting)
+        await until_true(is_resting)
         assert handler.calls == 1
         await heard.has(1)
 
@@ -589,7 +589,7 @@ async def test_records_of_work_that_was_done_a_week_ago_are_deleted(store: Moody
             await relay.idle()
 
     async with a_worker(store, bus, Handler()):
-        await eventually(partial(_is_gone, store, old.id))
+        await until_true(partial(_is_gone, store, old.id))
 
     assert await store.get(INBOX, young.id) is not None
     assert await store.count(INBOX, by(state="done"), limit=10) == 1
