@@ -26,10 +26,9 @@ def commands() -> Sequence[type[Command]]:
 
 
 def replies() -> Sequence[type[Event]]:
-    # No command names it as its reply, because it answers any of them.
     """Return every event that can answer a step: the commands' replies and CommandFailed, sorted by type."""
     answering: set[type[Event]] = {
-        CommandFailed,
+        CommandFailed,  # no command names it as its reply, because it answers any of them
         *(command.reply for command in commands() if command.reply is not None),
     }
     return sorted(answering, key=lambda event: event.type)

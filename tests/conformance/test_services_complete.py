@@ -28,6 +28,7 @@ from six_processes import SERVICES, package_of, settings_of
 LIBS: Final = sorted(path.parent.name for path in (PROJECT / "libs").glob("*/pyproject.toml"))
 MEMBERS: Final = [*(f"libs/{name}" for name in LIBS), *(f"services/{name}" for name in SERVICES)]
 NAMES: Final = [*LIBS, *SERVICES]
+LAB_ALONE: Final = ("importlinter:contract:lab-alone", "forbidden_modules")
 
 every_service = pytest.mark.parametrize("service", SERVICES)
 
@@ -125,9 +126,6 @@ def test_the_import_rules_know_a_package(name: str) -> None:
     assert package in words("importlinter:contract:layers", "layers")
     apart = ("importlinter:contract:lab", "modules") if name in SERVICES else LAB_ALONE
     assert package in words(*apart)
-
-
-LAB_ALONE: Final = ("importlinter:contract:lab-alone", "forbidden_modules")
 
 
 @pytest.mark.parametrize("lib", LIBS)

@@ -5,9 +5,9 @@
     exchange kubevnfm.dead (direct)      --service-->  queue kubevnfm.dead.<service>
     exchange kubevnfm.delay.<n>s (fanout) ---------->  queue kubevnfm.delay.<n>s  --after n s-->  the queue it came from
 
-All queues are durable quorum queues, because 4.x removed mirrored queues and transient shared ones. The routing key of
-a delayed message is the name of the queue that it returns to: a delay queue keeps the key when it dead-letters to the
-default exchange, so one set of delay queues serves every queue.
+All shared queues are durable quorum queues, because 4.x removed mirrored queues and deprecates transient shared ones.
+The routing key of a delayed message is the name of the queue that it returns to: a delay queue keeps the key when it
+dead-letters to the default exchange, so one set of delay queues serves every queue.
 """
 
 from __future__ import annotations

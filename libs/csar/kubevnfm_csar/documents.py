@@ -100,7 +100,7 @@ def _measure(node: Any, *, name: str, done: dict[int, int], above: tuple[int, ..
 
 
 def _with_text_keys(tree: Any) -> Any:
-    """Return the key as text, as JSON requires: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``."""
+    """Return the tree with its keys as texts, as JSON requires: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``."""
     if isinstance(tree, dict):
         return {_key(key): _with_text_keys(value) for key, value in tree.items()}
     if isinstance(tree, list):

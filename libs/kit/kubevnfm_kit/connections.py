@@ -209,9 +209,8 @@ def bounded_bodies(limits: Limits) -> Any:
             if body.is_eof():
                 return
             transport = request.transport
-            we_are_slow = (
-                transport is None or not transport.is_reading()
-            )  # its buffer is full, and the application does not read it
+            # Reading is paused: the buffer is full, and the application does not read it.
+            we_are_slow = transport is None or not transport.is_reading()
             if not we_are_slow and body.total_bytes - seen < limits.body_window_bytes:
                 limit.reschedule(loop.time())
                 return

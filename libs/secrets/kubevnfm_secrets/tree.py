@@ -29,7 +29,7 @@ _LEAVES: Final = frozenset({str, int, float, bool, NoneType})
 def hide(tree: Any) -> Any:
     """Return the JSON tree with every secret text as a Secret: by attribute name, or a URL with credentials.
 
-    Below a secret name everything is hidden except booleans: numbers too, and the leaves of objects and arrays.
+    Below a secret name everything is hidden except booleans and nulls: numbers too, and the leaves of objects and arrays.
     """
     return _hide(tree, is_secret=False)
 

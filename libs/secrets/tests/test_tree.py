@@ -42,7 +42,7 @@ SECRET_VALUES = ("p!1", "k!1", "t!1", "u!1", "471147114711", "m!1", "w!1")
     "name",
     [
         "password", "PASSWORD", "adminPasswd", "ssh_passphrase", "client_secret", "bearer_token", "privateKey",
-        "private_key", "client_key", "certificateKey", "access_key", "api-key".replace("-", "_"), "kubeconfig",
+        "private_key", "client_key", "certificateKey", "access_key", "api_key", "kubeconfig",
         "credential", "credentials",
     ],
 )  # fmt: skip

@@ -24,7 +24,6 @@ ALPHABET: Final = Alphabet(re.compile(r"[%.\x00]|^\$|^\d(?=\d*$)"), wrap_arrays=
 """No dots and leading dollars (operators), no lone digits (a path would read them as an array's index)."""
 WRAPPED: Final = "%["
 LIVE: Final[JsonMapping] = {"deleted": {"$exists": False}}
-_INTEGERS: Final = range(-(2**63), 2**63)
 
 
 def field(path: str) -> str:
@@ -38,7 +37,7 @@ def in_body(path: str) -> str:
 
 
 def written(value: Any) -> Any:
-    """Return a JSON value as MongoDB holds it. Raises InvalidInput if it is not JSON, or has an integer above 64 bits."""
+    """Return a JSON value as MongoDB holds it. Raises InvalidInput if it is not JSON; the driver refuses integers above 64 bits."""
     try:
         # Written and read back: what is stored equals what a reader gets from SQLite. `encode` finds lone surrogates,
         # which BSON cannot hold.
