@@ -140,11 +140,13 @@ class MachinesSuite:
             await machine.run(["bash", "-c", script], task="install", timeout_s=1.0)
         await self.assert_gone(server, folder)
 
+    @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
     async def test_a_command_whose_caller_is_cancelled_is_killed(
-        self, machine: Machine, server: Server, folder: str
+        self, machine: Machine, server: Server, folder: str, trap: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
-        script = f"echo $$ > {folder}/pid; echo ready; exec sleep 60"
+        script = f"{trap}echo $$ > {folder}/pid; echo ready; exec sleep 60"
         ready = asyncio.Event()
         work = asyncio.create_task(
             machine.run(["bash", "-c", script], task="t", timeout_s=60, output=lambda _: ready.set())
@@ -222,11 +224,13 @@ class MachinesSuite:
         with pytest.raises(NodeUnreachable):
             await self.reach(server, known, within_s=0.5)
 
+    @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
     async def test_a_session_that_breaks_is_reported_as_lost_and_leaves_no_orphan(
-        self, machine: Machine, server: Server, folder: str
+        self, machine: Machine, server: Server, folder: str, trap: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
-        script = f"echo $$ > {folder}/pid; echo started; exec sleep 60"
+        script = f"{trap}echo $$ > {folder}/pid; echo started; exec sleep 60"
         started = asyncio.Event()
         work = asyncio.create_task(
             machine.run(["bash", "-c", script], task="t", timeout_s=60, output=lambda _: started.set())

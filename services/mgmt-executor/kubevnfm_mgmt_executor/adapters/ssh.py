@@ -59,7 +59,7 @@ exit "$code"
 sshd itself kills no process, and its signals reach neither a command under sudo nor one of a root login. TERM goes to
 the process group: under timeout(1) that is the command with all processes that it started, and nothing else. The shell
 itself survives TERM until the command ends: otherwise timeout(1) would end with it and send no KILL to a command that
-ignores TERM.
+ignores TERM. Once the command has ended there is no KILL: a process that it started, and that ignores TERM, stays.
 """
 # The parameters of a task contain proxy passwords and join tokens, and the machine may have other users.
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -211,7 +211,7 @@ class SshMachine:
     async def run(
         self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None = None, as_root: bool = False
     ) -> int | None:
-        """Run a command under a lifeline and a deadline on the machine itself; both end all processes that it started."""
+        """Run a command under a lifeline and a deadline on the machine itself; both signal all processes that it started."""
         guarded = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:g}", "bash", "-c", LIFELINE, "bash", *argv]
         command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
         began = time.monotonic()
