@@ -27,7 +27,7 @@ class CachedFlavours:
     async def flavour(self, package: PackageRef, flavour_id: str) -> PackageFlavour:
         """See PackageFlavours."""
         folder = await self._packages.folder(package)
-        # The folder's name contains the package's checksum, so it is never used for other content.
+        # A folder never gets other content: its name is the package's checksum or id, and packages do not change.
         key = (str(folder), flavour_id)
         if key not in self._parsed:
             self._parsed[key] = await asyncio.to_thread(_read, folder, flavour_id)

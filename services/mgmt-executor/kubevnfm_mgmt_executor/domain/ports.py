@@ -43,8 +43,8 @@ class Machine(Protocol):
     ) -> int | None:
         """Run a command; return its exit code, None if a signal ended it.
 
-        Its standard input is empty. It is killed, with all processes that it started, when its time is over, when the
-        caller is cancelled, and when the session breaks. Raises CommandTimedOut.
+        Its standard input is empty. When its time is over, when the caller is cancelled, and when the session breaks,
+        it gets TERM with all processes that it started, and soon after that KILL. Raises CommandTimedOut.
         """
         ...
 
