@@ -14,15 +14,14 @@ from kubevnfm_cluster.parameters import (
     Timeouts,
     Vrrp,
 )
-from kubevnfm_cluster.request import Feature, RequestedCluster, StorageServer, read_cluster_parameters, read_request
-from kubevnfm_cluster.rules import SharedAddress, check_networks, check_rules, node_mask, refuse_shared_addresses
+from kubevnfm_cluster.request import RequestedCluster, StorageServer, read_cluster_parameters, read_request
+from kubevnfm_cluster.rules import SharedAddress, check_networks, node_mask, refuse_shared_addresses
 
 __all__ = [
     "CLUSTER",
     "ROOT",
     "ClusterParameters",
     "Drain",
-    "Feature",
     "MasterGroup",
     "Mirror",
     "NodeChoice",
@@ -35,7 +34,6 @@ __all__ = [
     "Timeouts",
     "Vrrp",
     "check_networks",
-    "check_rules",
     "node_mask",
     "read_cluster_parameters",
     "read_request",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import ClassVar, Final
 
-from kubevnfm_secrets import Secret
+from kubevnfm_secrets import KeyRing, Secret, UnknownKey
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -22,6 +22,8 @@ USER_NAME: Final = r"[a-z_][a-z0-9_-]{0,31}"
 PASSWORD: Final = r"[^\r\n\0]{1,1024}"  # noqa: S105  # a pattern: one line, because sudo reads the password as a line
 HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 ANY_TEXT: Final = r"(?s:.*)"
+_NO_KEYS: Final = KeyRing([bytes(32)])
+"""A secret that is not sealed is plain in memory: revealing it needs no key."""
 
 
 def malformed(expected: str, *, attribute: str = "") -> PydanticCustomError:
@@ -64,14 +66,25 @@ def text(expected: str, pattern: str = ANY_TEXT) -> Form:
     return Form(expected, check)
 
 
+def in_clear(value: object) -> object:
+    """Return the text of a secret that is not sealed; any other value as it is."""
+    if not isinstance(value, Secret):
+        return value
+    try:
+        return value.reveal(_NO_KEYS)
+    except UnknownKey:
+        return value
+
+
 def secret(expected: str, pattern: str = ANY_TEXT) -> Form:
     """Return the form of a secret text. A sealed one was checked before it was sealed."""
 
     def check(value: object) -> object:
-        if isinstance(value, str) and re.fullmatch(pattern, value):
-            return Secret(value)
-        if isinstance(value, Secret | Mapping):  # the type Secret itself refuses an object that is no sealed value
-            return value
+        clear = in_clear(value)
+        if isinstance(clear, str) and re.fullmatch(pattern, clear):
+            return Secret(clear)
+        if isinstance(clear, Secret | Mapping):  # the type Secret itself refuses an object that is no sealed value
+            return clear
         raise ValueError
 
     return Form(expected, check)

@@ -26,6 +26,7 @@ from kubevnfm_cluster.forms import (
     USER_NAME,
     Form,
     Part,
+    in_clear,
     network,
     one_of,
     secret,
@@ -49,11 +50,11 @@ _EXCEPTION: Final = rf"(\*|\*?\.?{HOST}(:\d{{1,5}})?)"
 
 
 def _proxy_url(value: object) -> object:
-    if isinstance(value, str):
-        port = re.search(r":(\d+)/?$", value)
-        if port is not None and not 1 <= int(port[1]) <= 65_535:
-            raise ValueError
-    return _PROXY.check(value)
+    url = in_clear(value)
+    port = re.search(r":(\d+)/?$", url) if isinstance(url, str) else None
+    if port is not None and not 1 <= int(port[1]) <= 65_535:
+        raise ValueError
+    return _PROXY.check(url)
 
 
 def _exceptions(value: object) -> str:

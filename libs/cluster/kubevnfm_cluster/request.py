@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import PurePosixPath
 from typing import Annotated, ClassVar, Final, TypeVar
 
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_secrets import KeyRing, Secret, UnknownKey, map_secrets, opened
+from kubevnfm_secrets import Secret, map_secrets, opened
 from pydantic import ValidationError
 
-from kubevnfm_cluster.forms import ARRAY, FILLED_ARRAY, FLAG, HOST, Form, Part, one_of, text
+from kubevnfm_cluster.forms import ARRAY, FILLED_ARRAY, FLAG, HOST, Form, Part, in_clear, one_of, text
 from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
@@ -35,12 +34,17 @@ from kubevnfm_cluster.parameters import (
 from kubevnfm_cluster.rules import check_rules
 
 P = TypeVar("P", bound=Part)
-_NO_KEYS: Final = KeyRing([bytes(32)])
-"""The secrets of a request are plain in memory: revealing one needs no key."""
 _SERVER: Final = rf"{HOST}(:\d{{1,5}})?"
 _FOLDER: Final = r"/[A-Za-z0-9._/-]{1,1023}"
 _SYSTEM: Final = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var")
 """Folders of the root that no volume may be mounted over."""
+_NOT_INSTALLED_YET: Final = (
+    "private_registry_connection_info",
+    "storage_server",
+    "pv_registration_params",
+    "helm_installation_script_path",
+    "kuryr_param",
+)
 
 
 def _connection_type(value: object) -> str:
@@ -130,14 +134,6 @@ class PersistentVolume(Part):
     nfs_server_cp: Annotated[str, text("the name of a port of the top template")]
 
 
-@dataclass(frozen=True)
-class Feature:
-    """A part of a request that is not installed yet."""
-
-    attribute: str
-    is_asked: bool
-
-
 class RequestedCluster(ClusterParameters):
     """The configuration of a cluster in a request, with the parts that are not installed yet."""
 
@@ -150,15 +146,9 @@ class RequestedCluster(ClusterParameters):
     """Whether unknown attributes are refused."""
 
     @property
-    def features(self) -> Sequence[Feature]:
-        """The parts that are not installed yet, and whether the request has them."""
-        return (
-            Feature("private_registry_connection_info", bool(self.private_registry_connection_info)),
-            Feature("storage_server", self.storage_server is not None),
-            Feature("pv_registration_params", bool(self.pv_registration_params)),
-            Feature("helm_installation_script_path", self.helm_installation_script_path is not None),
-            Feature("kuryr_param", self.kuryr_param is not None),
-        )
+    def unsupported(self) -> Sequence[str]:
+        """The attributes of the request that ask for a part which is not installed yet."""
+        return [name for name in _NOT_INSTALLED_YET if getattr(self, name) not in (None, ())]
 
 
 class _Overrides(Part):
@@ -189,7 +179,7 @@ def read_request(additional_params: Mapping[str, object]) -> RequestedCluster:
     given = _in_clear(additional_params)
     cluster = _read(AdditionalParams, given, path="additionalParams").k8s_cluster_installation_param
     check_rules(cluster)
-    check_features(cluster)
+    _check_features(cluster)
     section = given[CLUSTER]
     if cluster.x_strict and isinstance(section, Mapping):
         _refuse_unknown(section, cluster, path=ROOT)
@@ -209,18 +199,12 @@ def read_cluster_parameters(additional_params: Mapping[str, object]) -> ClusterP
 
 
 def _in_clear(additional_params: Mapping[str, object]) -> Mapping[str, object]:
-    def refuse(secret: Secret) -> str:
+    def refuse(_: Secret) -> object:
         raise InvalidInput("additionalParams", "texts in clear expected, not sealed values")
-
-    def plain_text(secret: Secret) -> str:
-        try:
-            return secret.reveal(_NO_KEYS)
-        except UnknownKey:
-            return refuse(secret)
 
     # Only documents and messages hold sealed values. One in a request could not be opened when it is used. It comes
     # as a sealed Secret, or as an object whose own text was taken for a secret.
-    revealed: Mapping[str, object] = map_secrets(additional_params, plain_text)
+    revealed: Mapping[str, object] = map_secrets(additional_params, in_clear)
     map_secrets(opened(revealed), refuse)
     return revealed
 
@@ -247,7 +231,7 @@ def _refuse_unknown(given: Mapping[str, object], part: Part, *, path: str) -> No
             _refuse_unknown(value, read, path=f"{path}/{name}")
 
 
-def check_features(cluster: RequestedCluster) -> None:
+def _check_features(cluster: RequestedCluster) -> None:
     """Refuse values that contradict each other. Raises InvalidInput, Unprocessable naming the field."""
     _check_registries(cluster.private_registry_connection_info)
     if cluster.storage_server is not None:

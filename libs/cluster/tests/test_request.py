@@ -55,7 +55,8 @@ def test_what_is_left_out_has_the_documented_defaults() -> None:
     assert (found.x_max_parallel_nodes, found.x_timeouts.ssh_ready, found.x_timeouts.node_install) == (10, 600, 2700)
     assert (found.vim_name, found.x_kubernetes_version, found.proxy.http_proxy) == (None, None, None)
     assert found.network_manifest == "Files/kubernetes/cni.yaml"
-    assert (found.x_drain.on_failure, found.x_vrrp.router_id) == ("fail", None)
+    assert (found.x_drain.delete_emptydir_data, found.x_drain.force, found.x_drain.on_failure) == (True, False, "fail")
+    assert found.x_vrrp.router_id is None
 
 
 def test_null_and_empty_texts_count_as_not_given() -> None:
@@ -95,38 +96,68 @@ def test_a_version_of_kubernetes_is_read_with_and_without_its_letter(version: st
     ("field", "value", "status", "reason"),
     [
         ("script_path", None, 400, "missing: a relative path inside the package expected"),
+        ("script_path", "", 400, "missing"),
+        ("script_path", 7, 400, "a relative path"),
         ("script_path", "../install.sh", 400, "a relative path inside the package expected"),
         ("script_path", "/install.sh", 400, "a relative path"),
         ("script_path", "a\\b.sh", 400, "a relative path"),
         ("script_path", "a\nb.sh", 400, "a relative path"),
         ("script_path", ".", 400, "a relative path"),
         ("vim_name", "x" * 256, 400, "1 to 255"),
+        ("vim_name", "a\nb", 400, "1 to 255"),
+        ("vim_name", ["x"], 400, "1 to 255"),
         ("master_node", None, 400, "missing: an object expected"),
         ("master_node", "x", 400, "an object expected"),
         ("worker_node", [], 400, "an object expected"),
+        ("worker_node", None, 400, "missing: an object expected"),
+        ("proxy", [], 400, "an object expected"),
         ("master_node/ssh_cp_name", None, 400, "missing: the port or floating IP for SSH expected"),
         ("master_node/cluster_cp_name", None, 400, "missing: the port of the Kubernetes API expected"),
+        ("worker_node/ssh_cp_name", None, 400, "missing: the port or floating IP for SSH expected"),
+        ("master_node/username", None, 400, "missing: a Linux user name expected"),
+        ("master_node/username", "Ubuntu", 400, "a Linux user name expected"),
         ("master_node/username", "ubuntu; reboot", 400, "a Linux user name expected"),
         ("worker_node/username", 7, 400, "a Linux user name expected"),
+        ("worker_node/username", None, 400, "missing"),
+        ("master_node/password", None, 400, "missing"),
+        ("master_node/password", True, 400, "one line of text expected"),
         ("worker_node/password", "x\ny", 400, "one line of text expected"),
         ("proxy/http_proxy", 'http://x"; rm -rf /', 400, "a URL"),
         ("proxy/http_proxy", "http://proxy:70000", 400, "65535"),
+        ("proxy/http_proxy", "proxy:3128", 400, "a URL"),
+        ("proxy/http_proxy", "http://proxy:1$(reboot)", 400, "a URL"),
+        ("proxy/https_proxy", "socks5://proxy:3128", 400, "a URL"),
+        ("proxy/https_proxy", "http://u:p'w@proxy:3128", 400, "a URL"),
         ("proxy/https_proxy", "proxy.example:80", 400, "a URL"),
         ("proxy/no_proxy", "a,$(reboot)", 400, "divided by commas"),
         ("proxy/no_proxy", ["a"], 400, "divided by commas"),
+        ("proxy/no_proxy", "a b", 400, "divided by commas"),
+        ("proxy/k8s_node_cidr", "10.0.0.0/7", 400, "/8 to /32"),
+        ("proxy/k8s_node_cidr", "nodes", 400, "an IPv4 network"),
+        ("master_node/cluster_cidr", "services", 400, "an IPv4 network"),
         ("x_cri", "docker", 422, "containerd is"),
         ("x_kubernetes_version", "1.31.4; reboot", 422, "1.28.0 to 1.34.x"),
         ("x_kubernetes_version", "1.9.1", 422, "1.28.0 to 1.34.x"),
+        ("x_kubernetes_version", "1.27.9", 422, "1.28.0 to 1.34.x"),
+        ("x_kubernetes_version", "1.35.0", 422, "1.28.0 to 1.34.x"),
+        ("x_kubernetes_version", "latest", 422, "1.28.0 to 1.34.x"),
         ("x_kubernetes_version", 1.31, 400, "a version such as"),
         ("x_max_parallel_nodes", True, 400, "a whole number from 1 to 100 expected"),
+        ("x_max_parallel_nodes", 0, 400, "a whole number from 1 to 100 expected"),
+        ("x_max_parallel_nodes", 101, 400, "a whole number from 1 to 100 expected"),
+        ("x_timeouts", 5, 400, "an object expected"),
+        ("x_timeouts/command", "60", 400, "a whole number from 1 to 86400"),
         ("x_timeouts/ssh_ready", 0, 400, "a whole number from 1 to 86400"),
         ("x_drain/on_failure", "explode", 400, "fail or continue expected"),
         ("x_drain/force", "yes", 400, "true or false expected"),
         ("x_vrrp/router_id", 256, 400, "1 to 255"),
         ("x_mirror/apt", "https://x y/", 400, "a URL"),
+        ("x_mirror/apt", "ftp://x", 400, "a URL"),
         ("x_mirror/images", 5, 400, "a URL"),
         ("private_registry_connection_info", {}, 400, "an array of objects expected"),
         ("private_registry_connection_info", ["x"], 400, "an object expected"),
+        ("storage_server", "x", 400, "an object expected"),
+        ("pv_registration_params", {}, 400, "an array of objects expected"),
         ("storage_server", {"ssh_cp_name": "a", "username": "u", "password": "p"}, 400, "an array of at least one"),
         ("pv_registration_params", [{"pv_manifest_file_path": "a.yaml", "nfs_server_cp": "c"}], 422, "storage_server"),
     ],
@@ -156,8 +187,14 @@ def test_a_cluster_without_parameters_is_refused(given: Mapping[str, object]) ->
     [
         ({"nfv": []}, "nfv", "an object expected"),
         ({"all": "true"}, "all", "true or false"),
+        (
+            {"tacker_extension_heal_include_block_storage": 1},
+            "tacker_extension_heal_include_block_storage",
+            "true or false",
+        ),
         ({"is_reverse": True}, "is_reverse", "True or False"),
         ({"master_node_username": "ubuntu"}, "master_node_password", "missing: both of"),
+        ({"worker_node_password": "ubuntu"}, "worker_node_username", "missing: both of"),
     ],
 )
 def test_attributes_beside_the_cluster_are_checked(others: dict[str, object], field: str, reason: str) -> None:
@@ -173,7 +210,7 @@ def test_unknown_attributes_are_accepted_unless_the_request_is_strict() -> None:
         read_request(request({"note": "x", "x_strict": True}))
     with pytest.raises(InvalidInput, match=rf"{ROOT}/master_node/colour: unknown"):
         read_request(request({"master_node/colour": "blue", "x_strict": True}))
-    read_request(request({"x_strict": True}))
+    read_request(request({"x_strict": True, "proxy/no_proxy": "a", "x_drain/force": True, "x_timeouts/drain": 1}))
 
 
 def test_no_error_and_no_text_shows_a_secret() -> None:
@@ -193,6 +230,21 @@ def test_a_request_cannot_bring_a_value_that_is_sealed_already() -> None:
             read_request(form)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("worker_node/password", "x\ny"),
+        ("proxy/http_proxy", "http://u:p@proxy:70000"),
+        ("proxy/https_proxy", "http://u:p@proxy:1$(reboot)"),
+        ("x_mirror/apt", "https://u:p@mirror/ x"),
+    ],
+)
+def test_the_form_of_a_secret_is_checked_as_long_as_it_is_not_sealed(field: str, value: str) -> None:
+    """A grant may replace the parameters; its secrets are hidden before they are read."""
+    with pytest.raises(InvalidInput, match=f"^{ROOT}/{field}: .* expected"):
+        read_cluster_parameters(hide(request({field: value})))
+
+
 def test_what_was_stored_with_sealed_secrets_is_read() -> None:
     stored = json.loads(json.dumps(sealed(hide(request({"proxy": {"http_proxy": "http://u:p@proxy:1"}})), RING)))
     found = read_cluster_parameters(opened(stored))
@@ -206,6 +258,8 @@ def test_what_a_message_carries_is_what_was_read() -> None:
         "vim_name": "edge",
         "proxy": {"http_proxy": "http://proxy:1", "no_proxy": "a, b", "k8s_node_cidr": "172.16.0.0/24"},
         "x_kubernetes_version": "v1.31.4",
+        "x_cni": "Files/cni.yaml",
+        "x_max_parallel_nodes": 50,
         "x_timeouts": {"command": 5},
         "x_vrrp": {"router_id": 7},
         "x_drain": {"force": True},
@@ -218,6 +272,9 @@ def test_what_a_message_carries_is_what_was_read() -> None:
     assert received.model_dump(mode="json") == Carrier(cluster=requested).model_dump(mode="json")["cluster"]
     assert received.master_node.password.reveal(RING) == "hidden-word"
     assert received.proxy.exceptions == ("a", "b")
+    assert (received.network_manifest, received.x_max_parallel_nodes) == ("Files/cni.yaml", 50)
+    assert (received.x_timeouts.command, received.x_timeouts.node_install) == (5, 2700)
+    assert (received.x_drain.force, received.x_drain.on_failure, received.x_vrrp.router_id) == (True, "fail", 7)
     assert received.x_mirror.apt is not None
     assert received.x_mirror.apt.reveal(RING) == "https://mirror/"
 

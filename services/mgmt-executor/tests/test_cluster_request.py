@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import CLUSTER, ClusterParameters
+from kubevnfm_cluster import CLUSTER, ROOT, ClusterParameters
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
-from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_mgmt_executor.domain.kubernetes import values
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, no_proxy, read_cluster
 from kubevnfm_mgmt_executor.domain.node_session import assignments
@@ -20,7 +20,6 @@ from kubevnfm_secrets import KeyRing, Secret, hide, opened, sealed
 RING = KeyRing([b"0" * 32])
 LOGIN = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "secret"}
 MASTER = {**LOGIN, "cluster_cp_name": "CP1"}
-SECRETS: Any = {"master_node": {"password"}, "worker_node": {"password"}}
 
 
 def reveal(secret: Secret) -> str:
@@ -64,15 +63,33 @@ def test_a_command_of_version_0_1_0_has_its_cluster_in_the_parameters_alone() ->
     sent = a_request(x_timeouts={"command": 5})
     stored = sealed(hide(parameters(x_timeouts={"command": 5})), RING)
     cluster = read_cluster(sent.model_copy(update={"cluster": None, "parameters": opened(stored)}), reveal)
-    assert cluster.parameters.model_dump(exclude=SECRETS) == read_cluster(sent, reveal).parameters.model_dump(
-        exclude=SECRETS
-    )
+    assert cluster.parameters == read_cluster(sent, reveal).parameters
     assert cluster.login(cluster.workers[0]).password == "secret"
 
 
 def test_rules_are_checked_again_because_the_sender_may_be_of_another_version() -> None:
     with pytest.raises(Unprocessable, match="x_kubernetes_version"):
         a_cluster(x_kubernetes_version="1.99.0")
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"master_node": {**MASTER, "password": "x\nreboot"}}, "master_node/password"),
+        ({"proxy": {"https_proxy": "http://u:p@proxy:1$(reboot)"}}, "proxy/https_proxy"),
+        ({"x_mirror": {"apt": "https://u:p@mirror/ reboot"}}, "x_mirror/apt"),
+    ],
+)
+def test_the_form_of_a_sealed_secret_is_checked_when_it_is_opened(
+    changes: Mapping[str, Any], field: str, is_older: bool
+) -> None:
+    params = opened(sealed(hide(parameters(**changes)), RING))
+    cluster = None if is_older else ClusterParameters.model_validate(params[CLUSTER])
+    command = a_request().model_copy(update={"cluster": cluster, "parameters": params})
+    with pytest.raises(InvalidInput, match=f"^{ROOT}/{field}: .* expected") as caught:
+        read_cluster(command, reveal)
+    assert "reboot" not in str(caught.value)
 
 
 def test_nodes_that_scaling_adds_later_count_for_the_pod_network() -> None:

@@ -68,9 +68,15 @@ def test_a_grant_replaces_the_cluster_of_the_request() -> None:
     assert sent.cluster is not None
     assert sent.cluster.x_max_parallel_nodes == 3
 
-    unusable = grant.model_copy(update={"additional_params": {CLUSTER: {**section, "x_max_parallel_nodes": 0}}})
-    with pytest.raises(GrantUnusable, match="x_max_parallel_nodes: a whole number from 1 to 100 expected"):
-        granted(draft, unusable, {})
+    worker = {**section["worker_node"], "password": "two\nlines"}
+    for changes, reason in (
+        ({"x_max_parallel_nodes": 0}, "x_max_parallel_nodes: a whole number from 1 to 100 expected"),
+        ({"worker_node": worker}, "worker_node/password: one line of text expected"),
+    ):
+        # A grant that was received has hidden secrets; their form is checked all the same.
+        unusable = grant.model_copy(update={"additional_params": hide({CLUSTER: {**section, **changes}})})
+        with pytest.raises(GrantUnusable, match=reason):
+            granted(draft, unusable, {})
 
 
 def test_parameters_that_no_longer_fit_the_rules_fail_the_step_with_their_field() -> None:

@@ -134,9 +134,8 @@ def _check_features(cluster: RequestedCluster, places: Places, file_names: Colle
         connection_point(f"{field}/nfs_server_cp", volume.nfs_server_cp, places.top, where=_TOP, kinds=(PORT,))
     helm = "helm_installation_script_path"
     _check_file(f"{ROOT}/{helm}", cluster.helm_installation_script_path, file_names)
-    for feature in cluster.features:
-        if feature.is_asked:
-            raise Unprocessable(f"{ROOT}/{feature.attribute}", "not supported yet: leave it out")
+    if cluster.unsupported:
+        raise Unprocessable(f"{ROOT}/{cluster.unsupported[0]}", "not supported yet: leave it out")
 
 
 def _check_file(field: str, path: str | None, file_names: Collection[str]) -> None:

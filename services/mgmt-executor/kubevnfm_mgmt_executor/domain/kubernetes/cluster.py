@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, ip_address, ip_network
 
 from kubevnfm_cluster import (
+    CLUSTER,
     ClusterParameters,
     check_networks,
-    check_rules,
     node_mask,
     read_cluster_parameters,
     refuse_shared_addresses,
 )
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_secrets import Secret
+from kubevnfm_secrets import Secret, map_secrets
 
 from kubevnfm_mgmt_executor.domain.errors import PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.names import node_names
@@ -74,7 +74,7 @@ def bracketed(address: str) -> str:
 
 def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
     """Return the cluster of a command. Raises InvalidInput, Unprocessable, SharedAddress, PhaseUnsupported."""
-    parameters = _parameters(command)
+    parameters = _parameters(command, reveal)
     masters = [node for node in command.nodes if node.role == "master"]
     workers = [node for node in command.nodes if node.role == "worker"]
     if not masters:
@@ -106,13 +106,12 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
     )
 
 
-def _parameters(command: RunPhase) -> ClusterParameters:
-    if command.cluster is None:
-        # The command was sent by version 0.1.0, before an upgrade.
-        return read_cluster_parameters(command.parameters)
-    # The sender has checked the same rules, but values reach machines from here, and its version may be another.
-    check_rules(command.cluster)
-    return command.cluster
+def _parameters(command: RunPhase, reveal: Callable[[Secret], str]) -> ClusterParameters:
+    # A command of version 0.1.0, sent before an upgrade, has its cluster in additionalParams only.
+    given = command.parameters if command.cluster is None else {CLUSTER: command.cluster.model_dump()}
+    # The sender has checked the same forms and rules, but values reach machines from here, and its version may be
+    # another. Secrets are opened, because the form of a sealed one cannot be checked.
+    return read_cluster_parameters(map_secrets(given, reveal))
 
 
 def _networks(nodes: Sequence[ManagedNode]) -> Iterator[tuple[str, IPv4Network]]:
