@@ -96,6 +96,142 @@ TOP = dedent("""\
     """)
 
 
+_FLAVOUR = dedent("""\
+    tosca_definitions_version: tosca_simple_yaml_1_2
+    imports: [etsi_nfv_sol001_common_types.yaml, etsi_nfv_sol001_vnfd_types.yaml, types.yaml]
+    topology_template:
+      inputs:
+        least_workers: {{type: integer, default: 2}}
+      substitution_mappings:
+        node_type: acme.nodes.Cluster
+        properties: {{flavour_id: {flavour_id}}}
+        requirements:
+          virtual_link_external1: [masterNode_CP1, virtual_link]
+      node_templates:
+        {vnf}:
+          type: acme.nodes.Cluster
+          properties: {{flavour_description: the {flavour_id} one}}
+          interfaces:
+            Vnflcm:
+              instantiate: []
+              instantiate_start: []
+              terminate_start: {{}}
+              {phases}
+          artifacts:
+            mgmt-drivers-kubernetes:
+              description: cluster driver
+              type: {artifact_type}
+              file: {driver_file}
+        masterNode:
+          type: tosca.nodes.nfv.Vdu.Compute
+          properties:
+            name: masterNode
+            description: control plane
+            vdu_profile: {{min_number_of_instances: {masters}, max_number_of_instances: {most_masters}}}
+            sw_image_data:
+              name: ubuntu
+              version: '22.04'
+              checksum: {{algorithm: sha-512, hash: abc}}
+              container_format: bare
+              disk_format: qcow2
+              min_disk: 2 GB
+              size: 1 MiB
+          artifacts:
+            sw_image: {{type: tosca.artifacts.nfv.SwImage, file: ../Files/images/ubuntu.img}}
+          capabilities:
+            virtual_compute:
+              properties:
+                requested_additional_capabilities:
+                  properties:
+                    requested_additional_capability_name: m1.medium
+                    support_mandatory: true
+                    target_performance_parameters: {{entry_schema: test}}
+                virtual_memory: {{virtual_mem_size: 4 GB}}
+                virtual_cpu: {{num_virtual_cpu: 2}}
+                virtual_local_storage: [{{size_of_storage: 45 GB}}]
+        workerNode:
+          type: tosca.nodes.nfv.Vdu.Compute
+          properties:
+            name: workerNode
+            vdu_profile:
+              min_number_of_instances: {{get_input: least_workers}}
+              max_number_of_instances: 4
+        masterNode_CP1:
+          type: tosca.nodes.nfv.VduCp
+          properties: {{layer_protocols: [ipv4], order: 0}}
+          requirements:
+            - virtual_binding: masterNode
+        workerNode_CP2:
+          type: tosca.nodes.nfv.VduCp
+          properties: {{layer_protocols: [ipv4], order: 0}}
+          requirements:
+            - virtual_binding: workerNode
+            - virtual_link: internalVL
+        internalVL:
+          type: tosca.nodes.nfv.VnfVirtualLink
+          properties:
+            connectivity_type: {{layer_protocols: [ipv4]}}
+            vl_profile:
+              virtual_link_protocol_data:
+                - associated_layer_protocol: ipv4
+                  l3_protocol_data: {{ip_version: ipv4, cidr: 10.10.0.0/24, dhcp_enabled: true}}
+      groups:
+        workers: {{type: tosca.groups.nfv.PlacementGroup, members: [workerNode]}}
+      policies:
+        - scaling_aspects:
+            type: tosca.policies.nfv.ScalingAspects
+            properties:
+              aspects:
+                master_instance: {{name: master_instance, description: masters, max_scale_level: 2, step_deltas: [delta_1]}}
+                worker_instance: {{name: worker_instance, description: workers, max_scale_level: 2, step_deltas: [delta_1]}}
+        - master_initial_delta:
+            type: tosca.policies.nfv.VduInitialDelta
+            properties: {{initial_delta: {{number_of_instances: {masters}}}}}
+            targets: [masterNode]
+        - worker_initial_delta:
+            type: tosca.policies.nfv.VduInitialDelta
+            properties: {{initial_delta: {{number_of_instances: 2}}}}
+            targets: [workerNode]
+        - master_deltas:
+            type: tosca.policies.nfv.VduScalingAspectDeltas
+            properties: {{aspect: master_instance, deltas: {{delta_1: {{number_of_instances: 1}}}}}}
+            targets: [masterNode]
+        - worker_deltas:
+            type: tosca.policies.nfv.VduScalingAspectDeltas
+            properties: {{aspect: worker_instance, deltas: {{delta_1: {{number_of_instances: 1}}}}}}
+            targets: [workerNode]
+        - levels:
+            type: tosca.policies.nfv.InstantiationLevels
+            properties:
+              levels:
+                instantiation_level_1:
+                  description: smallest
+                  scale_info: {{master_instance: {{scale_level: 0}}, worker_instance: {{scale_level: 0}}}}
+                instantiation_level_2:
+                  description: largest
+                  scale_info: {{master_instance: {{scale_level: 2}}, worker_instance: {{scale_level: 2}}}}
+              default_level: instantiation_level_1
+        - master_levels:
+            type: tosca.policies.nfv.VduInstantiationLevels
+            properties:
+              levels:
+                instantiation_level_1: {{number_of_instances: {masters}}}
+                instantiation_level_2: {{number_of_instances: {most_masters}}}
+            targets: [masterNode]
+        - worker_levels:
+            type: tosca.policies.nfv.VduInstantiationLevels
+            properties:
+              levels:
+                instantiation_level_1: {{number_of_instances: 2}}
+                instantiation_level_2: {{number_of_instances: 4}}
+            targets: [workerNode]
+        - policy_antiaffinity_worker:
+            type: tosca.policies.nfv.AntiAffinityRule
+            targets: [workers]
+            properties: {{scope: nfvi_node}}
+    """)
+
+
 def flavour(
     flavour_id: str = "simple",
     *,
@@ -106,140 +242,15 @@ def flavour(
     vnf: str = "VNF",
 ) -> str:
     """A flavour of a cluster VNF with a group of masters and one of workers."""
-    return dedent(f"""\
-        tosca_definitions_version: tosca_simple_yaml_1_2
-        imports: [etsi_nfv_sol001_common_types.yaml, etsi_nfv_sol001_vnfd_types.yaml, types.yaml]
-        topology_template:
-          inputs:
-            least_workers: {{type: integer, default: 2}}
-          substitution_mappings:
-            node_type: acme.nodes.Cluster
-            properties: {{flavour_id: {flavour_id}}}
-            requirements:
-              virtual_link_external1: [masterNode_CP1, virtual_link]
-          node_templates:
-            {vnf}:
-              type: acme.nodes.Cluster
-              properties: {{flavour_description: the {flavour_id} one}}
-              interfaces:
-                Vnflcm:
-                  instantiate: []
-                  instantiate_start: []
-                  terminate_start: {{}}
-                  {phases}
-              artifacts:
-                mgmt-drivers-kubernetes:
-                  description: cluster driver
-                  type: {artifact_type}
-                  file: {driver_file}
-            masterNode:
-              type: tosca.nodes.nfv.Vdu.Compute
-              properties:
-                name: masterNode
-                description: control plane
-                vdu_profile: {{min_number_of_instances: {masters}, max_number_of_instances: {masters + 2}}}
-                sw_image_data:
-                  name: ubuntu
-                  version: '22.04'
-                  checksum: {{algorithm: sha-512, hash: abc}}
-                  container_format: bare
-                  disk_format: qcow2
-                  min_disk: 2 GB
-                  size: 1 MiB
-              artifacts:
-                sw_image: {{type: tosca.artifacts.nfv.SwImage, file: ../Files/images/ubuntu.img}}
-              capabilities:
-                virtual_compute:
-                  properties:
-                    requested_additional_capabilities:
-                      properties:
-                        requested_additional_capability_name: m1.medium
-                        support_mandatory: true
-                        target_performance_parameters: {{entry_schema: test}}
-                    virtual_memory: {{virtual_mem_size: 4 GB}}
-                    virtual_cpu: {{num_virtual_cpu: 2}}
-                    virtual_local_storage: [{{size_of_storage: 45 GB}}]
-            workerNode:
-              type: tosca.nodes.nfv.Vdu.Compute
-              properties:
-                name: workerNode
-                vdu_profile:
-                  min_number_of_instances: {{get_input: least_workers}}
-                  max_number_of_instances: 4
-            masterNode_CP1:
-              type: tosca.nodes.nfv.VduCp
-              properties: {{layer_protocols: [ipv4], order: 0}}
-              requirements:
-                - virtual_binding: masterNode
-            workerNode_CP2:
-              type: tosca.nodes.nfv.VduCp
-              properties: {{layer_protocols: [ipv4], order: 0}}
-              requirements:
-                - virtual_binding: workerNode
-                - virtual_link: internalVL
-            internalVL:
-              type: tosca.nodes.nfv.VnfVirtualLink
-              properties:
-                connectivity_type: {{layer_protocols: [ipv4]}}
-                vl_profile:
-                  virtual_link_protocol_data:
-                    - associated_layer_protocol: ipv4
-                      l3_protocol_data: {{ip_version: ipv4, cidr: 10.10.0.0/24, dhcp_enabled: true}}
-          groups:
-            workers: {{type: tosca.groups.nfv.PlacementGroup, members: [workerNode]}}
-          policies:
-            - scaling_aspects:
-                type: tosca.policies.nfv.ScalingAspects
-                properties:
-                  aspects:
-                    master_instance: {{name: master_instance, description: masters, max_scale_level: 2, step_deltas: [delta_1]}}
-                    worker_instance: {{name: worker_instance, description: workers, max_scale_level: 2, step_deltas: [delta_1]}}
-            - master_initial_delta:
-                type: tosca.policies.nfv.VduInitialDelta
-                properties: {{initial_delta: {{number_of_instances: {masters}}}}}
-                targets: [masterNode]
-            - worker_initial_delta:
-                type: tosca.policies.nfv.VduInitialDelta
-                properties: {{initial_delta: {{number_of_instances: 2}}}}
-                targets: [workerNode]
-            - master_deltas:
-                type: tosca.policies.nfv.VduScalingAspectDeltas
-                properties: {{aspect: master_instance, deltas: {{delta_1: {{number_of_instances: 1}}}}}}
-                targets: [masterNode]
-            - worker_deltas:
-                type: tosca.policies.nfv.VduScalingAspectDeltas
-                properties: {{aspect: worker_instance, deltas: {{delta_1: {{number_of_instances: 1}}}}}}
-                targets: [workerNode]
-            - levels:
-                type: tosca.policies.nfv.InstantiationLevels
-                properties:
-                  levels:
-                    instantiation_level_1:
-                      description: smallest
-                      scale_info: {{master_instance: {{scale_level: 0}}, worker_instance: {{scale_level: 0}}}}
-                    instantiation_level_2:
-                      description: largest
-                      scale_info: {{master_instance: {{scale_level: 2}}, worker_instance: {{scale_level: 2}}}}
-                  default_level: instantiation_level_1
-            - master_levels:
-                type: tosca.policies.nfv.VduInstantiationLevels
-                properties:
-                  levels:
-                    instantiation_level_1: {{number_of_instances: {masters}}}
-                    instantiation_level_2: {{number_of_instances: {masters + 2}}}
-                targets: [masterNode]
-            - worker_levels:
-                type: tosca.policies.nfv.VduInstantiationLevels
-                properties:
-                  levels:
-                    instantiation_level_1: {{number_of_instances: 2}}
-                    instantiation_level_2: {{number_of_instances: 4}}
-                targets: [workerNode]
-            - policy_antiaffinity_worker:
-                type: tosca.policies.nfv.AntiAffinityRule
-                targets: [workers]
-                properties: {{scope: nfvi_node}}
-        """)
+    return _FLAVOUR.format(
+        flavour_id=flavour_id,
+        masters=masters,
+        most_masters=masters + 2,
+        driver_file=driver_file,
+        phases=phases,
+        artifact_type=artifact_type,
+        vnf=vnf,
+    )
 
 
 MASTER_HOT = dedent("""\
