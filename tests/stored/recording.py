@@ -18,9 +18,9 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
-from kubevnfm_store.query import Filter, Stored
 from lcm_world import FragileStore
 from stored_operations import INSTANCES, OPERATIONS, Json
+from watched_store import WatchedStore
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -116,49 +116,11 @@ class Record:
         return {**message, "time": self.clock.now().isoformat()}
 
 
-class RecordingStore(FragileStore):
+class RecordingStore(WatchedStore, FragileStore):
     """A store whose writes are recorded once there is a record."""
 
     record: Record | None = None
 
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
-        stored = await super().insert(collection, id, body, outbox=outbox)
-        self._take(collection, id, stored.body, outbox)
-        return stored
-
-    async def replace(
-        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
-        stored = await super().replace(collection, id, body, if_revision=if_revision, outbox=outbox)
-        self._take(collection, id, stored.body, outbox)
-        return stored
-
-    async def update(
-        self,
-        collection: str,
-        id: str,
-        fields: Mapping[str, Any],
-        *,
-        unset: Sequence[str] = (),
-        if_revision: int | None = None,
-        where: Filter | None = None,
-        outbox: Sequence[Outgoing] = (),
-    ) -> Stored:
-        stored = await super().update(
-            collection, id, fields, unset=unset, if_revision=if_revision, where=where, outbox=outbox
-        )
-        self._take(collection, id, stored.body, outbox)
-        return stored
-
-    async def delete(
-        self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
-    ) -> bool:
-        was_there = await super().delete(collection, id, if_revision=if_revision, outbox=outbox)
-        self._take(collection, id, None, outbox)
-        return was_there
-
-    def _take(self, collection: str, id: str, body: Mapping[str, Any] | None, outbox: Sequence[Outgoing]) -> None:
+    def after_write(self, collection: str, id: str, body: Mapping[str, Any] | None, outbox: Sequence[Outgoing]) -> None:
         if self.record is not None:
             self.record.add(collection, id, body, outbox)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from kubevnfm_bus import Ack, Again, Dead, Delivery, MessageBus, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_secrets import KeyRing, Secret
+from patience import until_true
 
 NEVER_S = 0.3
 """How long a test watches for something that must not happen."""
@@ -98,12 +98,6 @@ class Recorder:
         """Assert that nothing more comes for a while."""
         await asyncio.sleep(NEVER_S)
         assert len(self.deliveries) == count
-
-
-async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]], *, within_s: float = 20.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not await condition():  # noqa: ASYNC110 - it asks a broker, which sets no Event of ours
-            await asyncio.sleep(0.02)
 
 
 class Background:
@@ -206,7 +200,7 @@ class MessageBusSuite:
         await bus.consume_commands(words.service, second)
 
         await asyncio.gather(*(bus.publish(words.command(number)) for number in range(20)))
-        await eventually(lambda: _has_in_sum(20, first, second))
+        await until_true(lambda: _has_in_sum(20, first, second))
 
         assert sorted(first.numbers + second.numbers) == list(range(20))
         assert first.numbers
@@ -326,7 +320,7 @@ class MessageBusSuite:
             background.publish(bus, sent)
             await inbox.has(2)
             await background.all_published()
-            await eventually(lambda: _has_dead(bus, words.service, 1))
+            await until_true(lambda: _has_dead(bus, words.service, 1))
 
             (dead,) = await bus.dead_letters(words.service)
             assert (dead.service, dead.message_id, dead.type) == (words.service, sent.id, sent.type)
@@ -341,9 +335,9 @@ class MessageBusSuite:
 
         await bus.publish(words.command(1))
         await inbox.has(1)
-        await eventually(lambda: _has_dead(bus, words.service, 1))
+        await until_true(lambda: _has_dead(bus, words.service, 1))
         await bus.publish(words.command(2))
-        await eventually(lambda: _has_dead(bus, words.service, 2))
+        await until_true(lambda: _has_dead(bus, words.service, 2))
 
         for _ in range(3):  # looking leaves them there
             dead = await bus.dead_letters(words.service)
@@ -363,7 +357,7 @@ class MessageBusSuite:
         for number in range(10):
             await bus.publish(words.event(number))
         await second.has(10)
-        await eventually(lambda: _has_in_sum(10, first, first_too))
+        await until_true(lambda: _has_in_sum(10, first, first_too))
 
         assert second.numbers == list(range(10))
         assert sorted(first.numbers + first_too.numbers) == list(range(10))
@@ -390,7 +384,7 @@ class MessageBusSuite:
         await bus.consume_events(f"{words.service}.wake", [f"test.{words.service}.#"], inbox)
 
         await bus.publish(words.event(1))
-        await eventually(lambda: _has_dead(bus, words.service, 1))
+        await until_true(lambda: _has_dead(bus, words.service, 1))
 
     async def test_a_watch_shows_events_in_order_while_it_lasts(self, bus: MessageBus, words: Words) -> None:
         watcher, durable = Recorder(), Recorder()
@@ -437,7 +431,7 @@ class MessageBusSuite:
         await background.all_published()
 
     async def test_an_open_bus_becomes_ready(self, bus: MessageBus) -> None:
-        await eventually(bus.is_ready)
+        await until_true(bus.is_ready)
 
 
 async def _has_in_sum(count: int, *recorders: Recorder) -> bool:

@@ -8,7 +8,7 @@ delivery of a command with the same event, as the services do from their inboxes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,11 +28,11 @@ from kubevnfm_lcm_api.lifecycle.domain.states import Task
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.wiring import REPLIES
-from kubevnfm_store.port import Outgoing
-from kubevnfm_store.query import Filter, Stored
+from kubevnfm_store.query import Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
 from lcm_builders import ANSWERS, RING
+from watched_store import WatchedStore
 
 SERVICES: Final = sorted({command.service for command in commands()} - {"lcm-api"})
 EVENTS: Final = ("lcm.operation.changed", "lcm.step.changed", "lcm.instance.deleted", "lcm.remains.removed")
@@ -62,48 +62,17 @@ class Life:
             raise asyncio.CancelledError("killed")
 
 
-class MortalStore(SqliteStore):
+class MortalStore(WatchedStore):
     """A store that stops working when the life ends; each write is a moment."""
 
     life: Life
 
+    def before_write(self) -> None:
+        self.life.moment()
+
     async def get(self, collection: str, id: str) -> Stored | None:
         self.life.check()
         return await super().get(collection, id)
-
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
-        self.life.moment()
-        return await super().insert(collection, id, body, outbox=outbox)
-
-    async def replace(
-        self, collection: str, id: str, body: Mapping[str, Any], *, if_revision: int, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
-        self.life.moment()
-        return await super().replace(collection, id, body, if_revision=if_revision, outbox=outbox)
-
-    async def update(
-        self,
-        collection: str,
-        id: str,
-        fields: Mapping[str, Any],
-        *,
-        unset: Sequence[str] = (),
-        if_revision: int | None = None,
-        where: Filter | None = None,
-        outbox: Sequence[Outgoing] = (),
-    ) -> Stored:
-        self.life.moment()
-        return await super().update(
-            collection, id, fields, unset=unset, if_revision=if_revision, where=where, outbox=outbox
-        )
-
-    async def delete(
-        self, collection: str, id: str, *, if_revision: int | None = None, outbox: Sequence[Outgoing] = ()
-    ) -> bool:
-        self.life.moment()
-        return await super().delete(collection, id, if_revision=if_revision, outbox=outbox)
 
     async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
         self.life.moment()

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import Outgoing, PendingOutbox, StoreUnavailable
-from kubevnfm_store.query import Filter, Stored
-from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_store.port import PendingOutbox, StoreUnavailable
+from watched_store import WatchedStore
 
 SERVICE = "testing"
 INBOX = "inbox_testing"
@@ -37,48 +35,27 @@ class Progressed(Event, kind="test.worker.progressed"):
     number: int = 0
 
 
-class MoodyStore(SqliteStore):
-    """A store that counts its writes; it is unavailable while ``is_down`` is set."""
+class MoodyStore(WatchedStore):
+    """A store that counts its writes of documents; it is unavailable while ``is_down`` is set."""
 
     writes = 0
     is_down = False
 
-    async def insert(
-        self, collection: str, id: str, body: Mapping[str, Any], *, outbox: Sequence[Outgoing] = ()
-    ) -> Stored:
-        self._count_write()
-        return await super().insert(collection, id, body, outbox=outbox)
-
-    async def update(
-        self,
-        collection: str,
-        id: str,
-        fields: Mapping[str, Any],
-        *,
-        unset: Sequence[str] = (),
-        if_revision: int | None = None,
-        where: Filter | None = None,
-        outbox: Sequence[Outgoing] = (),
-    ) -> Stored:
-        self._count_write()
-        return await super().update(
-            collection, id, fields, unset=unset, if_revision=if_revision, where=where, outbox=outbox
-        )
+    def before_write(self) -> None:
+        self._check()
+        self.writes += 1
 
     async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
-        if self.is_down:
-            raise StoreUnavailable("unavailable by request of the test")
+        self._check()
         return await super().pending_outbox(collection, limit=limit)
 
     async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        if self.is_down:
-            raise StoreUnavailable("unavailable by request of the test")
+        self._check()
         await super().clear_outbox(collection, id, message_ids)
 
-    def _count_write(self) -> None:
+    def _check(self) -> None:
         if self.is_down:
             raise StoreUnavailable("unavailable by request of the test")
-        self.writes += 1
 
 
 class Heard:
@@ -102,12 +79,6 @@ class Heard:
             while len(self.envelopes) < count:
                 self._changed.clear()
                 await self._changed.wait()
-
-
-async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    async with asyncio.timeout(10):
-        while not await condition():  # noqa: ASYNC110 - the condition reads a store, which sets no asyncio.Event
-            await asyncio.sleep(0.01)
 
 
 def a_command(*, data: Message | None = None, deadline: datetime | None = None) -> Envelope[Message]:

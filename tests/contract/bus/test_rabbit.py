@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 
 import aio_pika
 import pytest
-from bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words, eventually
+from bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words
 from kubevnfm_bus import Ack, Again, Delivery, MessageBus, RabbitBus, Verdict
+from patience import until_true
 from servers.rabbitmq import RabbitServer
 
 pytestmark = pytest.mark.server
@@ -56,7 +57,7 @@ class TestRabbit(MessageBusSuite):
         await publish_raw(rabbitmq, "kubevnfm.commands", words.service, body)
         await bus.publish(words.command(1))
         await inbox.has(1)
-        await eventually(lambda: has_dead(bus, words.service))
+        await until_true(lambda: has_dead(bus, words.service))
 
         (dead,) = await bus.dead_letters(words.service)
         assert reason in dead.reason
@@ -71,7 +72,7 @@ class TestRabbit(MessageBusSuite):
         await bus.consume_commands(words.service, Recorder())
 
         await publish_raw(rabbitmq, "kubevnfm.commands", words.service, json.dumps(document).encode())
-        await eventually(lambda: has_dead(bus, words.service))
+        await until_true(lambda: has_dead(bus, words.service))
 
         (dead,) = await bus.dead_letters(words.service)
         assert "data.number" in dead.reason
@@ -168,22 +169,22 @@ class TestRabbit(MessageBusSuite):
                 await asyncio.sleep(1.8)
 
                 await asyncio.to_thread(rabbitmq.stop, kill=kill)
-                await eventually(lambda: is_away(bus))
+                await until_true(lambda: is_away(bus))
                 background.publish(bus, *(words.command(number) for number in range(2, 12)))
                 background.publish(bus, *(words.event(number) for number in range(10)))
                 gate.set()  # its answer finds no broker
                 await asyncio.to_thread(rabbitmq.start)
 
                 await background.all_published()
-                await eventually(lambda: seen(inbox, set(range(12))))
-                await eventually(lambda: seen(events, set(range(10))))
+                await until_true(lambda: seen(inbox, set(range(12))))
+                await until_true(lambda: seen(events, set(range(10))))
                 assert inbox.numbers.count(0) == 2
                 assert inbox.numbers.count(1) == 2
                 assert await bus.is_ready()
 
                 await bus.publish(words.event(99))
-                await eventually(lambda: seen(watcher, {99}))
-                await eventually(lambda: seen(events, {99}))
+                await until_true(lambda: seen(watcher, {99}))
+                await until_true(lambda: seen(events, {99}))
         assert slow_ended == 2
 
     async def test_a_bus_waits_for_a_broker_that_comes_later(self, words: Words, rabbitmq: RabbitServer) -> None:
