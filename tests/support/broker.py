@@ -1,12 +1,11 @@
-"""Helpers for tests against a real broker: watch its events, count dead letters, deliver every message twice."""
+"""Helpers for tests against a real broker: count dead letters, deliver every message twice."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
@@ -46,22 +45,6 @@ async def everything_twice(rabbit: RabbitServer) -> AsyncIterator[list[str]]:
 
         await queue.consume(again, no_ack=True)
         yield doubled
-
-
-@asynccontextmanager
-async def events_of(rabbit: RabbitServer, pattern: str) -> AsyncIterator[asyncio.Queue[dict[str, Any]]]:
-    """Yield a queue of the events that match, as CloudEvents. It reads from the broker, so no service needs to run."""
-    received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    async with await aio_pika.connect(rabbit.url) as connection:
-        channel = await connection.channel()
-        queue = await channel.declare_queue(exclusive=True)
-        await queue.bind(EVENTS, pattern)
-
-        async def receive(message: AbstractIncomingMessage) -> None:
-            received.put_nowait(json.loads(message.body))
-
-        await queue.consume(receive, no_ack=True)
-        yield received
 
 
 async def dead_letters(rabbit: RabbitServer) -> dict[str, int]:

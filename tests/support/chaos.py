@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any, Final
@@ -17,7 +17,6 @@ from lab_process import LabControl
 from six_processes import SERVICES
 from user import GRACEFUL, User, sample_body
 
-Blow = Callable[[], Awaitable[None]]
 BROKER: Final = "broker"
 IN_TURN: Final = "each service in turn"
 PATIENCE_S: Final = 120.0

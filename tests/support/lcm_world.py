@@ -407,9 +407,8 @@ async def lcm_world(
     async with storage.kind.open(folder / "store.db") as store, InProcessBus(storage.ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
-            starting.enter_context(
-                bus.holding()
-            )  # messages left by an earlier life are delivered once all consumers listen
+            # Messages left by an earlier life are delivered once all consumers listen.
+            starting.enter_context(bus.holding())
             await twins.start()
             configured = settings(folder, **changes)
             async with (

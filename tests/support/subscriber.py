@@ -95,9 +95,8 @@ class Subscriber:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            host = os.environ.get(
-                "KUBEVNFM_E2E_CALLBACK_HOST", "127.0.0.1"
-            )  # our address as the installation reaches it
+            # Our address as the installation reaches it.
+            host = os.environ.get("KUBEVNFM_E2E_CALLBACK_HOST", "127.0.0.1")
             await web.TCPSite(runner, host, self._port, ssl_context=tls).start()
             self._port = runner.addresses[0][1]
             self.uri = f"{'https' if tls else 'http'}://{host}:{self._port}/callback"
