@@ -92,6 +92,8 @@ async def openssh(folder: Path) -> AsyncIterator[OpenSsh]:
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n"
+        # Bash reads ~/.bashrc for commands over SSH: the output of the developer's own is not the command's.
+        f"SetEnv HOME={folder}\n"
     )
     server = OpenSsh(folder, port, getpass.getuser(), key.export_private_key().decode())
     server.new_host_key()

@@ -69,7 +69,7 @@ class LoggedEvent:
 
 
 class EventLog:
-    """Writes and reads the log."""
+    """Writes and reads the log. It writes until the bus, which delivers the events, has closed: there is no `close`."""
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -84,12 +84,6 @@ class EventLog:
         if self._writing is None:
             self._writing = asyncio.create_task(self._write(), name="event-log")
         return await verdict
-
-    async def close(self) -> None:
-        """Stop writing; the bus delivers the events again that were not written."""
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.gather(self._writing, return_exceptions=True)
 
     async def _write(self) -> None:
         try:

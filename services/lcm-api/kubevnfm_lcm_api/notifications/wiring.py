@@ -93,7 +93,6 @@ async def notification_parts(
             store=store, outbox=outbox, subscriber=subscriber, clock=clock, root=root, lease_s=lease_s
         )
         log = EventLog(store, clock)
-        stack.push_async_callback(log.close)
         feed = EventFeed(log)
         await stack.enter_async_context(feed.watching(backends.bus))
         subscriptions = Subscriptions(

@@ -14,8 +14,9 @@ from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.notifications.event_feed import EventFeed, Missed, Silence
-from kubevnfm_lcm_api.notifications.event_log import EventLog, LoggedEvent
+from kubevnfm_lcm_api.notifications.event_log import COLLECTION, EventLog, LoggedEvent
 from kubevnfm_lcm_api.notifications.http import events
+from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from lcm_world import World, lcm_world
 
@@ -221,3 +222,15 @@ async def test_a_watcher_that_keeps_up_sees_each_event_once(feed: EventFeed) -> 
 async def test_an_unknown_last_event_is_reported_as_missed(feed: EventFeed) -> None:
     async with aclosing(feed.follow(everything, after="gone", silence_s=0.01)) as watcher:
         assert isinstance(await anext(watcher), Missed)
+
+
+async def test_an_event_that_arrives_just_before_a_stop_is_logged_and_delays_nothing(tmp_path: Path) -> None:
+    async with lcm_world(tmp_path) as world:
+        await world.sample()
+        instance_id = await world.create()
+    async with SqliteStore.open(tmp_path / "store.db") as store:
+        logged = [event for document in await store.find(COLLECTION, Query()) for event in document.body["events"]]
+        (created,) = [event for event in logged if event["key"] == "lcm.instance.created"]
+        assert created["subject"] == instance_id
+        # A message whose handler the closing bus has to cancel stays in its outbox.
+        assert await store.pending_outbox("vnf_instances") == []
