@@ -226,10 +226,11 @@ class _Run:
                 return False
             if any(body["operationState"] == "FAILED_TEMP" for body in bodies):
                 twins.failing.clear()
-            is_busy = await self._sends() or any(not task.done() for task in self._publishing)
-            return not is_busy and all(_rests(body) for body in bodies)
+            is_idle = all(_rests(body) for body in bodies) and all(task.done() for task in self._publishing)
+            return is_idle and not await self._sends()
 
-        await until_true(is_at_rest)
+        # Each look reads the whole store, so more of them would cost more than all that lcm-api does.
+        await until_true(is_at_rest, pause_s=0.02)
 
     async def take_down(self) -> None:
         """Terminate or delete the instance: nothing holds it any more."""
