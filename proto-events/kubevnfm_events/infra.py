@@ -248,7 +248,9 @@ class VduTarget(Facts):
 
     vdu_id: str
     name: str
-    """``properties.name`` of the VDU = ``metadata.name`` of the workload."""
+    """``metadata.name`` of the workload: ``properties.name`` of the VDU, or the name that the request maps to it."""
+    kind: str | None = None
+    """The workload's kind, if the request maps the VDU to a workload (``vdu_mapping``); None: a workload of any kind."""
     replicas: int | None = None
     """From the instantiation level; None: as in the manifest."""
 

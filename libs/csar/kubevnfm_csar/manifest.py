@@ -59,15 +59,16 @@ class Index:
     """Files of the sets of non-MANO artifacts (SOL004 4.3.7), by the set's name."""
 
 
-def read_index(files: PackageFiles) -> Index:
+def read_index(files: PackageFiles, *, is_copy: bool = False) -> Index:
     """Return the index from TOSCA.meta, or from the manifest in the root of a package without TOSCA-Metadata.
 
+    ``is_copy``: ``files`` are an unpacked copy, which lacks the images; listed files that it lacks are left out.
     Raises: PackageRefused if neither exists, the entry file is missing, or an entry is incomplete.
     """
     if META in files.names():
-        return _from_meta(files)
+        return _from_meta(files, is_copy=is_copy)
     entry, manifest = _root_files(files)
-    listed, external = _from_manifest(files, manifest)
+    listed, external = _from_manifest(files, manifest, is_copy=is_copy)
     return Index(
         path=manifest,
         entry=entry,
@@ -134,18 +135,18 @@ def _head(files: PackageFiles) -> tuple[dict[str, str], list[dict[str, str]]]:
     return head, blocks[1:]
 
 
-def _from_meta(files: PackageFiles) -> Index:
+def _from_meta(files: PackageFiles, *, is_copy: bool) -> Index:
     head, blocks = _head(files)
     manifest = head.get("etsi-entry-manifest") or head.get("entry-manifest")
     listed: dict[str, Listed] = {}
     external: list[str] = []
     index = Index(path=META, entry=head["entry-definitions"], listed=listed)
     for block in blocks:
-        _take(block, key="name", files=files, where=META, listed=listed, external=external)
+        _take(block, key="name", files=files, where=META, listed=listed, external=external, is_copy=is_copy)
     if manifest:
         if manifest not in files.names():
             raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not contain", file=META)
-        more, outside = _from_manifest(files, manifest)
+        more, outside = _from_manifest(files, manifest, is_copy=is_copy)
         external.extend(outside)
         index = replace(
             index,
@@ -159,13 +160,13 @@ def _from_meta(files: PackageFiles) -> Index:
     return replace(index, external=tuple(external))
 
 
-def _from_manifest(files: PackageFiles, path: str) -> tuple[dict[str, Listed], tuple[str, ...]]:
+def _from_manifest(files: PackageFiles, path: str, *, is_copy: bool) -> tuple[dict[str, Listed], tuple[str, ...]]:
     text = read_text(files, path).split("-----BEGIN", 1)[0]  # what follows is the signature
     listed: dict[str, Listed] = {}
     external: list[str] = []
     for block in _blocks(text, first_keys={"source"}):
         if "source" in block:
-            _take(block, key="source", files=files, where=path, listed=listed, external=external)
+            _take(block, key="source", files=files, where=path, listed=listed, external=external, is_copy=is_copy)
     return listed, tuple(external)
 
 
@@ -177,6 +178,7 @@ def _take(
     where: str,
     listed: dict[str, Listed],
     external: list[str],
+    is_copy: bool,
 ) -> None:
     """Check one block about one file and add it to ``listed``, or to ``external`` if it is outside the package."""
     name = block.get(key, "")
@@ -190,6 +192,8 @@ def _take(
     if place is None:
         if any(other.startswith(posixpath.normpath(name) + "/") for other in files.names()):
             return  # a folder listed as a whole: some packages do so, and there is no digest to compare
+        if is_copy:
+            return
         raise PackageRefused(f"listed in {where}, but the package does not contain it", file=name)
     algorithm, digest = block.get("algorithm", "").upper(), block.get("hash", "").lower()
     if bool(algorithm) != bool(digest):

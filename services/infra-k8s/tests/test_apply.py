@@ -348,6 +348,60 @@ async def test_unusable_files_are_rejected(
     assert caught.value.field == "additionalParams.lcm-kubernetes-def-files"
 
 
+async def test_questions_to_the_cluster_need_no_name_and_get_no_labels(site: Any, make: Make, lab: LabCluster) -> None:
+    """The API server refuses an access review with metadata; a local one has its namespace."""
+    access = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
+    reviews = [
+        {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+        for kind, spec in [
+            ("SubjectAccessReview", {"user": "u", **access}),
+            ("SubjectAccessReview", {"user": "v", **access}),
+            ("SelfSubjectAccessReview", access),
+            ("LocalSubjectAccessReview", {"user": "u", **access}),
+            ("SelfSubjectRulesReview", {"namespace": "default"}),
+        ]
+    ]
+    token = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": {}, "spec": {"token": "t"}}
+    done = await site.apply({"r.yaml": [*reviews, token], "f.yaml": make("ConfigMap", "c")})
+    assert [each.name for each in done.objects] == ["c"]
+    assert len(lab.inventory()["objects"]) == 1
+    await site.delete()
+    assert lab.inventory()["objects"] == {}
+
+
+async def test_an_object_that_is_stored_needs_a_name(site: Any, workload: Make) -> None:
+    pod = workload()
+    pod["metadata"] = {"generateName": "web-"}
+    with pytest.raises(InvalidInput, match=r"f\.yaml, document 1: metadata\.name expected in a Deployment"):
+        await site.apply({"f.yaml": pod})
+
+
+async def test_vdus_without_a_workload_in_the_named_files_have_no_vnfcs(site: Any, workload: Make) -> None:
+    files = {"web.yaml": workload(), "db.yaml": workload("StatefulSet", "db")}
+    vdus = [VduTarget(vdu_id="VDU1", name="web", replicas=2), VduTarget(vdu_id="VDU2", name="db", replicas=1)]
+    done = await site.apply(files, def_files=["web.yaml"], vdus=vdus)
+    assert {pod.vdu_id for pod in done.pods} == {"VDU1"}
+    said = "VDU VDU2: no workload named db in the files, so it has no VNFC"
+    assert said in [each.message for each in site.progress]
+
+
+async def test_the_request_maps_a_vdu_to_a_workload(site: Any, workload: Make) -> None:
+    mapped = VduTarget(vdu_id="VDU1", name="vdu1-web", kind="Deployment", replicas=3)
+    done = await site.apply({"f.yaml": workload(name="vdu1-web", replicas=1)}, vdus=[mapped])
+    assert [pod.vdu_id for pod in done.pods] == ["VDU1"] * 3
+
+
+async def test_a_package_whose_copy_lacks_a_listed_image_is_read(site: Any, make: Make) -> None:
+    """The unpacked copies of packages have no images; TOSCA.meta lists them all the same."""
+    files = {"f.yaml": make("ConfigMap", "c"), "Files/images/disk.img": "an image"}
+    package = site.packages.add(files)
+    (site.packages.root / "p1" / "Files/images/disk.img").unlink()
+    read = await site.handlers.sources.read(package, ["f.yaml"], vnf_instance_id="i1", operation_id="op")
+    assert [name for name, _ in read] == ["f.yaml"]
+    with pytest.raises(InvalidInput, match=r"disk\.img: no such file in the package"):
+        await site.handlers.sources.read(package, ["Files/images/disk.img"], vnf_instance_id="i1", operation_id="op")
+
+
 async def test_a_file_changed_since_onboarding_is_rejected(site: Any, make: Make) -> None:
     package = site.packages.add({"f.yaml": make("ConfigMap", "c")})
     file = site.packages.root / "p1" / "f.yaml"

@@ -10,7 +10,7 @@ import pytest
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
 from kubevnfm_infra_k8s.domain.preparing import prepared
-from kubevnfm_infra_k8s.domain.vdus import replicas_of, workload_of_vdus
+from kubevnfm_infra_k8s.domain.vdus import replicas_of, vdus_without_workload, workload_of_vdus
 from kubevnfm_kit.errors import InvalidInput
 
 Make = Callable[..., dict[str, Any]]
@@ -53,7 +53,7 @@ items:
         ("a: [", "f.yaml: invalid YAML"),
         ("just text", "f.yaml, document 1: apiVersion expected"),
         ("{apiVersion: v1, metadata: {name: a}}", "kind expected"),
-        ("{apiVersion: v1, kind: Pod, metadata: {generateName: a}}", r"metadata\.name expected"),
+        ("{apiVersion: v1, kind: Pod, metadata: [a]}", "metadata: an object expected"),
         ("{apiVersion: v1, kind: Pod, metadata: {name: 5}}", r"metadata\.name expected"),
         ("", "no Kubernetes object"),
         ("{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {kubevnfm.io/ready-when: what}}}", "ready-when"),
@@ -154,5 +154,19 @@ def test_a_vdu_is_implemented_by_the_workload_of_its_name(make: Make, workload: 
     assert replicas_of(web, found[web]) == 3
     assert replicas_of(agent, found[agent]) is None
     assert replicas_of(web, None) is None
-    with pytest.raises(InvalidInput, match="a workload named 'db' for VDU V9 expected, found Deployment web"):
-        workload_of_vdus([web], [VduTarget(vdu_id="V9", name="db")])
+
+
+def test_a_vdu_that_no_named_file_implements_has_no_workload(workload: Make) -> None:
+    web, absent = one(workload(name="web")), VduTarget(vdu_id="V9", name="db")
+    found = workload_of_vdus([web], [absent, VduTarget(vdu_id="V1", name="web")])
+    assert [vdu.vdu_id for vdu in found.values()] == ["V1"]
+    assert vdus_without_workload(found.values(), [absent]) == [absent]
+
+
+def test_the_request_may_map_a_vdu_to_a_workload_of_another_name(workload: Make) -> None:
+    web, agent = one(workload(name="web")), one(workload("DaemonSet", "web"))
+    mapped = VduTarget(vdu_id="V1", name="web", kind="DaemonSet")
+    assert workload_of_vdus([web, agent], [mapped]) == {agent: mapped}
+    with pytest.raises(InvalidInput, match="DaemonSet web expected in the files, found Deployment web") as caught:
+        workload_of_vdus([web], [mapped])
+    assert caught.value.field == "additionalParams.vdu_mapping.V1"

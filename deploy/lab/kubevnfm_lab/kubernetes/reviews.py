@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_lab.kubernetes.errors import not_found
+from kubevnfm_lab.kubernetes.errors import invalid, not_found, wrong
 from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
 from kubevnfm_lab.kubernetes.rbac import Rbac, can, rules_review
 from kubevnfm_lab.kubernetes.resources import Resource
@@ -20,8 +20,9 @@ class Reviews:
         """Return whether the resource is a review."""
         return resource.group in {"authentication.k8s.io", "authorization.k8s.io"}
 
-    def answer(self, obj: Obj, identity: Identity) -> Obj:
-        """Return the review with its status."""
+    def answer(self, resource: Resource, obj: Obj, identity: Identity) -> Obj:
+        """Return the review with its status; raise ApiError 422 for an access review with metadata."""
+        _check_metadata(resource, obj)
         spec = obj.get("spec") or {}
         answer = {
             "TokenReview": self._token,
@@ -66,6 +67,19 @@ class Reviews:
             "spec": {"audiences": value_at(spec, "audiences") or [ISSUER], "expirationSeconds": seconds},
             "status": {"token": token, "expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ")},
         }
+
+
+def _check_metadata(resource: Resource, obj: Obj) -> None:
+    """As kube-apiserver: the metadata of an access review has at most the namespace of a local one."""
+    if not obj["kind"].endswith("AccessReview"):
+        return
+    given = {name: value for name, value in (obj.get("metadata") or {}).items() if value}
+    if resource.namespaced:
+        given.pop("namespace", None)
+    if given:
+        why = "must be empty except for namespace" if resource.namespaced else "must be empty"
+        name = str(given.get("name", ""))
+        raise invalid(resource.group, obj["kind"], name, [wrong("metadata", given, why)])
 
 
 def _user_info(identity: Identity) -> Obj:

@@ -143,7 +143,7 @@ class ApiServer:
         if info.verb not in resource.verbs:
             raise method_not_allowed(resource.group, resource.plural)
         if self._reviews.answers(resource) and identity is not None:
-            return _json(self._reviews.answer(read_object(body, target), identity), 201)
+            return _json(self._reviews.answer(resource, read_object(body, target), identity), 201)
         answer, code = self._answer_resource(request, info, target, body)
         if info.verb in {"get", "list"} and wants_table(request.headers.get("Accept", "")):
             # kubectl asks for tables with Accept; scripts do not, and get the objects.

@@ -82,7 +82,7 @@ def _read_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
     # The digests are checked again, because the cache is a folder that others could write to.
     files = FolderFiles(folder)
     try:
-        listed = read_index(files).listed
+        listed = read_index(files, is_copy=True).listed
     except PackageRefused as error:
         raise InvalidInput(FIELD, f"the package is unreadable: {error}") from error
     texts: dict[str, str] = {}

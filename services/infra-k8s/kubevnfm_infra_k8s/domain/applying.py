@@ -63,6 +63,9 @@ class ApplyRun:
             await self._rehearse(plan.objects)
         release = await self.releases.save(release.sharing(sharers))
         await self.progress.started(f"{len(plan.objects)} objects", total=len(plan.objects))
+        for vdu in plan.without_workload:
+            message = f"no workload named {vdu.name} in the files, so it has no VNFC"
+            await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(plan.objects))
         uids: dict[ObjectKey, str] = {}
         for wave in waves(plan.objects):
             await self._wait_for(wave, plan)

@@ -41,12 +41,18 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        return str(self.body["metadata"]["name"])
+        """``metadata.name``; "" if it has none, which only a kind that is not stored allows (`check_names`)."""
+        return str(field_at(self.body, "metadata", "name") or "")
 
     @property
     def namespace(self) -> str:
         """The manifest's own namespace; "" if it names none."""
-        return str(self.body["metadata"].get("namespace") or "")
+        return str(field_at(self.body, "metadata", "namespace") or "")
+
+    @property
+    def place(self) -> str:
+        """File and document, for messages."""
+        return f"{self.file}, document {self.document}"
 
     @property
     def kind_in_full(self) -> str:
@@ -77,7 +83,7 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
     for each in manifests:
         # Without the version: the API server stores one object for all versions of a group.
         same = (group_of(each.api_version), each.kind, each.namespace, each.name)
-        if same in seen:
+        if same in seen and each.name:
             raise InvalidInput(FIELD, f"{each.kind} {each.name}: defined in both {seen[same].file} and {each.file}")
         seen[same] = each
     return manifests
@@ -104,10 +110,17 @@ def _read(name: str, text: str) -> Iterator[Manifest]:
 
 
 def _checked(file: str, number: int, body: Body) -> Manifest:
-    for path in (("apiVersion",), ("kind",), ("metadata", "name")):
+    for path in (("apiVersion",), ("kind",)):
         value = field_at(body, *path)
         if not isinstance(value, str) or not value:
             raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
+    metadata = body.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidInput(FIELD, f"{file}, document {number}: metadata: an object expected")
+    # Whether a name may be missing depends on the kind, so `check_names` decides when the cluster's kinds are known.
+    name = field_at(body, "metadata", "name")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise InvalidInput(FIELD, f"{file}, document {number}: metadata.name expected as a text")
     # A wrong expression is reported now, not after the objects have been applied.
     expression = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if expression is not None:
@@ -116,6 +129,16 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
         except ValueError as error:
             raise InvalidInput(FIELD, f"{file}, document {number}: {READY_WHEN_ANNOTATION}: {error}") from error
     return Manifest(file, number, body)
+
+
+def check_names(resources: Mapping[Manifest, Resource]) -> None:
+    """Raise InvalidInput for an object without a name, unless its kind is a question that the cluster does not store.
+
+    A SubjectAccessReview has no name, and the API server refuses one that has.
+    """
+    for manifest, resource in resources.items():
+        if resource.is_persistent and not manifest.name:
+            raise InvalidInput(FIELD, f"{manifest.place}: metadata.name expected in a {manifest.kind}")
 
 
 def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Resource]:

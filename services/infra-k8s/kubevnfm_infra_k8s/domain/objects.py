@@ -54,8 +54,9 @@ class ObjectKey:
         return self.group not in BUILT_IN_GROUPS
 
     def __str__(self) -> str:
-        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {place}"
+        # A review has no name.
+        place = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.kind} {place}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Wanted:
 
     key: ObjectKey
     body: Body = field(repr=False)
-    """The complete object with namespace, labels, annotations and replicas. Not in repr, because it may be a Secret."""
+    """The object to send, as `preparing` made it. Not in repr, because it may be a Secret."""
     resource: Resource
     file: str
     digest: str

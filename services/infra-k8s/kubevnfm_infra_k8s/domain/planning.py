@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kubevnfm_events.infra import ApplyObjects
+from kubevnfm_events.infra import ApplyObjects, VduTarget
 
 from kubevnfm_infra_k8s.domain.errors import UnknownKinds
-from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all
+from kubevnfm_infra_k8s.domain.manifests import Manifest, check_names, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.objects import Resource, Wanted, digest_of, group_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.preparing import prepared
-from kubevnfm_infra_k8s.domain.vdus import replicas_of, workload_of_vdus
+from kubevnfm_infra_k8s.domain.preparing import placed, prepared
+from kubevnfm_infra_k8s.domain.vdus import replicas_of, vdus_without_workload, workload_of_vdus
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Plan:
     """In the order of the files."""
     all_served: bool
     """Whether the cluster serves all kinds before any of these objects is applied."""
+    without_workload: Sequence[VduTarget] = ()
+    """VDUs that none of the files implements: they have no VNFCs."""
 
     @property
     def has_cluster(self) -> bool:
@@ -35,7 +37,11 @@ class Plan:
 
 
 async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
-    """Return the plan. Raises InvalidInput, and UnknownKinds naming every unknown kind."""
+    """Return the plan.
+
+    Raises: InvalidInput for an object without a name, for namespaces that differ, and for a workload that the request
+    maps to a VDU and no file has; UnknownKinds naming every unknown kind.
+    """
     vdus = workload_of_vdus(manifests, command.vdus)
     served = await _served(manifests, cluster)
     defined = defined_kinds(manifests)
@@ -46,6 +52,7 @@ async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cl
     if unknown:
         raise UnknownKinds(unknown)
     known: Mapping[Manifest, Resource] = {each: found for each, found in resources.items() if found is not None}
+    check_names(known)
     namespaced = [each for each in manifests if known[each].namespaced]
     namespace = namespace_of_all(namespaced, asked=command.namespace, multi=command.multi_namespace)
     objects: list[Wanted] = []
@@ -53,17 +60,26 @@ async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cl
         own = each.namespace if command.multi_namespace and each.namespace else namespace
         place = own if known[each].namespaced else ""
         vdu = vdus.get(each)
-        body = prepared(
-            each,
-            namespace=place,
-            vnf_instance_id=command.vnf_instance_id,
-            operation_id=operation_id,
-            replicas=replicas_of(each, vdu),
+        body = (
+            prepared(
+                each,
+                namespace=place,
+                vnf_instance_id=command.vnf_instance_id,
+                operation_id=operation_id,
+                replicas=replicas_of(each, vdu),
+            )
+            if known[each].is_persistent
+            else placed(each, namespace=place)
         )
         # The digest of the manifest as written: the prepared object contains the instance's id, so no two would be equal.
         digest = digest_of(each.body)
         objects.append(Wanted(each.key(place), body, known[each], each.file, digest, vdu.vdu_id if vdu else None))
-    return Plan(namespace, objects, all_served=all(served.values()))
+    return Plan(
+        namespace,
+        objects,
+        all_served=all(served.values()),
+        without_workload=vdus_without_workload(vdus.values(), command.vdus),
+    )
 
 
 async def _served(manifests: Sequence[Manifest], cluster: Cluster) -> Mapping[tuple[str, str], Resource | None]:

@@ -33,14 +33,8 @@ def prepared(
 
     Selectors do not change, because the API server refuses new selectors for existing workloads.
     """
-    body: dict[str, Any] = deepcopy(dict(manifest.body))
-    # Manifests that were exported from a cluster have one. It belongs to the controllers.
-    body.pop("status", None)
+    body = placed(manifest, namespace=namespace)
     metadata = body["metadata"]
-    if namespace:
-        metadata["namespace"] = namespace
-    else:
-        metadata.pop("namespace", None)
     own = instance_labels(vnf_instance_id)
     metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
@@ -52,6 +46,19 @@ def prepared(
         template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
     if replicas is not None:
         body["spec"] = {**(body.get("spec") or {}), "replicas": replicas}
+    return body
+
+
+def placed(manifest: Manifest, *, namespace: str) -> dict[str, Any]:
+    """Return the object in its namespace, otherwise as it was written: the form of a kind that is not stored.
+
+    The API server refuses access reviews whose metadata has more than a namespace.
+    """
+    body: dict[str, Any] = deepcopy(dict(manifest.body))
+    # Manifests that were exported from a cluster have one. It belongs to the controllers.
+    body.pop("status", None)
+    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name != "namespace"}
+    body["metadata"] = {**metadata, **({"namespace": namespace} if namespace else {})}
     return body
 
 

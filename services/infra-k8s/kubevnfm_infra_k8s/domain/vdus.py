@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from kubevnfm_events.infra import PodFacts, VduTarget
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_infra_k8s.domain.manifests import FIELD, Manifest
+from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import SCALED, WORKLOADS, Body, ObjectKey, field_at, uid_of
+
+_MAPPING: Final = "additionalParams.vdu_mapping"
 
 
 def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -> Mapping[Manifest, VduTarget]:
-    """Return the VDU of each workload that implements one. Raises InvalidInput for a VDU without a workload."""
+    """Return the VDU of each workload that implements one.
+
+    A VDU that no file implements is left out: the request names the files, and it may name some of the package's only.
+    Raises: InvalidInput if a workload is missing that the request itself maps to a VDU.
+    """
     found: dict[Manifest, VduTarget] = {}
     for vdu in vdus:
-        mine = [each for each in manifests if each.kind in WORKLOADS and each.name == vdu.name]
-        if not mine:
-            named = ", ".join(sorted(f"{each.kind} {each.name}" for each in manifests if each.kind in WORKLOADS))
+        workloads = [each for each in manifests if each.kind in WORKLOADS]
+        mine = [each for each in workloads if each.name == vdu.name and each.kind == (vdu.kind or each.kind)]
+        if mine:
+            found[mine[0]] = vdu
+        elif vdu.kind is not None:
+            named = ", ".join(sorted(f"{each.kind} {each.name}" for each in workloads))
             raise InvalidInput(
-                FIELD, f"a workload named {vdu.name!r} for VDU {vdu.vdu_id} expected, found {named or 'no workload'}"
+                f"{_MAPPING}.{vdu.vdu_id}",
+                f"{vdu.kind} {vdu.name} expected in the files, found {named or 'no workload'}",
             )
-        found[mine[0]] = vdu
     return found
+
+
+def vdus_without_workload(implemented: Collection[VduTarget], vdus: Sequence[VduTarget]) -> Sequence[VduTarget]:
+    """Return the VDUs that are not among the implemented ones."""
+    return [vdu for vdu in vdus if vdu not in implemented]
 
 
 def replicas_of(manifest: Manifest, vdu: VduTarget | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour
@@ -14,6 +14,9 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
+_MAPPING: Final = "vdu_mapping"
+_WORKLOADS: Final = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
+"""The kinds that can implement a VDU (capi.md CR-030)."""
 _LONGEST_WAIT_S: Final = 86_400
 """The same bound as for the other waits that a request can ask for (gracefulTerminationTimeout): a day."""
 
@@ -43,11 +46,47 @@ def cnf_draft(
         multi_namespace=_flag(parameters, "multi_namespace"),
         adopt=_flag(parameters, "adopt"),
         vdus=tuple(
-            VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id, replicas=_replicas(flavour, vdu_id, counts))
-            for vdu_id, vdu in flavour.vdus.items()
+            target.model_copy(update={"replicas": _replicas(flavour, target.vdu_id, counts)})
+            for target in _targets(flavour, parameters)
         ),
         wait_timeout_s=float(wait) if wait is not None else None,
     )
+
+
+def _targets(flavour: Flavour, parameters: Mapping[str, Any]) -> Iterator[VduTarget]:
+    """Yield the workload of each VDU: the one that ``vdu_mapping`` gives it, otherwise that of its name.
+
+    Raises: InvalidInput naming the entry of ``vdu_mapping`` that is not understood.
+    """
+    place = f"additionalParams/{_MAPPING}"
+    given = parameters.get(_MAPPING, {})
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, "an object with one entry for each VDU expected")
+    for vdu_id in given:
+        if vdu_id not in flavour.vdus:
+            raise InvalidInput(
+                f"{place}/{vdu_id}", f"a VDU of the flavour expected: {', '.join(flavour.vdus) or 'none'}"
+            )
+    for vdu_id, vdu in flavour.vdus.items():
+        if vdu_id in given:
+            yield _mapped(vdu_id, given[vdu_id], place=f"{place}/{vdu_id}")
+        else:
+            yield VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id)
+
+
+def _mapped(vdu_id: str, entry: object, *, place: str) -> VduTarget:
+    if not isinstance(entry, Mapping):
+        raise InvalidInput(place, "an object with kind and name expected")
+    for attribute in entry:
+        if attribute not in ("kind", "name"):
+            why = " (Helm charts are not supported)" if attribute == "helmreleasename" else ""
+            raise InvalidInput(f"{place}/{attribute}", f"kind and name expected, nothing else{why}")
+    kind, name = entry.get("kind"), entry.get("name")
+    if kind not in _WORKLOADS:
+        raise InvalidInput(f"{place}/kind", f"one of {', '.join(_WORKLOADS)} expected")
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"{place}/name", "the workload's metadata.name expected")
+    return VduTarget(vdu_id=vdu_id, name=name, kind=kind)
 
 
 def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int | None:
