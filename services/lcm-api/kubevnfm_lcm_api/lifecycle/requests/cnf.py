@@ -12,6 +12,7 @@ from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
+from kubevnfm_lcm_api.lifecycle.requests.drivers import CNF_DRIVERS, check_drivers, driven_phases
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 _MAPPING: Final = "vdu_mapping"
@@ -26,8 +27,9 @@ def cnf_draft(
 ) -> InstantiateCnfDraft:
     """Return the draft. ``fields``: those common with the draft of a VM-based VNF; ``files``: the paths in the package.
 
-    Raises: InvalidInput naming the parameter.
+    Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have.
     """
+    check_drivers(driven_phases(flavour), CNF_DRIVERS, kind="CNFs")
     parameters = request.additional_params
     def_files = _def_files(parameters, files)
     namespace = parameters.get("namespace")

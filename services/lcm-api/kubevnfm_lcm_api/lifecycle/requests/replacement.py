@@ -16,6 +16,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, Replac
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
+from kubevnfm_lcm_api.lifecycle.requests.drivers import driven_phases
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
@@ -171,7 +172,7 @@ async def replaced(
     counts: Mapping[str, int],
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
-    if flavour.phases:
+    if driven_phases(flavour):
         raise Unprocessable(
             "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster import ROOT
@@ -17,9 +17,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster,
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-
-CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
-"""Implementation names of the built-in cluster driver."""
+from kubevnfm_lcm_api.lifecycle.requests.drivers import CLUSTER_DRIVERS, check_drivers, driven_phases
 
 
 class VmDrafts:
@@ -44,8 +42,8 @@ class VmDrafts:
         package = fields["package"]
         parameters = request.additional_params
         names = await self._packages.file_names(package.package_id)
-        phases = {phase: driver.name for phase, driver in flavour.phases.items()}
-        _check_drivers(phases)
+        phases = driven_phases(flavour)
+        check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
         user_data = named_user_data(parameters, names)
         cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
@@ -90,16 +88,6 @@ def _check_masters(cluster: CheckedCluster) -> None:
             f"{cluster.masters} masters at this instantiation level: one expected, "
             "clusters with several (high availability) cannot be built yet",
         )
-
-
-def _check_drivers(phases: Mapping[str, str]) -> None:
-    for phase, driver in phases.items():
-        if driver not in CLUSTER_DRIVERS:
-            raise Unprocessable(
-                "vnfdId",
-                f"the VNFD maps {phase} to management driver {driver}; "
-                f"this VNFM knows {', '.join(sorted(CLUSTER_DRIVERS))}",
-            )
 
 
 def stack_name(instance_id: str) -> str:

@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.drivers import driven_phases
 from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
 
 SCALE: Final = "scale"
@@ -47,7 +48,7 @@ class TaskUnsupported(VnfmError):
 def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str, ...]:
     """Return the operations that an instance of this flavour supports, without terminate."""
     # A cluster's nodes need the driver's phases for each change, and those do not exist yet.
-    if is_cnf or flavour.phases:
+    if is_cnf or driven_phases(flavour):
         return ()
     scales = bool(flavour.aspects)
     tasks = {
