@@ -125,19 +125,22 @@ async def test_content_that_is_not_a_zip_is_refused(user: User) -> None:
 
 
 async def test_a_package_is_read_back_in_parts_and_found_by_its_use(user: User) -> None:
-    """API-115, API-116, API-117, API-118."""
+    """API-115, API-116, API-117, API-118, API-124: by its id and by the id of its VNFD."""
     archive = zipped(own_vm("5b5d5ab5-8a4c-4a4e-9d1b-444444444444"))
     package = await user.upload(archive)
     assert package["onboardingState"] == "ONBOARDED", package
     one = f"{BASE}/{package['id']}"
-    part = (await user.call("GET", f"{one}/package_content", headers={"Range": "bytes=0-1"})).must(206)
-    assert (part.text, part.headers["Content-Range"]) == ("PK", f"bytes 0-1/{len(archive)}")
-    (await user.call("GET", f"{one}/package_content", headers={"Range": f"bytes={len(archive)}-"})).must(416)
-    meta = (await user.call("GET", f"{one}/artifacts/TOSCA-Metadata/TOSCA.meta")).must(200)
-    assert "Entry-Definitions" in meta.text
-    (await user.call("GET", f"{one}/artifacts/..%2Fcontent.zip")).must(400)
-    vnfd = await user.call("HEAD", f"{one}/vnfd", headers={"Accept": "application/zip"})
-    assert vnfd.must(200).headers["Content-Type"] == "application/zip"
+    for address in (one, f"/vnfpkgm/v1/onboarded_vnf_packages/{package['vnfdId']}"):
+        assert (await user.call("GET", address)).must(200).json["id"] == package["id"]
+        part = (await user.call("GET", f"{address}/package_content", headers={"Range": "bytes=0-1"})).must(206)
+        assert (part.text, part.headers["Content-Range"]) == ("PK", f"bytes 0-1/{len(archive)}")
+        beyond = {"Range": f"bytes={len(archive)}-"}
+        (await user.call("GET", f"{address}/package_content", headers=beyond)).must(416)
+        meta = (await user.call("GET", f"{address}/artifacts/TOSCA-Metadata/TOSCA.meta")).must(200)
+        assert "Entry-Definitions" in meta.text
+        (await user.call("GET", f"{address}/artifacts/..%2Fcontent.zip")).must(400)
+        vnfd = await user.call("HEAD", f"{address}/vnfd", headers={"Accept": "application/zip"})
+        assert vnfd.must(200).headers["Content-Type"] == "application/zip"
 
     async def found(usage: str) -> dict[str, Any] | None:
         asked = f"(eq,usageState,{usage});(eq,vnfdId,{package['vnfdId']})"

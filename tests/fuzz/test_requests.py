@@ -33,6 +33,7 @@ KNOWN_BY_PATH: Final = {
     "/vnf_lcm_op_occs/": "operation",
     "/kubevnfm/v1/operations/": "operation",
     "/vnf_packages/": "package",
+    "/onboarded_vnf_packages/": "vnfd",
     "subscriptions/": "subscription",
     "/v1.0/vims/": "vim",
 }
@@ -69,6 +70,7 @@ async def _made(installation: SingleInstallation) -> Mapping[str, str]:
             "instance": instance,
             "operation": operation,
             "package": packages[0]["id"],
+            "vnfd": packages[0]["vnfdId"],
             "vim": (await user.vims())["lab"]["id"],
         }
 
@@ -107,8 +109,9 @@ def test_no_request_breaks_anything_and_every_answer_is_as_documented(
         def ask(case: Any, is_known: bool) -> None:
             nonlocal asked
             resource = _id_of(case.path, known)
-            if is_known and resource is not None and "id" in case.path_parameters:
-                case.path_parameters["id"] = resource
+            name = next((each for each in ("id", "vnfdId") if each in case.path_parameters), None)
+            if is_known and resource is not None and name is not None:
+                case.path_parameters[name] = resource
             answer = case.call(base_url=installation.url, timeout=TIMEOUT_S)
             asked += 1
             sent = f"{case.method} {case.formatted_path} {case.query} {case.headers} {_short(case.body)}"

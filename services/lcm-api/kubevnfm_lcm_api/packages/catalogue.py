@@ -85,6 +85,17 @@ class Packages:
             raise NotFound(f"VNF package {package_id} does not exist")
         return stored
 
+    async def of_vnfd(self, vnfd_id: str) -> Stored:
+        """Return the onboarded package of a VNFD. Raises NotFound."""
+        stored = await self._of_vnfd(vnfd_id)
+        if stored is None:
+            raise NotFound(f"no VNF package with VNFD {vnfd_id} is onboarded")
+        return stored
+
+    async def _of_vnfd(self, vnfd_id: str) -> Stored | None:
+        # A package has the id of its VNFD from the write on that makes it ONBOARDED.
+        return next(iter(await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))), None)
+
     async def modify(
         self, package_id: str, changes: JsonMapping, *, check: Callable[[Stored], Awaitable[None]]
     ) -> JsonMapping:
@@ -165,14 +176,14 @@ class Packages:
 
     async def usable(self, vnfd_id: str) -> PackageRef:
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises PackageUnusable."""
-        found = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))
-        if not found:
+        stored = await self._of_vnfd(vnfd_id)
+        if stored is None:
             raise PackageUnusable("vnfdId", f"no VNF package with VNFD {vnfd_id} is onboarded")
-        body = found[0].body
+        body = stored.body
         if body["onboardingState"] != "ONBOARDED" or body["operationalState"] != "ENABLED":
             state = f"{body['onboardingState']} and {body['operationalState']}"
-            raise PackageUnusable("vnfdId", f"the VNF package {found[0].id} is {state}; ONBOARDED and ENABLED expected")
-        return _reference(found[0])
+            raise PackageUnusable("vnfdId", f"the VNF package {stored.id} is {state}; ONBOARDED and ENABLED expected")
+        return _reference(stored)
 
     async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
         """Return the package's descriptor; cached, as an ONBOARDED package never changes. Raises NotFound."""
@@ -228,14 +239,14 @@ class Packages:
         A new instance (``is_added``) does not change a package in use; its deletion is another event.
         """
         while True:
-            found = await self._store.find(COLLECTION, Query(by(vnfdId=vnfd_id), limit=1))
-            if not found or (is_added and found[0].body["usageState"] == "IN_USE"):
+            stored = await self._of_vnfd(vnfd_id)
+            if stored is None or (is_added and stored.body["usageState"] == "IN_USE"):
                 return
-            usage = usage_state(await self.is_in_use(found[0].body))
-            if found[0].body["usageState"] == usage:
+            usage = usage_state(await self.is_in_use(stored.body))
+            if stored.body["usageState"] == usage:
                 return
             try:
-                await self._store.update(COLLECTION, found[0].id, {"usageState": usage}, if_revision=found[0].revision)
+                await self._store.update(COLLECTION, stored.id, {"usageState": usage}, if_revision=stored.revision)
             except RevisionConflict:
                 continue
 

@@ -13,7 +13,7 @@ OPEN_TO_ALL = ("/", "/health/live", "/health/ready")
 
 
 def real(path: str) -> str:
-    return path.replace("{id}", UNKNOWN).replace("{path}", "any/file")
+    return path.replace("{id}", UNKNOWN).replace("{vnfdId}", UNKNOWN).replace("{path}", "any/file")
 
 
 def headers_for(path: str, **more: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ LISTS = {
     "occurrences v2": "/vnflcm/v2/vnf_lcm_op_occs",
     "occurrences v1": "/vnflcm/v1/vnf_lcm_op_occs",
     "packages": "/vnfpkgm/v1/vnf_packages",
+    "packages by VNFD": "/vnfpkgm/v1/onboarded_vnf_packages",
     "subscriptions v2": "/vnflcm/v2/subscriptions",
     "subscriptions v1": "/vnflcm/v1/subscriptions",
     "subscriptions of packages": "/vnfpkgm/v1/subscriptions",

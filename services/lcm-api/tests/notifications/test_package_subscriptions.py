@@ -153,7 +153,7 @@ async def test_filters_that_mean_nothing_are_refused(
 
 
 async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, subscriber: Subscriber) -> None:
-    """API-122, API-123: in order, one id for all subscribers of one event, with the links of this API."""
+    """API-122, API-123, API-124: in order, one id for all subscribers of one event, with the links of this API."""
     async with Subscriber.listening() as other:
         basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": "heard-only"}}
         one = await subscribe(world, subscriber)
@@ -170,7 +170,11 @@ async def test_a_package_is_notified_from_onboarded_to_deleted(world: World, sub
     assert [each["timeStamp"] for each in bodies] == sorted(each["timeStamp"] for each in others)
     for each in bodies:
         links = {name: link["href"].partition("/vnfpkgm/v1/")[2] for name, link in each.pop("_links").items()}
-        assert links == {"vnfPackage": f"vnf_packages/{package['id']}", "subscription": f"subscriptions/{one}"}
+        assert links == {
+            "vnfPackage": f"vnf_packages/{package['id']}",
+            "vnfPackageByVnfdId": f"onboarded_vnf_packages/{package['vnfdId']}",
+            "subscription": f"subscriptions/{one}",
+        }
     about = {"subscriptionId": one, "vnfPkgId": package["id"], "vnfdId": package["vnfdId"]}
     onboarded, *_, deleted = ({k: v for k, v in each.items() if k not in {"id", "timeStamp"}} for each in bodies)
     assert onboarded == {**about, "notificationType": ONBOARDING, "vnfmInfo": package["vnfmInfo"]}

@@ -1,4 +1,7 @@
-"""Downloads of VNF packages over HTTP: content in ranges, VNFD, manifest and artifacts in each form."""
+"""Downloads of VNF packages over HTTP: content in ranges, VNFD, manifest and artifacts in each form.
+
+Each is tested at both addresses of a package: by its id and by the id of its VNFD (API-124).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -69,16 +73,22 @@ ONE: Mapping[str, str | bytes] = {
 
 @dataclass(frozen=True)
 class Onboarded:
-    """A package, and where it is."""
+    """A package, and where it is read."""
 
     world: World
-    package: dict[str, object]
+    package: dict[str, Any]
     content: bytes
+    address: str = "vnf_packages/{id}"
+
+    @property
+    def path(self) -> str:
+        """Where the package is."""
+        return f"/vnfpkgm/v1/{self.address.format(**self.package)}"
 
     async def get(self, resource: str, accept: str | None = None, **headers: str) -> Answer:
         """GET below the package."""
         sent = {**headers, **({"Accept": accept} if accept is not None else {})}
-        return await self.world.packages("GET", f"/{self.package['id']}{resource}", headers=sent)
+        return await self.world.call("GET", f"{self.path}{resource}", headers=sent)
 
     async def archive(self, resource: str, accept: str | None = None) -> dict[str, bytes]:
         """GET an archive; return its files."""
@@ -88,23 +98,29 @@ class Onboarded:
             return {name: archive.read(name) for name in archive.namelist()}
 
 
-async def onboarded(world: World, files: Mapping[str, str | bytes]) -> Onboarded:
+async def onboarded(world: World, files: Mapping[str, str | bytes], address: str = "vnf_packages/{id}") -> Onboarded:
     content = zip_of(world.folder / "made.zip", files).read_bytes()
     package = await world.upload(content)
     assert package["onboardingState"] == "ONBOARDED", package
-    return Onboarded(world, package, content)
+    return Onboarded(world, package, content, address)
+
+
+@pytest.fixture(params=["vnf_packages/{id}", "onboarded_vnf_packages/{vnfdId}"], ids=["by-id", "by-vnfd"])
+def address(request: pytest.FixtureRequest) -> str:
+    """The two addresses of a package."""
+    return str(request.param)
 
 
 @pytest.fixture
-async def many(world: World) -> Onboarded:
+async def many(world: World, address: str) -> Onboarded:
     """A package whose VNFD has several files, without a manifest, with an image."""
-    return await onboarded(world, {**v1_files(), "Files/images/ubuntu.img": b"image" * 1000})
+    return await onboarded(world, {**v1_files(), "Files/images/ubuntu.img": b"image" * 1000}, address)
 
 
 @pytest.fixture
-async def one(world: World) -> Onboarded:
+async def one(world: World, address: str) -> Onboarded:
     """A package whose VNFD is one file, with a manifest."""
-    return await onboarded(world, ONE)
+    return await onboarded(world, ONE, address)
 
 
 async def test_content_is_given_back_as_it_was_uploaded(many: Onboarded) -> None:
@@ -118,13 +134,13 @@ async def test_content_is_given_back_as_it_was_uploaded(many: Onboarded) -> None
         assert answer.headers["Version"] == "1.0.0"
     for accept in ("application/json", "text/html", "application/zip;q=0"):
         (await many.get("/package_content", accept)).problem(406)
-    head = await many.world.packages("HEAD", f"/{many.package['id']}/package_content")
+    head = await many.world.call("HEAD", f"{many.path}/package_content", headers={})
     assert (head.must(200).raw, head.headers["Content-Length"]) == (b"", str(len(many.content)))
 
 
 @pytest.mark.parametrize("resource", ["/package_content", "/artifacts/Scripts/odd.bin", "/artifacts"])
 async def test_one_range_is_served(one: Onboarded, resource: str) -> None:
-    """API-116: 206 with Content-Range, 416 beyond the end, 400 for two ranges; If-Range."""
+    """API-116, API-124: 206 with Content-Range, 416 beyond the end, 400 for two ranges; If-Range."""
     whole = (await one.get(resource)).must(200)
     size = len(whole.raw)
     for asked, start, end in (
@@ -235,7 +251,7 @@ async def test_a_path_outside_the_package_is_refused(one: Onboarded, path: str) 
     """API-117: `..` gives 400."""
     host, _, port = urlsplit(one.world.url).netloc.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    target = f"/vnfpkgm/v1/vnf_packages/{one.package['id']}/artifacts/{path}"
+    target = f"{one.path}/artifacts/{path}"
     writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())  # as it is, untidied
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()
@@ -244,7 +260,7 @@ async def test_a_path_outside_the_package_is_refused(one: Onboarded, path: str) 
 
 
 async def test_all_artifacts_come_as_an_archive(one: Onboarded, many: Onboarded) -> None:
-    """API-117 for all of them: selections by SOL005 9.4.5a.3.2."""
+    """API-117, API-124, for all of them: selections by SOL005 9.4.5a.3.2."""
     scripts = {"Scripts/run.sh", "Scripts/odd.bin", "docs/readme.md.gz", "docs/name with space, ü.txt"}
     docs = {"docs/readme.md", "docs/licence.txt"}
     keys = {"Scripts/odd.bin.sig.cms", "Scripts/odd.cert"}
@@ -267,7 +283,7 @@ async def test_all_artifacts_come_as_an_archive(one: Onboarded, many: Onboarded)
     assert names >= NAMES_IN_ALL
     assert "Files/images/ubuntu.img" not in names
     assert not any(name.startswith("Definitions/") for name in names)
-    shown = {entry["artifactPath"]: entry for entry in one.package["additionalArtifacts"]}  # type: ignore[attr-defined]
+    shown = {entry["artifactPath"]: entry for entry in one.package["additionalArtifacts"]}
     assert set(shown) == scripts | docs
     assert shown["docs/readme.md"]["nonManoArtifactSetId"] == "acme.docs"
 

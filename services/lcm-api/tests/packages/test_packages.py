@@ -10,10 +10,11 @@ import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
-from lcm_world import TOKEN, World, lcm_world
+from lcm_world import TOKEN, Answer, World, lcm_world
+from package_builder import ONE_VNFD, zip_of
 
 ZIP = {"Content-Type": "application/zip"}
 INTERNAL = {"Authorization": f"Bearer {TOKEN}"}
@@ -318,6 +319,57 @@ async def test_lists_leave_out_what_is_large_until_it_is_asked_for(world: World)
     every = (await world.packages("GET", f"/{package['id']}")).json
     for entry in every["additionalArtifacts"]:
         assert entry["checksum"]["hash"], entry
+
+
+BY_VNFD = "/vnfpkgm/v1/onboarded_vnf_packages"
+
+
+async def test_packages_are_read_by_the_ids_of_their_vnfds(tmp_path: Path) -> None:
+    """API-124: onboarded packages only; links lead to the same address, also with a VNFD id that must be quoted."""
+    async with lcm_world(tmp_path) as world:
+
+        async def get(path: str = "", **headers: str) -> Answer:
+            return await world.call("GET", f"{BY_VNFD}{path}", headers=headers)
+
+        descriptor_id = "acme/one 1%2f?#"
+        vnfd = ONE_VNFD.replace("0f0e2a66-91f4-4a6f-9d79-5a3d1c9a7a11", f"'{descriptor_id}'")
+        package_id = await created(world)
+        assert (await get()).must(200).json == []
+        problem = (await get(f"/{quote(descriptor_id, safe='')}")).problem(404)
+        assert problem["detail"] == f"no VNF package with VNFD {descriptor_id} is onboarded"
+        content = zip_of(tmp_path / "one.zip", {"one.yaml": vnfd, "one.mf": "metadata:\n"}).read_bytes()
+        package = await world.upload(content, package_id)
+        assert package["vnfdId"] == descriptor_id, package
+
+        shown = (await get(f"/{quote(descriptor_id, safe='')}")).must(200)
+        assert {**shown.json, "_links": {}} == {**package, "_links": {}}
+        (await get(f"/{quote(descriptor_id, safe='')}", **{"If-None-Match": shown.headers["ETag"]})).must(304)
+        me = f"{world.url}{BY_VNFD}/acme%2Fone%201%252f%3F%23"
+        assert shown.json["_links"] == {
+            "self": {"href": me},
+            "vnfd": {"href": f"{me}/vnfd"},
+            "packageContent": {"href": f"{me}/package_content"},
+        }
+        for link in shown.json["_links"].values():
+            (await world.call("GET", link["href"].removeprefix(world.url), headers={})).must(200)
+        await world.sample()
+        await created(world)
+        assert [each["id"] for each in (await get()).must(200).json][:1] == [package_id]
+        assert len((await get()).must(200).json) == 2
+        (only,) = (await get("?filter=(eq,vnfProductName,One)&all_fields")).must(200).json
+        assert only == shown.json
+
+
+async def test_packages_are_only_read_at_the_address_by_vnfd(world: World) -> None:
+    """API-124, API-003."""
+    vnfd_id = (await world.sample())["vnfdId"]
+    for path in ("", f"/{vnfd_id}", f"/{vnfd_id}/package_content", f"/{vnfd_id}/vnfd", f"/{vnfd_id}/artifacts/a"):
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            answer = await world.call(method, f"{BY_VNFD}{path}", headers={})
+            answer.problem(405)
+            assert answer.headers["Allow"] == "GET,HEAD"
+    for path in ("/vnfd", "/manifest", "/package_content", "/artifacts", "/artifacts/a"):
+        (await world.call("GET", f"{BY_VNFD}/none{path}", headers={})).problem(404)
 
 
 ONES = ("", "/vnfd", "/manifest", "/package_content", "/artifacts", "/artifacts/a.yaml")

@@ -119,7 +119,7 @@ def _name(method: str, path: str) -> str:
 
 
 def _parameters(path: str, described: Described) -> Iterator[JsonObject]:
-    for name in ("id", "path"):
+    for name in ("id", "vnfdId", "path"):
         if f"{{{name}}}" in path:
             yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     api = api_of(path)

@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.http.bodies import JSON, PATCH
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.packages.http.content import TEXT, ZIP, UploadFromUriRequest
+from kubevnfm_lcm_api.packages.http.context import ONBOARDED, PACKAGES
 
 _JSON_TYPE: Final = JSON[0]
 OCTETS: Final = "application/octet-stream"
@@ -179,7 +180,7 @@ def _subscriptions(
 
 
 def _packages() -> Iterator[tuple[str, str, Described]]:
-    tag, many, one = "VNF packages", "/vnfpkgm/v1/vnf_packages", "/vnfpkgm/v1/vnf_packages/{id}"
+    tag, many, one = "VNF packages", PACKAGES, f"{PACKAGES}/{{id}}"
     info = packages.VnfPkgInfo
     yield (
         "POST",
@@ -224,11 +225,33 @@ def _packages() -> Iterator[tuple[str, str, Described]]:
         f"{content}/upload_from_uri",
         Described(tag, "Have the content fetched", {202: taken}, UploadFromUriRequest, refusals=again),
     )
-    not_ready = {409: _NOT_READY}
+    yield from _package_contents(one, {409: _NOT_READY})
+    yield from _subscriptions("/vnfpkgm/v1", "news of VNF packages", PkgmSubscriptionRequest, models.PkgmSubscription)
+
+
+def _onboarded_packages() -> Iterator[tuple[str, str, Described]]:
+    """Yield the reading methods at the address by VNFD, which knows onboarded packages only."""
+    tag, many, one = "VNF packages by VNFD", ONBOARDED, f"{ONBOARDED}/{{vnfdId}}"
+    info = packages.VnfPkgInfo
+    listed = Answer("A page; Link names the next one", info, is_list=True)
+    yield "GET", many, Described(tag, "List the onboarded VNF packages", {200: listed}, query=_LIST)
+    shown = Answer("The package", info, has_etag=True)
+    yield "GET", one, Described(tag, "Show the VNF package of a VNFD", {200: shown})
+    yield from _package_contents(one, {}, tag)
+
+
+def _package_contents(
+    one: str, not_ready: Mapping[int, str], tag: str = "VNF packages"
+) -> Iterator[tuple[str, str, Described]]:
+    """Yield the downloads below one package. ``not_ready``: how packages without content are refused there."""
     ranges = {**not_ready, 416: "The range begins behind the end"}
     uploaded = Answer("The uploaded bytes", media_types=(ZIP,), has_etag=True)
     part = Answer("A part of it", media_types=(ZIP,), has_etag=True)
-    yield "GET", content, Described(tag, "Download the content", {200: uploaded, 206: part}, refusals=ranges)
+    yield (
+        "GET",
+        f"{one}/package_content",
+        Described(tag, "Download the content", {200: uploaded, 206: part}, refusals=ranges),
+    )
     vnfd = Answer("One file as text, else an archive", media_types=(TEXT, ZIP), has_etag=True)
     yield "GET", f"{one}/vnfd", Described(tag, "Read the VNFD", {200: vnfd}, query=(_SIGNATURES,), refusals=not_ready)
     manifest = Answer("The manifest as text; with its certificate an archive", media_types=(TEXT, ZIP), has_etag=True)
@@ -245,7 +268,6 @@ def _packages() -> Iterator[tuple[str, str, Described]]:
         Parameter("include_external_artifacts", "Taken, and without effect: none are fetched", is_flag=True),
     )
     archive = Answer("An archive of them", media_types=(ZIP,), has_etag=True)
-    part = Answer("A part of it", media_types=(ZIP,), has_etag=True)
     yield (
         "GET",
         f"{one}/artifacts",
@@ -257,7 +279,6 @@ def _packages() -> Iterator[tuple[str, str, Described]]:
         f"{one}/artifacts/{{path}}",
         Described(tag, "Read one artifact", {200: file, 206: piece}, query=(_SIGNATURES,), refusals=ranges),
     )
-    yield from _subscriptions("/vnfpkgm/v1", "news of VNF packages", PkgmSubscriptionRequest, models.PkgmSubscription)
 
 
 def _vims() -> Iterator[tuple[str, str, Described]]:
@@ -333,7 +354,7 @@ def _around() -> Iterator[tuple[str, str, Described]]:
 
 DESCRIBED: Final[Mapping[tuple[str, str], Described]] = {
     (method, path): described
-    for part in (_lcm("v1"), _lcm("v2"), _packages(), _vims(), _ours(), _around())
+    for part in (_lcm("v1"), _lcm("v2"), _packages(), _onboarded_packages(), _vims(), _ours(), _around())
     for method, path, described in part
 }
 """By method and path."""

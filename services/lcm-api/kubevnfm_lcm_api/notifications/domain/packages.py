@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args
+from urllib.parse import quote
 
 from kubevnfm_events import Message
 from kubevnfm_events.lcm import PackageChanged
@@ -116,7 +117,10 @@ def _changed(event: PackageChanged) -> Announcement | None:
             "vnfms": [ANY, *event.vnfm_info],
         },
         lambda _: attributes,
-        {"vnfPackage": f"/vnf_packages/{event.vnf_pkg_id}"},
+        {
+            "vnfPackage": f"/vnf_packages/{event.vnf_pkg_id}",
+            "vnfPackageByVnfdId": f"/onboarded_vnf_packages/{quote(event.vnfd_id, safe='')}",
+        },
         follows=event.follows,
         follows_at=event.follows_at,
         is_last=event.change == "DELETED",

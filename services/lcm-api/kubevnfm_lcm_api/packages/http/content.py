@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.http.bodies import accepts, check_accept, check_query, par
 from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.http.file_answers import answer_file
 from kubevnfm_lcm_api.packages.domain.contents import ArtifactSelection, PackageContents
-from kubevnfm_lcm_api.packages.http.context import services
+from kubevnfm_lcm_api.packages.http.context import ADDRESSES, PACKAGES, package_of, services
 
 ZIP: Final = "application/zip"
 TEXT: Final = "text/plain"
@@ -160,7 +160,7 @@ def _admits(request: web.Request, media_type: str) -> bool:
 
 async def _opened(request: web.Request) -> tuple[Stored, PackageContents]:
     """Return the package and its contents. Raises NotFound; PackageBusy unless it is ONBOARDED."""
-    stored = await services(request).catalogue.get(request.match_info["id"])
+    stored = await package_of(request)
     return stored, await services(request).catalogue.contents(stored)
 
 
@@ -258,14 +258,17 @@ async def artifact(request: web.Request) -> web.StreamResponse:
 
 
 def routes() -> list[web.RouteDef]:
-    """Return the routes below a package."""
-    base = "/vnfpkgm/v1/vnf_packages/{id}"
-    return [
-        web.put(f"{base}/package_content", upload),
-        web.get(f"{base}/package_content", content),
-        web.post(f"{base}/package_content/upload_from_uri", upload_from_uri),
-        web.get(f"{base}/vnfd", vnfd),
-        web.get(f"{base}/manifest", manifest),
-        web.get(f"{base}/artifacts", artifacts),
-        web.get(f"{base}/artifacts/{{path:.+}}", artifact),
+    """Return the routes below a package: uploads at its own address, downloads at both."""
+    found = [
+        web.put(f"{PACKAGES}/{{id}}/package_content", upload),
+        web.post(f"{PACKAGES}/{{id}}/package_content/upload_from_uri", upload_from_uri),
     ]
+    for one in ADDRESSES:
+        found += [
+            web.get(f"{one}/package_content", content),
+            web.get(f"{one}/vnfd", vnfd),
+            web.get(f"{one}/manifest", manifest),
+            web.get(f"{one}/artifacts", artifacts),
+            web.get(f"{one}/artifacts/{{path:.+}}", artifact),
+        ]
+    return found

@@ -1,8 +1,12 @@
-"""``/vnfpkgm/v1/vnf_packages`` (SOL005 clause 9, the read side of SOL003 clause 10; api.md chapter 7)."""
+"""``/vnfpkgm/v1/vnf_packages`` (SOL005 clause 9, the read side of SOL003 clause 10; api.md chapter 7).
+
+``/vnfpkgm/v1/onboarded_vnf_packages`` reads the same packages by the ids of their VNFDs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
@@ -15,17 +19,20 @@ from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import list_page
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.packages import catalogue as packages
-from kubevnfm_lcm_api.packages.http.context import services
-from kubevnfm_lcm_api.packages.http.shapes import PACKAGES
+from kubevnfm_lcm_api.packages.http.context import ADDRESSES, ONBOARDED, PACKAGES, is_by_vnfd, package_of, services
+from kubevnfm_lcm_api.packages.http.shapes import EVERY_PACKAGE, ONBOARDED_PACKAGES
 
 _OURS = ("createdAt", "updatedAt", "internal")
 
 
 async def view(request: web.Request, document: JsonMapping) -> JsonObject:
-    """Return VnfPkgInfo; usageState is computed from the instances."""
+    """Return VnfPkgInfo, its links at the address of the request; usageState is computed from the instances."""
     # Not the stored state: events update it, so it may be late.
     usage = packages.usage_state(await services(request).catalogue.is_in_use(document))
-    me = f"{api_root(request)}/vnfpkgm/v1/vnf_packages/{document['id']}"
+    path = (
+        f"{ONBOARDED}/{quote(document['vnfdId'], safe='')}" if is_by_vnfd(request) else f"{PACKAGES}/{document['id']}"
+    )
+    me = f"{api_root(request)}{path}"
     links = {"self": {"href": me}, "packageContent": {"href": f"{me}/package_content"}}
     if document["onboardingState"] == "ONBOARDED":
         links["vnfd"] = {"href": f"{me}/vnfd"}
@@ -54,20 +61,21 @@ async def create(request: web.Request) -> web.Response:
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
-    """GET vnf_packages: a page, filtered."""
+    """GET vnf_packages, GET onboarded_vnf_packages: a page, filtered."""
     check_accept(request, "application/json")
+    listed = ONBOARDED_PACKAGES if is_by_vnfd(request) else EVERY_PACKAGE
 
     async def shown(document: JsonMapping) -> JsonObject:
         return await view(request, document)
 
-    return await list_page(request, packages.COLLECTION, PACKAGES, shown)
+    return await list_page(request, packages.COLLECTION, listed, shown)
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_packages/{id}: 200 with ETag, or 304."""
+    """GET vnf_packages/{id}, GET onboarded_vnf_packages/{vnfdId}: 200 with ETag, or 304."""
     check_query(request)
     check_accept(request, "application/json")
-    stored = await services(request).catalogue.get(request.match_info["id"])
+    stored = await package_of(request)
     shown = await view(request, stored.body)
     return answer(request, shown, _tag(stored, shown["usageState"]), stored.body["updatedAt"])
 
@@ -97,11 +105,10 @@ async def delete(request: web.Request) -> web.Response:
 
 def routes() -> list[web.RouteDef]:
     """Return the routes of package management."""
-    base = "/vnfpkgm/v1/vnf_packages"
     return [
-        web.post(base, create),
-        web.get(base, list_all),
-        web.get(f"{base}/{{id}}", show),
-        web.patch(f"{base}/{{id}}", modify),
-        web.delete(f"{base}/{{id}}", delete),
+        web.post(PACKAGES, create),
+        *(web.get(many, list_all) for many in (PACKAGES, ONBOARDED)),
+        *(web.get(one, show) for one in ADDRESSES),
+        web.patch(f"{PACKAGES}/{{id}}", modify),
+        web.delete(f"{PACKAGES}/{{id}}", delete),
     ]

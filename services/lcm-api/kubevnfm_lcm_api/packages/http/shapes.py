@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubevnfm_store.query import by
+
 from kubevnfm_lcm_api.http.listing import Listed
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
 
@@ -42,4 +44,5 @@ PACKAGE: Final = Shape(
     },
     frozenset({"softwareImages", "additionalArtifacts", "userDefinedData", "checksum"}),
 )
-PACKAGES: Final = Listed("packages", PACKAGE, "createdAt")
+EVERY_PACKAGE: Final = Listed("packages", PACKAGE, "createdAt")
+ONBOARDED_PACKAGES: Final = Listed("onboarded-packages", PACKAGE, "createdAt", by(onboardingState="ONBOARDED"))
