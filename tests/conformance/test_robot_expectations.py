@@ -143,6 +143,8 @@ async def test_undefined_methods_are_405_and_change_nothing(world: World) -> Non
     defined = {
         "/vnflcm/api_versions": "GET",
         f"{LCM}/api_versions": "GET",
+        "/vnfpkgm/api_versions": "GET",
+        f"{PACKAGES}/api_versions": "GET",
         f"{LCM}/vnf_instances": "GET POST",
         instance: "GET PATCH DELETE",
         **{f"{instance}/{task}": "POST" for task in ("instantiate", *TASKS)},
@@ -157,6 +159,11 @@ async def test_undefined_methods_are_405_and_change_nothing(world: World) -> Non
         f"{one}/package_content": "GET PUT",
         f"{one}/package_content/upload_from_uri": "POST",
         artifact: "GET",
+        f"{PACKAGES}/onboarded_vnf_packages": "GET",
+        **{
+            f"{PACKAGES}/onboarded_vnf_packages/{package['vnfdId']}{below}": "GET"
+            for below in ("", "/vnfd", "/package_content", artifact.removeprefix(one))
+        },
         f"{PACKAGES}/subscriptions": "GET POST",
         pkgm: "GET DELETE",
     }
@@ -171,7 +178,7 @@ async def test_undefined_methods_are_405_and_change_nothing(world: World) -> Non
 
 async def test_versions_are_returned_without_a_version_header(world: World) -> None:
     """API-153, API-001."""
-    for path in ("/vnflcm/api_versions", f"{LCM}/api_versions", f"{PACKAGES}/api_versions"):
+    for path in ("/vnflcm/api_versions", f"{LCM}/api_versions", "/vnfpkgm/api_versions", f"{PACKAGES}/api_versions"):
         received = shown((await ask(world, "GET", path)).must(200), {"uriPrefix", "apiVersions"})
         assert all({"version"} <= set(each) for each in received["apiVersions"])
 

@@ -8,11 +8,17 @@ from user import User
 LCM = "/vnflcm/v2/vnf_instances"
 
 
-@pytest.mark.parametrize("path", ["/vnflcm/api_versions", "/vnflcm/v1/api_versions", "/vnflcm/v2/api_versions"])
+@pytest.mark.parametrize(
+    "path",
+    [f"{prefix}/api_versions" for prefix in ("/vnflcm", "/vnflcm/v1", "/vnflcm/v2", "/vnfpkgm", "/vnfpkgm/v1")],
+)
 @pytest.mark.parametrize("version", [None, "2.0.0", "1.3.0"])
 async def test_the_versions_are_public(user: User, path: str, version: str | None) -> None:
-    """API-001."""
-    shown = (await user.call("GET", path, headers={"Version": version} if version else None)).must(200).json
+    """API-001, API-017."""
+    answer = (await user.call("GET", path, headers={"Version": version} if version else None)).must(200)
+    assert answer.headers["Version"] in {"1.0.0", "1.3.0", "2.3.0"}
+    assert answer.headers["Accept-Ranges"] == "none"
+    shown = answer.json
     assert shown["uriPrefix"] == path.removesuffix("/api_versions")
     assert shown["apiVersions"]
 

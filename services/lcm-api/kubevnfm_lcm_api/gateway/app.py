@@ -13,7 +13,7 @@ from kubevnfm_kit.http import Ready, add_health
 from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.audit import audited
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
-from kubevnfm_lcm_api.gateway.versions import PACKAGES, V1, V2, Api, check_headers, version_in_answers
+from kubevnfm_lcm_api.gateway.versions import ANNOUNCED, Api, check_headers, headers_of_answers
 from kubevnfm_lcm_api.http.bodies import BODY_LIMIT, check_accept, check_query
 from kubevnfm_lcm_api.http.context import CONTEXT, HttpContext, api_root
 from kubevnfm_lcm_api.http.errors import errors_as_problems
@@ -40,15 +40,15 @@ def make_app(
 ) -> web.Application:
     """Return the application."""
     app = web.Application(
-        # From the outside in: the Version of answers, the audit log, errors, the caller, the Version of requests.
-        middlewares=[version_in_answers, audited(proxies), errors_as_problems, admitted(gate, proxies), check_headers],
+        # From the outside in: the audit log, errors, the caller, the Version of requests.
+        middlewares=[audited(proxies), errors_as_problems, admitted(gate, proxies), check_headers],
         client_max_size=BODY_LIMIT,
     )
+    app.on_response_prepare.append(headers_of_answers)
     app[CONTEXT] = context
     app[PROXIES] = proxies
-    app.add_routes([web.get("/", root), web.get("/vnflcm/api_versions", _versions("/vnflcm", V1, V2))])
-    for api in (V1, V2, PACKAGES):
-        app.add_routes([web.get(f"{api.prefix}/api_versions", _versions(api.prefix, api))])
+    app.add_routes([web.get("/", root)])
+    app.add_routes([web.get(f"{prefix}/api_versions", _versions(prefix, *apis)) for prefix, apis in ANNOUNCED.items()])
     lifecycle.add_to(app, services.lifecycle)
     packages.add_to(app, services.packages)
     notifications.add_to(app, services.notifications)

@@ -1,8 +1,9 @@
-"""The ``Version`` header and the Accept header (SOL013 9.1 and 5.2.1; api.md 1.3 and 1.4), as one table by path."""
+"""The ``Version`` header as one table by path (SOL013 9.1; api.md 1.3), and the headers of every answer (api.md 1.4)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ from kubevnfm_access.middleware import Handler
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api.http.errors import NotAcceptable
+from kubevnfm_lcm_api.http.file_answers import SERVES_RANGES
 
 _FORM: Final = re.compile(r"^(\d+\.\d+\.\d+)(-impl:\S+)?$")
 
@@ -30,11 +32,23 @@ V1: Final = Api("/vnflcm/v1", ("1.3.0",), also_accepted=("1.0.0", "1.1.0", "1.2.
 V2: Final = Api("/vnflcm/v2", ("2.0.0", "2.3.0"), is_version_required=True)
 PACKAGES: Final = Api("/vnfpkgm/v1", ("1.0.0",))
 APIS: Final = (V1, V2, PACKAGES)
+ANNOUNCED: Final[Mapping[str, tuple[Api, ...]]] = {
+    **{api.prefix: (api,) for api in APIS},
+    "/vnflcm": (V1, V2),
+    "/vnfpkgm": (PACKAGES,),
+}
+"""The APIs of each ``api_versions`` resource, by its prefix (SOL013 9.3); the longer prefixes first."""
 
 
 def api_of(path: str) -> Api | None:
     """Return the versioned API that a path belongs to."""
     return next((api for api in APIS if path.startswith(f"{api.prefix}/")), None)
+
+
+def newest_version(path: str) -> str | None:
+    """Return the newest version that is announced where a path leads; None outside of the versioned APIs."""
+    apis = next((apis for prefix, apis in ANNOUNCED.items() if path.startswith(f"{prefix}/")), ())
+    return apis[-1].versions[-1] if apis else None
 
 
 def used_version(api: Api, asked: str | None) -> str:
@@ -56,15 +70,14 @@ def used_version(api: Api, asked: str | None) -> str:
 VERSION: Final = web.RequestKey("api_version_used", str)
 
 
-@web.middleware
-async def version_in_answers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Add the used version to every answer of a versioned API, also to errors: the outermost middleware."""
-    response = await handler(request)
-    api = api_of(request.path)
-    # The headers of a stream are sent already.
-    if api is not None and not response.prepared:
-        response.headers["Version"] = request.get(VERSION, api.versions[-1])
-    return response
+async def headers_of_answers(request: web.Request, response: web.StreamResponse) -> None:
+    """Add the used version, and whether ranges can be asked for, to every answer, also to errors and streams."""
+    version = request.get(VERSION) or newest_version(request.path)
+    if version is not None:
+        response.headers["Version"] = version
+    # Only `Response` may have no body, and for HEAD it may lack the body that GET has; streams and files have one.
+    if not isinstance(response, web.Response) or response.body or request.method == "HEAD":
+        response.headers.setdefault("Accept-Ranges", "bytes" if request.get(SERVES_RANGES) else "none")
 
 
 @web.middleware

@@ -14,6 +14,8 @@ from kubevnfm_kit.errors import InvalidInput, NotFound
 
 from kubevnfm_lcm_api.http.errors import RangeNotSatisfiable
 
+SERVES_RANGES: Final = web.RequestKey("serves_ranges", bool)
+"""Whether the file that was asked for is served in ranges too; absent if no file was."""
 _CHUNK: Final = 256 * 1024
 _RANGE: Final = re.compile(r"^(\d*)-(\d*)$")
 
@@ -62,16 +64,15 @@ async def answer_file(
         size_bytes = (await asyncio.to_thread(path.stat)).st_size
     except FileNotFoundError as error:
         raise NotFound("the package was deleted") from error
+    request[SERVES_RANGES] = has_ranges
     headers = {"Content-Type": content_type, "ETag": tag}
     # If-None-Match has precedence over ranges (RFC 9110 13.2.2).
     if _is_known(request, tag):
         return web.Response(status=304, headers={"ETag": tag})
     asked = None
-    if has_ranges:
-        headers["Accept-Ranges"] = "bytes"
-        # With another tag the file has changed, and the caller wants all of it.
-        if request.headers.get("If-Range", tag).strip() == tag:
-            asked = read_range(request.headers.get("Range"), size_bytes)
+    # With another tag the file has changed, and the caller wants all of it.
+    if has_ranges and request.headers.get("If-Range", tag).strip() == tag:
+        asked = read_range(request.headers.get("Range"), size_bytes)
     part = asked or ByteRange(0, size_bytes)
     if asked is not None:
         headers["Content-Range"] = f"bytes {part.start}-{part.start + part.count - 1}/{size_bytes}"

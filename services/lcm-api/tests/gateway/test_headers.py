@@ -40,12 +40,18 @@ PACKAGES = "/vnfpkgm/v1/vnf_packages"
         (PACKAGES, "seven", 400, "1.0.0"),
         ("/vnflcm/v1/api_versions", "2.0.0", 200, "1.3.0"),
         ("/vnflcm/v2/api_versions", None, 200, "2.3.0"),
+        ("/vnflcm/api_versions", None, 200, "2.3.0"),
+        ("/vnflcm/api_versions", "1.3.0", 200, "2.3.0"),
+        ("/vnfpkgm/api_versions", None, 200, "1.0.0"),
+        ("/vnfpkgm/v1/api_versions", None, 200, "1.0.0"),
+        ("/vnflcm/v3/vnf_instances", None, 404, "2.3.0"),
         (f"{V2_LIST}/{UNKNOWN}", "2.0.0", 404, "2.0.0"),
     ],
 )
 async def test_the_requested_version_is_used_and_returned(
     world: World, path: str, version: str | None, status: int, used: str
 ) -> None:
+    """API-001, API-005."""
     answer = await world.call("GET", path, headers={"Version": version} if version else {})
     answer.must(status)
     assert answer.headers["Version"] == used
@@ -60,12 +66,46 @@ async def test_the_requested_version_is_used_and_returned(
         ("/vnflcm/v1/api_versions", "/vnflcm/v1", ["1.3.0"]),
         ("/vnflcm/v2/api_versions", "/vnflcm/v2", ["2.0.0", "2.3.0"]),
         ("/vnfpkgm/v1/api_versions", "/vnfpkgm/v1", ["1.0.0"]),
+        ("/vnfpkgm/api_versions", "/vnfpkgm", ["1.0.0"]),
     ],
 )
 async def test_versions_are_announced(world: World, path: str, prefix: str, versions: list[str]) -> None:
+    """API-001."""
     body = (await world.call("GET", path, headers={})).must(200).json
     assert body["uriPrefix"] == prefix
     assert [each["version"] for each in body["apiVersions"]] == versions
+
+
+async def test_each_answer_with_a_body_says_whether_ranges_can_be_asked_for(world: World) -> None:
+    """API-017: bytes for files that are served in ranges, also when a range is refused; none for the rest."""
+    package = await world.sample()
+    one = f"{PACKAGES}/{package['id']}"
+    script = package["additionalArtifacts"][0]["artifactPath"]
+    for path, units in {
+        PACKAGES: "none",
+        one: "none",
+        f"{one}/vnfd": "none",
+        f"{one}/package_content": "bytes",
+        f"{one}/artifacts": "bytes",
+        f"{one}/artifacts/{script}": "bytes",
+        f"{PACKAGES}/{UNKNOWN}/package_content": "none",
+        V1_LIST: "none",
+        V2_LIST: "none",  # 400
+        "/vnflcm/api_versions": "none",
+        "/nowhere": "none",
+        "/openapi.json": "none",
+        "/v1.0/vims": "none",
+        "/health/live": "none",
+    }.items():
+        assert (await world.call("GET", path, headers={})).headers["Accept-Ranges"] == units, path
+        assert (await world.call("HEAD", path, headers={})).headers["Accept-Ranges"] == units, path
+    for asked, status in (("bytes=0-1", 206), ("bytes=999999999-", 416), ("bytes=0-1,4-5", 400)):
+        part = await world.call("GET", f"{one}/package_content", headers={"Range": asked})
+        assert (part.status, part.headers["Accept-Ranges"]) == (status, "bytes")
+    refused = await world.call("POST", V1_LIST, {"vnfdId": 5}, headers={})
+    assert (refused.status, refused.headers["Accept-Ranges"]) == (400, "none")
+    done = (await world.packages("POST", body={})).must(201).json["id"]
+    assert "Accept-Ranges" not in (await world.packages("DELETE", f"/{done}")).must(204).headers
 
 
 @pytest.mark.parametrize(

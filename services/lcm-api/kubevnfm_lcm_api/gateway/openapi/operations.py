@@ -10,6 +10,7 @@ from kubevnfm_sol import lcm, packages
 from pydantic import BaseModel
 
 from kubevnfm_lcm_api.gateway.openapi import models
+from kubevnfm_lcm_api.gateway.versions import ANNOUNCED
 from kubevnfm_lcm_api.http.bodies import JSON, PATCH
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
@@ -329,7 +330,7 @@ def _ours() -> Iterator[tuple[str, str, Described]]:
 def _around() -> Iterator[tuple[str, str, Described]]:
     tag, versions = "Versions and health", Answer("The versions", models.ApiVersionInformation)
     yield "GET", "/", Described(tag, "Versions of the VIM API", {200: Answer("The versions", models.ServedVersions)})
-    for base in ("/vnflcm", "/vnflcm/v1", "/vnflcm/v2", "/vnfpkgm/v1"):
+    for base in ANNOUNCED:
         yield "GET", f"{base}/api_versions", Described(tag, "Versions that can be asked for", {200: versions})
     live, away = Answer("It does", models.Health), Answer("It is not", models.Health)
     yield "GET", "/health/live", Described(tag, "Whether the process lives", {200: live})
