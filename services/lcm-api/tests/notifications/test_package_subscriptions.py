@@ -130,8 +130,6 @@ async def test_a_callback_that_cannot_be_called_is_refused(world: World, subscri
 @pytest.mark.parametrize(
     ("wanted", "named"),
     [
-        ({"vnfdId": ["a"], "vnfPkgId": ["b"]}, "vnfPkgId"),
-        ({"vnfdId": ["a"], "vnfProductsFromProviders": [{"vnfProvider": "b"}]}, "vnfProductsFromProviders"),
         ({"notificationTypes": [ONBOARDING], "vnfPkgId": ["a"]}, "vnfPkgId"),
         ({"notificationTypes": [ONBOARDING], "operationalState": ["ENABLED"]}, "operationalState"),
         ({"notificationTypes": [ONBOARDING], "usageState": ["IN_USE"]}, "usageState"),
@@ -266,6 +264,10 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
         (products_of(provider, **versions(version)), everything),
         (products_of(provider, **versions({**version, "vnfdVersions": [known["vnfdVersion"]]})), everything),
         (products_of("other"), set()),
+        ({"vnfdId": [known["vnfdId"]], **products_of(provider)}, everything),
+        ({"vnfdId": [known["vnfdId"]], **products_of("other")}, set()),
+        ({"vnfdId": ["other"], **products_of(provider)}, set()),
+        ({"vnfdId": [known["vnfdId"]], "vnfPkgId": ["other"], **products_of(provider)}, set()),
         (products_of(provider, vnfProducts=[{"vnfProductName": "other"}]), set()),
         (products_of(provider, **versions({"vnfSoftwareVersion": "other"})), set()),
         (products_of(provider, **versions({**version, "vnfdVersions": ["other"]})), set()),
@@ -280,6 +282,8 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     ids = [await subscribe(world, subscriber, filter=given) for given, _ in wanted]
     package = await world.sample()
     of_it = await subscribe(world, subscriber, filter={"vnfPkgId": [package["id"]]})
+    each_of_it = {"vnfPkgId": [package["id"]], "vnfdId": [package["vnfdId"]], **products_of(provider)}
+    of_all_three = await subscribe(world, subscriber, filter=each_of_it)
     of_used = await subscribe(world, subscriber, filter={"usageState": ["IN_USE"]})
     instance_id = await world.create()
     await switch(world, package, "DISABLED")
@@ -288,7 +292,7 @@ async def test_each_filter_attribute_selects(world: World, subscriber: Subscribe
     await switch(world, package, "DISABLED")
     await delete(world, package)
     expected = dict(zip(ids, (received for _, received in wanted), strict=True))
-    expected |= {of_it: everything - onboarding, of_used: disabling}
+    expected |= {of_it: everything - onboarding, of_all_three: everything - onboarding, of_used: disabling}
     await subscriber.has_heard(package["id"], sum(map(len, expected.values())))
     await world.bus.quiet()
     heard: dict[str, list[dict[str, Any]]] = {one: [] for one in expected}

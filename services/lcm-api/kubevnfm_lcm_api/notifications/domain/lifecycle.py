@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
     Provider,
     SubscriptionRequest,
     ToAnnouncement,
+    alternatives,
     product_keys,
     wanted_products,
 )
@@ -43,14 +44,6 @@ class InstanceFilter(SolRequest):
     vnf_products_from_providers: tuple[Provider, ...] = ()
     vnf_instance_ids: tuple[str, ...] = ()
     vnf_instance_names: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
-        if self.vnfd_ids and self.vnf_products_from_providers:
-            raise ValueError("vnfdIds or vnfProductsFromProviders expected, not both")
-        if self.vnf_instance_ids and self.vnf_instance_names:
-            raise ValueError("vnfInstanceIds or vnfInstanceNames expected, not both")
-        return self
 
 
 class LifecycleChangeFilter(SolRequest):
@@ -80,13 +73,14 @@ class LccnSubscriptionRequest(SubscriptionRequest):
         """See the base."""
         wanted = self.filter
         of = wanted.vnf_instance_subscription_filter or InstanceFilter()
-        instances = [f"id:{i}" for i in of.vnf_instance_ids] + [f"name:{n}" for n in of.vnf_instance_names]
+        ids, names = [f"id:{i}" for i in of.vnf_instance_ids], [f"name:{n}" for n in of.vnf_instance_names]
+        vnfds = [f"vnfd:{i}" for i in of.vnfd_ids]
         return {
             "types": list(wanted.notification_types) or [ANY],
             "operations": list(wanted.operation_types) or [ANY],
             "states": list(wanted.operation_states) or [ANY],
-            "instances": instances or [ANY],
-            "vnfds": [f"vnfd:{i}" for i in of.vnfd_ids] + wanted_products(of.vnf_products_from_providers) or [ANY],
+            **alternatives("instances", ids, names),
+            **alternatives("vnfds", vnfds, wanted_products(of.vnf_products_from_providers)),
         }
 
 

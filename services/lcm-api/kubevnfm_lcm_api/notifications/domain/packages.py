@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
     Provider,
     SubscriptionRequest,
     ToAnnouncement,
+    alternatives,
     product_keys,
     wanted_products,
 )
@@ -48,19 +49,13 @@ class PkgmNotificationsFilter(SolRequest):
 
     notification_types: Annotated[tuple[NotificationType, ...], BeforeValidator(_listed)] = ()
     vnf_products_from_providers: tuple[Provider, ...] = ()
-    """At most one of this, ``vnfdId`` and ``vnfPkgId``."""
+    """An alternative to ``vnfdId`` and ``vnfPkgId``; each that is given must match."""
     vnfd_id: tuple[str, ...] = ()
     vnf_pkg_id: tuple[str, ...] = ()
     """This and the states are only allowed if the types include changes."""
     operational_state: Annotated[tuple[OperationalState, ...], BeforeValidator(_listed)] = ()
     usage_state: Annotated[tuple[UsageState, ...], BeforeValidator(_listed)] = ()
     vnfm_info: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _one_kind_of_package(self) -> Self:
-        if sum(map(bool, (self.vnf_products_from_providers, self.vnfd_id, self.vnf_pkg_id))) > 1:
-            raise ValueError("one of vnfProductsFromProviders, vnfdId and vnfPkgId expected")
-        return self
 
     @model_validator(mode="after")
     def _states_of_changes(self) -> Self:
@@ -83,10 +78,10 @@ class PkgmSubscriptionRequest(SubscriptionRequest):
     def keys(self) -> dict[str, list[str]]:
         """See the base. Types are named even where any fits: ``*`` there is any news of life cycles."""
         of = self.filter
-        packages = [f"id:{i}" for i in of.vnf_pkg_id] + [f"vnfd:{i}" for i in of.vnfd_id]
+        ids, vnfds = [f"id:{i}" for i in of.vnf_pkg_id], [f"vnfd:{i}" for i in of.vnfd_id]
         return {
             "types": list(of.notification_types or get_args(NotificationType)),
-            "packages": packages + wanted_products(of.vnf_products_from_providers) or [ANY],
+            **alternatives("packages", ids, vnfds, wanted_products(of.vnf_products_from_providers)),
             "states": list(of.operational_state) or [ANY],
             "usages": list(of.usage_state) or [ANY],
             "vnfms": list(of.vnfm_info) or [ANY],

@@ -15,13 +15,15 @@ from typing import Any, Final, Literal
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.base import SolRequest
-from kubevnfm_store.query import AllOf, Compare, Filter, Op
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Op
 from pydantic import Field, field_validator
 
 from kubevnfm_lcm_api.notifications.domain.callback import Authentication, checked_uri
 
 COLLECTION: Final = "subscriptions"
 ANY: Final = "*"
+_ALTERNATIVES: Final[Mapping[str, int]] = {"instances": 2, "vnfds": 2, "packages": 3}
+"""How many attributes of a filter are alternatives to one another, by key."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,28 @@ ToAnnouncement = Callable[[Any], Announcement | None]
 """Returns the announcement of an event, None if subscribers are not notified of it."""
 
 
+def alternatives(name: str, *given: list[str]) -> dict[str, list[str]]:
+    """Return the keys of attributes that are alternatives: ``*`` without any, otherwise one key for each that is given.
+
+    SOL003 says that alternatives should not be used together; if they are, each must match.
+    """
+    keys = [values for values in given if values] or [[ANY]]
+    return dict(zip((name, *_further(name)), keys, strict=False))
+
+
+def _further(name: str) -> list[str]:
+    """Return the names of the keys of the second alternative and those after it."""
+    return [f"{name}_{number}" for number in range(2, _ALTERNATIVES.get(name, 1) + 1)]
+
+
 def matching(announcement: Announcement) -> Filter:
     """Return the one query for all subscriptions that match the announcement."""
-    return AllOf([Compare(f"keys/{name}", Op.IN, list(values)) for name, values in announcement.wanted_by.items()])
+    conditions: list[Filter] = []
+    for name, values in announcement.wanted_by.items():
+        fits = {key: Compare(f"keys/{key}", Op.IN, list(values)) for key in (name, *_further(name))}
+        conditions.append(fits.pop(name))
+        conditions += [AnyOf([Exists(one.path, exists=False), one]) for one in fits.values()]
+    return AllOf(conditions)
 
 
 def notification(
