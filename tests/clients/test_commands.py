@@ -184,6 +184,7 @@ async def _onboard(client: CommandLine, archive: str) -> str:
     assert "accepted" in await client.does("vnf", "package", "upload", "--path", archive, package_id)
     shown = await _checked(client, package_id)
     assert shown["Onboarding State"] == "ONBOARDED", shown
+    assert shown["vnfmInfo"] == ["kubevnfm"]
     return package_id
 
 
@@ -226,7 +227,7 @@ async def test_the_commands_of_packages(v1: CommandLine, files: Files) -> None:
 
 
 async def test_a_package_is_uploaded_from_an_address(v1: CommandLine, files: Files) -> None:
-    """API-113, API-150: without the credentials that the address wants, and then with them."""
+    """API-113, API-125, API-150: without the credentials that the address wants, and then with them."""
     content, login = Path(files.package()).read_bytes(), aiohttp.encode_basic_auth("reader", "pw-of-the-address")
 
     async def answer(request: web.Request) -> web.Response:
@@ -239,7 +240,9 @@ async def test_a_package_is_uploaded_from_an_address(v1: CommandLine, files: Fil
     async with serving(app, host="127.0.0.1", port=0) as port:
         upload = ("vnf", "package", "upload", "--url", f"http://127.0.0.1:{port}/vm.zip")
         assert "accepted" in await v1.does(*upload, package_id)
-        assert (await _checked(v1, package_id))["Onboarding State"] == "ERROR"
+        refused = await _checked(v1, package_id)
+        assert refused["Onboarding State"] == "ERROR"
+        assert "401" in refused["onboardingFailureDetails"]["detail"]
         shown = ("--user-name", "reader", "--password", "pw-of-the-address")
         assert "accepted" in await v1.does(*upload, *shown, package_id)
         assert (await _checked(v1, package_id))["Onboarding State"] == "ONBOARDED"

@@ -72,6 +72,12 @@ class VnfPkgInfo(SolType):
     user_defined_data: JsonObject | None = None
     onboarding_failure_details: ProblemDetails | None = None
     """With ERROR: the file and the rule that it breaks."""
+    onboardingfailuredetails: ProblemDetails | None = None
+    """This and the following attributes are not of SOL005. One package, not a list, repeats attributes under their names in
+    lower case, because existing clients print no others.
+    """
+    packagesecurityoption: str | None = None
+    vnfminfo: tuple[str, ...] | None = None
 
 
 class CreateVnfPkgInfoRequest(SolRequest):

@@ -159,7 +159,18 @@ async def test_what_is_no_package_ends_in_error_and_a_good_one_repairs_it(world:
         assert "checksum" not in package
     package = await world.upload(good, package_id)
     assert package["onboardingState"] == "ONBOARDED"
-    assert "onboardingFailureDetails" not in package
+    assert not {"onboardingFailureDetails", "onboardingfailuredetails"} & set(package)
+
+
+async def test_clients_that_print_names_in_lower_case_only_see_the_reason_of_an_error(world: World) -> None:
+    """API-125: in one package; lists have the names of SOL005 alone."""
+    refused = await world.upload(of_files(a="b"))
+    assert refused["onboardingState"] == "ERROR"
+    assert refused["onboardingfailuredetails"] == refused["onboardingFailureDetails"]
+    onboarded = await world.sample()
+    assert onboarded["vnfminfo"] == onboarded["vnfmInfo"] != []
+    for each in (await world.packages("GET", "?all_fields")).must(200).json:
+        assert not {"onboardingfailuredetails", "vnfminfo"} & set(each)
 
 
 async def test_of_packages_with_one_descriptor_one_is_onboarded(world: World) -> None:
@@ -357,7 +368,7 @@ async def test_packages_are_read_by_the_ids_of_their_vnfds(tmp_path: Path) -> No
         assert [each["id"] for each in (await get()).must(200).json][:1] == [package_id]
         assert len((await get()).must(200).json) == 2
         (only,) = (await get("?filter=(eq,vnfProductName,One)&all_fields")).must(200).json
-        assert only == shown.json
+        assert {**shown.json, **only} == shown.json
 
 
 async def test_packages_are_only_read_at_the_address_by_vnfd(world: World) -> None:

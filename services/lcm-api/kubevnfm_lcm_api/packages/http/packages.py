@@ -23,6 +23,8 @@ from kubevnfm_lcm_api.packages.http.context import ADDRESSES, ONBOARDED, PACKAGE
 from kubevnfm_lcm_api.packages.http.shapes import EVERY_PACKAGE, ONBOARDED_PACKAGES
 
 _OURS = ("createdAt", "updatedAt", "internal")
+_ALSO_LOWER_CASE = ("onboardingFailureDetails", "packageSecurityOption", "vnfmInfo")
+"""python-tackerclient prints attributes that it does not know by their names in lower case only (api.md 7.3)."""
 
 
 async def view(request: web.Request, document: JsonMapping) -> JsonObject:
@@ -77,6 +79,7 @@ async def show(request: web.Request) -> web.Response:
     check_accept(request, "application/json")
     stored = await package_of(request)
     shown = await view(request, stored.body)
+    shown |= {name.lower(): shown[name] for name in _ALSO_LOWER_CASE if name in shown}
     return answer(request, shown, _tag(stored, shown["usageState"]), stored.body["updatedAt"])
 
 
