@@ -213,7 +213,7 @@ async def test_connection_points_move_to_another_network(user: User, v1: User, l
 
 
 async def test_information_is_modified_without_a_grant(user: User, v1: User) -> None:
-    """API-027, API-028, API-047."""
+    """API-026, API-027, API-028, API-047."""
     instance_id = await built(user)
     path = f"/vnf_instances/{instance_id}"
     answer = (await user.lcm("PATCH", path, sample_body("vm", "modify"))).must(202)
@@ -233,6 +233,8 @@ async def test_information_is_modified_without_a_grant(user: User, v1: User) -> 
     shown = await user.instance(instance_id)
     assert "vnfInstanceName" not in shown
     assert shown["metadata"] == {"more": {"a": 1}}
+    unknown = (await user.lcm("PATCH", path, {"vnfInstanceNam": "misspelled"})).must(400)
+    assert "vnfInstanceNam" in unknown.detail
     refused = (await user.lcm("PATCH", path, {"extensions": {"nowhere": 1}})).must(422)
     assert "nowhere" in refused.detail
     await user.terminate(instance_id)

@@ -32,6 +32,15 @@ class SolType(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))
 
 
+class SolPatch(SolType):
+    """Base of JSON Merge Patches (RFC 7396): null removes an attribute, and an unknown attribute is refused.
+
+    A patch that changes nothing succeeds, so that a misspelled attribute would look as if it was modified.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class SolRequest(SolType):
     """Base of request types except JSON Merge Patches: null means absent, so a required attribute is then missing."""
 

@@ -9,7 +9,7 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
 from pydantic import AliasChoices, Field, model_validator
 
-from kubevnfm_sol.base import SolRequest, SolType
+from kubevnfm_sol.base import SolPatch, SolRequest, SolType
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, InstantiatedVnfInfo, ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -239,14 +239,14 @@ class CancelMode(SolRequest):
     cancel_mode: Literal["GRACEFUL", "FORCEFUL"]
 
 
-class VnfcInfoModification(SolRequest):
+class VnfcInfoModification(SolPatch):
     """Clause 5.5.3.24 (SOL002)."""
 
     id: str
     vnfc_configurable_properties: SecretParams
 
 
-class VnfInfoModificationRequest(SolType):
+class VnfInfoModificationRequest(SolPatch):
     """Clause 5.5.2.12: a JSON Merge Patch, so absent attributes stay and null removes one."""
 
     vnf_instance_name: str | None = Field(default=None, max_length=255)

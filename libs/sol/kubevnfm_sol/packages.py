@@ -7,7 +7,7 @@ from typing import Literal
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field
 
-from kubevnfm_sol.base import SolRequest, SolType
+from kubevnfm_sol.base import SolPatch, SolRequest, SolType
 from kubevnfm_sol.problem import ProblemDetails
 
 OperationalState = Literal["ENABLED", "DISABLED"]
@@ -86,7 +86,7 @@ class CreateVnfPkgInfoRequest(SolRequest):
     user_defined_data: JsonObject = Field(default_factory=dict)
 
 
-class VnfPkgInfoModificationRequest(SolType):
+class VnfPkgInfoModificationRequest(SolPatch):
     """VnfPkgInfoModifications (clause 9.5.2.3) as a JSON Merge Patch: at least one of the two."""
 
     operational_state: OperationalState | None = None

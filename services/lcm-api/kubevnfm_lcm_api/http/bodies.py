@@ -10,6 +10,7 @@ from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from kubevnfm_lcm_api.http.errors import BadRequest, BodyTooLarge, NotAcceptable, UnsupportedMediaType
 
@@ -86,17 +87,18 @@ def parse(model: type[B], document: Any) -> B:
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
     try:
-        return model.model_validate(hide(document))
+        # Not by the names of Python: they are no attributes of the API.
+        return model.model_validate(hide(document), by_alias=True, by_name=False)
     except ValidationError as error:
-        raise BadRequest([(_path(e["loc"]), _reason(e["msg"])) for e in error.errors(include_input=False)]) from error
+        raise BadRequest([(_path(e["loc"]), _reason(e)) for e in error.errors(include_input=False)]) from error
 
 
 def _path(location: tuple[int | str, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f"/{part}" for part in location).lstrip("/")
 
 
-def _reason(message: str) -> str:
-    return message.removeprefix("Value error, ")
+def _reason(error: ErrorDetails) -> str:
+    return "no such attribute" if error["type"] == "extra_forbidden" else error["msg"].removeprefix("Value error, ")
 
 
 def _refuse_constant(name: str) -> NoReturn:

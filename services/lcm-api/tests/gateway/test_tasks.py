@@ -354,6 +354,35 @@ async def test_a_modification_is_conditional_and_merges(world: World) -> None:
         assert ("vnfInstanceName" in shown, shown["metadata"]) == (name, metadata)
 
 
+@pytest.mark.parametrize(
+    ("patch", "named"),
+    [
+        ({"vnfInstanceNam": "a"}, "vnfInstanceNam"),
+        ({"metadata": {"a": 1}, "instantiationState": "INSTANTIATED"}, "instantiationState"),
+        ({"vnf_instance_name": "a"}, "vnf_instance_name"),
+        ({"vnfPkgId": "x"}, "vnfPkgId"),
+        ({"vnfcInfoModificationsDeleteIds": ["x"]}, "vnfcInfoModificationsDeleteIds"),
+        (
+            {"vnfcInfoModifications": [{"id": "x", "vnfcConfigurableProperties": {}, "more": 1}]},
+            "vnfcInfoModifications[0]/more",
+        ),
+    ],
+)
+async def test_a_modification_of_an_attribute_that_does_not_exist_is_refused(
+    world: World, patch: dict[str, Any], named: str
+) -> None:
+    """API-026: no operation occurrence is created."""
+    await world.sample()
+    instance_id = await world.create()
+    path = f"/vnf_instances/{instance_id}"
+    calls = [world.lcm] if named == "vnfPkgId" else [world.lcm, world.v1]
+    for call in calls:
+        problem = (await call("PATCH", path, patch)).problem(400)
+        assert [each["name"] for each in problem["invalidParams"]] == [named]
+        assert "no such attribute" in problem["detail"]
+    assert (await world.lcm("GET", "/vnf_lcm_op_occs")).must(200).json == []
+
+
 async def test_a_modification_names_another_package_only_if_its_images_alone_differ(world: World) -> None:
     """api.md 3.4."""
     await world.upload(two_flavours(world.folder))

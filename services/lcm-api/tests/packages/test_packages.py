@@ -101,13 +101,16 @@ async def test_patch_answers_what_it_changed_and_merges_user_data(world: World) 
         ({"operationalState": 5}, 400),
         ({"operationalState": {}}, 400),
         ({"userDefinedData": "text"}, 400),
+        ({"operationalState": "DISABLED", "operationalSate": "DISABLED"}, 400),
+        ({"operational_state": "DISABLED"}, 400),
+        ([], 400),
         ({"operationalState": "ENABLED"}, 409),
     ],
 )
 async def test_a_patch_that_says_nothing_new_or_nonsense_is_refused(
     world: World, body: dict[str, Any], status: int
 ) -> None:
-    """API-114."""
+    """API-026, API-114."""
     package = await world.sample()
     (await world.packages("PATCH", f"/{package['id']}", body)).problem(status)
 

@@ -82,9 +82,9 @@ async def modify(request: web.Request) -> web.Response:
     version = api_version(request)
     original = await read_json(request, PATCH)
     document = request_in_v2_form(original, version)
-    if version == "v2" and isinstance(document, Mapping):
-        document = {name: value for name, value in document.items() if name != "vnfPkgId"}
     wanted = parse(VnfInfoModificationRequest, document)
+    if version == "v2" and "vnf_pkg_id" in wanted.model_fields_set:
+        raise InvalidInput("vnfPkgId", "no such attribute; vnfdId names the package")
     for name in ("vnfdId", "vnfPkgId"):
         if isinstance(document, Mapping) and name in document and document[name] is None:
             raise InvalidInput(name, "a text expected: it cannot be removed")

@@ -11,9 +11,10 @@ from urllib.parse import quote
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_sol.packages import VnfPkgInfoModificationRequest
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import PATCH, check_accept, check_query, read_json
+from kubevnfm_lcm_api.http.bodies import PATCH, check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import list_page
@@ -88,8 +89,7 @@ async def modify(request: web.Request) -> web.Response:
     check_query(request)
     check_accept(request, "application/json")
     body = await read_json(request, PATCH)
-    if not isinstance(body, Mapping):
-        raise InvalidInput("", "a JSON object expected")
+    parse(VnfPkgInfoModificationRequest, body)
 
     async def as_seen(stored: Stored) -> None:
         usage = packages.usage_state(await services(request).catalogue.is_in_use(stored.body))
