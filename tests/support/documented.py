@@ -78,7 +78,7 @@ def an_app() -> web.Application:
         return True
 
     nothing: Any = None
-    return make_app(Services(nothing, nothing, nothing, nothing), nothing, ready, gate=Gate([]), proxies=Proxies())
+    return make_app(Services(nothing, nothing, nothing, nothing), nothing, ready, {}, gate=Gate([]), proxies=Proxies())
 
 
 @cache

@@ -77,6 +77,7 @@ class SixProcesses:
             "MONGO_URL": mongo_url,
             **{f"{service.replace('-', '_').upper()}_URL": self.url_of(service) for service in SERVICES},
             "LEASE_S": str(lease_s),
+            "TRUST_PACKAGES": "true",  # they are our own, and the tests must run on every kernel
             **keys,
         }
         self._settings = {

@@ -34,6 +34,8 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings):
     """Entries on one page of a list (SOL013 5.4)."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays assigned to a process that died."""
+    trust_packages: bool = False
+    """Whether user data of packages is also run where the kernel refuses to confine it (docs/security.md)."""
     log_level: str = "INFO"
 
     @model_validator(mode="after")

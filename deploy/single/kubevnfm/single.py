@@ -104,7 +104,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 packages=packages,
             ),
             infra_openstack(
-                InfraOpenstackSettings(lease_s=settings.lease_s, **shared),
+                InfraOpenstackSettings(lease_s=settings.lease_s, trust_packages=settings.trust_packages, **shared),
                 backends,
                 packages=packages,
                 vims=directory,

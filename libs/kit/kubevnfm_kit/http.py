@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
@@ -16,15 +16,19 @@ from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 Ready = Callable[[], Awaitable[bool]]
 
 
-def add_health(app: web.Application, ready: Ready) -> None:
-    """Add ``GET /health/live`` (200 while the event loop runs) and ``GET /health/ready`` (200, or 503 while not ready)."""
+def add_health(app: web.Application, ready: Ready, states: Mapping[str, str] | None = None) -> None:
+    """Add ``GET /health/live`` (200 while the event loop runs) and ``GET /health/ready`` (200, or 503 while not ready).
+
+    ``states`` are read at each call; the second answer contains them. They do not change its status.
+    """
 
     async def live(_: web.Request) -> web.Response:
         return web.json_response({"status": "live"})
 
     async def readiness(_: web.Request) -> web.Response:
         is_ready = await ready()
-        return web.json_response({"status": "ready" if is_ready else "not ready"}, status=200 if is_ready else 503)
+        body = {"status": "ready" if is_ready else "not ready", **(states or {})}
+        return web.json_response(body, status=200 if is_ready else 503)
 
     app.router.add_get("/health/live", live)
     app.router.add_get("/health/ready", readiness)

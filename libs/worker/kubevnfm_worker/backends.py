@@ -26,6 +26,8 @@ class Backends:
     store: DocumentStore
     key_ring: KeyRing
     clock: Clock = field(default_factory=SystemClock)
+    states: dict[str, str] = field(default_factory=dict)
+    """What a service reports of itself at ``/health/ready``, by name; it does not make the service unready."""
 
     async def is_ready(self) -> bool:
         """Return whether the database and the broker answer: what ``/health/ready`` reports."""
@@ -52,6 +54,6 @@ class Backends:
     @asynccontextmanager
     async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
         """Serve the application with the health endpoints added; yield the port. Leaving closes it."""
-        add_health(app, self.is_ready)
+        add_health(app, self.is_ready, self.states)
         async with serving(app, host=host, port=port, tls=tls) as listening:
             yield listening

@@ -41,3 +41,6 @@ class Settings(ProcessSettings):
     """Address space of a user data process."""
     user_data_parallel: int = Field(default=4, ge=1)
     """Number of user data processes at the same time."""
+    trust_packages: bool = False
+    """Whether code of packages is also run where the kernel refuses to confine it. Off, because such code could then read
+    what this service can read: the key ring, the token of the services and the database."""

@@ -16,11 +16,12 @@ from kubevnfm_events.infra import (
     RestoreResources,
     ScaleResources,
 )
+from kubevnfm_sandbox.process import Limits
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
-from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
@@ -46,8 +47,10 @@ async def infra_openstack(
             timeout_s=settings.user_data_timeout_s,
             memory_mib=settings.user_data_memory_mib,
             parallel=settings.user_data_parallel,
+            trust_packages=settings.trust_packages,
         )
     )
+    backends.states["packageCode"] = await user_data.state()
     async with OpenStackClouds(key_ring, threads=settings.threads, call_timeout_s=settings.call_timeout_s) as clouds:
         orders, grace = StackOrders(flavours, user_data, key_ring), GracePeriods(store, clock)
         handlers = InfraOpenstackHandlers(

@@ -24,7 +24,7 @@ from kubevnfm_events.infra import (
 )
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
-from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.errors import (
@@ -43,6 +43,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.openstack.settings import CloudSettings
+from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet, StepContext
@@ -57,7 +58,10 @@ class Site:
     def __init__(self, lab: Lab, clouds: OpenStackClouds, store: SqliteStore) -> None:
         self.lab, self.packages = lab, FolderPackages()
         flavours = CachedFlavours(self.packages)
-        orders, grace = StackOrders(flavours, UserDataProcess(Limits()), RING), GracePeriods(store, SystemClock())
+        orders, grace = (
+            StackOrders(flavours, UserDataProcess(Limits(trust_packages=True)), RING),
+            GracePeriods(store, SystemClock()),
+        )
         self.creating = InfraOpenstackHandlers(
             clouds=clouds, vims=GivenVims(), packages=flavours, orders=orders, grace=grace
         )

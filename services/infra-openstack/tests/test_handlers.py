@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kubevnfm_events.infra import ResourcesCreated, ResourcesDeleted, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
-from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
     StackFailed,
@@ -25,6 +25,7 @@ from kubevnfm_infra_openstack.domain.hot import NETWORK, SERVER
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState, attempt_tag
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
+from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet
@@ -43,7 +44,7 @@ class World:
             clouds=self.clouds,
             vims=GivenVims(),
             packages=flavours,
-            orders=StackOrders(flavours, UserDataProcess(Limits(timeout_s=20)), RING),
+            orders=StackOrders(flavours, UserDataProcess(Limits(timeout_s=20, trust_packages=True)), RING),
             grace=GracePeriods(store, _Clock(self)),
             wait_s=0.1,
         )

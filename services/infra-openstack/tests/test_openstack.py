@@ -14,7 +14,7 @@ from kubevnfm_csar import FolderFiles, read_vnfd
 from kubevnfm_events.infra import ResourcesCreated, StackResources, UserData
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
-from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import (
     BaseHotMissing,
     QuotaExceeded,
@@ -33,6 +33,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.openstack.settings import CloudSettings
+from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done
@@ -51,7 +52,7 @@ class Site:
             clouds=clouds,
             vims=GivenVims(),
             packages=flavours,
-            orders=StackOrders(flavours, UserDataProcess(Limits()), RING),
+            orders=StackOrders(flavours, UserDataProcess(Limits(trust_packages=True)), RING),
             grace=GracePeriods(store, SystemClock()),
         )
 

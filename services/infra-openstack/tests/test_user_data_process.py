@@ -16,10 +16,12 @@ import yaml
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
-from kubevnfm_infra_openstack.adapters.user_data_process import Limits, UserDataProcess
+from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
 from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_sandbox.process import Limits, SandboxUnavailable
+from sandbox_kernel import KERNELS, Kernel
 from stack_world import PACKAGE, FolderPackages
 
 REQUEST = {
@@ -83,17 +85,17 @@ V2 = """
         def instantiate(req, inst, grant_req, grant, tmp_csar_dir):
 """
 Run = Callable[..., Coroutine[Any, Any, HeatInput]]
-UNREADABLE = "No module named '(socket|subprocess)'"
+UNREADABLE = "No module named '(ctypes|subprocess)'"
 """If only root can read Python's folder, a run without namespaces cannot import these."""
 
 
-@pytest.fixture(params=[True, False], ids=["namespaces", "limits-alone"])
-def namespaces(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+@pytest.fixture(params=KERNELS)
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    return Kernel(request.param)
 
 
 @pytest.fixture
-def run(tmp_path: Path, namespaces: bool) -> Run:
+def run(tmp_path: Path, kernel: Kernel) -> Run:
     """Run a body of ``instantiate`` under v1's or v2's signature, or a whole file."""
     root = Path(copytree(PACKAGE, tmp_path / "package"))
 
@@ -116,7 +118,7 @@ def run(tmp_path: Path, namespaces: bool) -> Run:
             "secrets": frozenset({"s3cret"}),
         }
         assert flavour.hot is not None
-        process = UserDataProcess(Limits(timeout_s=timeout_s, memory_mib=256, namespaces=namespaces))
+        process = UserDataProcess(kernel.limits(timeout_s=timeout_s, memory_mib=256))
         user_data = UserData(path="UserData/code.py", class_name=name)
         return await process.instantiate(user_data, root, flavour.hot, UserDataInput(**{**facts, **given}))
 
@@ -413,6 +415,17 @@ async def test_a_missing_or_wrong_result_is_rejected(run: Run, body: str, messag
         await run(body)
 
 
+async def test_a_class_is_not_run_where_the_kernel_refuses_namespaces() -> None:
+    flavour = await CachedFlavours(FolderPackages()).flavour(PackageRef(package_id="p", vnfd_id="v"), "simple")
+    assert flavour.hot is not None
+    given = UserDataInput("v1", REQUEST, {}, {}, {}, {}, {})
+    process = UserDataProcess(Limits(without=frozenset({"namespaces"})))
+    user_data = UserData(path="UserData/cluster_v1.py", class_name="ClusterUserData")
+    with pytest.raises(SandboxUnavailable, match="the kernel refuses namespaces") as refusal:
+        await process.instantiate(user_data, PACKAGE, flavour.hot, given)
+    assert (refusal.value.status, refusal.value.retryable) == (503, False)
+
+
 async def test_a_missing_class_is_named_with_the_present_ones(run: Run) -> None:
     with pytest.raises(UserDataFailed, match="defines no class Missing; it defines Code"):
         await run("return {}", name="Missing")
@@ -455,6 +468,6 @@ def children() -> list[str]:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if any(word.endswith(b"/sandbox/child.py") for word in words):
+        if any(word.endswith((b"/launcher.py", b"/runner.py")) for word in words):
             found.append(path.parent.name)
     return found

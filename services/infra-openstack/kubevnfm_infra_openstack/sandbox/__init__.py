@@ -1,4 +1,1 @@
-"""The parts of the user data process: ``child`` is its program, ``tacker_shim`` the modules that classes may import.
-
-The service imports neither; `adapters.user_data_process` starts the program by its path.
-"""
+"""``tacker_shim``: the modules that user data classes import. The service imports none of it; the sandbox gets its path."""

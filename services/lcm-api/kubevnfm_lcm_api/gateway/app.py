@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -36,9 +37,15 @@ class Services:
 
 
 def make_app(
-    services: Services, context: HttpContext, ready: Ready, *, gate: Gate, proxies: Proxies
+    services: Services,
+    context: HttpContext,
+    ready: Ready,
+    states: Mapping[str, str],
+    *,
+    gate: Gate,
+    proxies: Proxies,
 ) -> web.Application:
-    """Return the application."""
+    """Return the application; ``states`` are shown at ``/health/ready``."""
     app = web.Application(
         # From the outside in: the audit log, errors, the caller, the Version of requests.
         middlewares=[audited(proxies), errors_as_problems, admitted(gate, proxies), check_headers],
@@ -55,7 +62,7 @@ def make_app(
     vims.add_to(app, services.vims)
     app[documents.DOCUMENTS] = documents.Documents()
     app.add_routes(documents.routes())
-    add_health(app, ready)
+    add_health(app, ready, states)
     return app
 
 

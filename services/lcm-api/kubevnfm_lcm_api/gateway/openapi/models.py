@@ -259,3 +259,5 @@ class Health(_Shown):
     """Whether the process lives, or is ready to serve."""
 
     status: str
+    packageCode: str | None = None  # noqa: N815  # as it is on the wire
+    """How the service runs code of packages, if it does: ``confined``, ``trusted`` or ``refused`` (docs/security.md)."""

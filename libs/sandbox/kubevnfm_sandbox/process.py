@@ -1,0 +1,301 @@
+"""Sandbox: runs code of a package in a confined process (launcher.py, runner.py), and says whether it can."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib.util
+import json
+import sys
+import sysconfig
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, TypedDict
+
+import structlog
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled
+
+log = structlog.get_logger()
+
+_HERE: Final = Path(__file__).parent
+ANSWER_BYTES: Final = 8 * 1024 * 1024
+"""Largest accepted answer. Heat accepts templates of up to 512 KiB (max_template_size)."""
+_STDERR_BYTES: Final = 64 * 1024
+_FILE_MIB: Final = 16
+_GRACE_S: Final = 1.0
+"""Time between closing stdin, on which the guard kills its child, and killing the guard."""
+_GUARD_DEADLINE: Final = 124
+_ALARM: Final = 14
+_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+_DEVICES: Final = ("/dev/null", "/dev/urandom")
+_NATIVE: Final = frozenset(
+    """
+    _abc _ast _asyncio _bisect _blake2 _bz2 _codecs _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw
+    _collections _contextvars _csv _datetime _decimal _elementtree _functools _hashlib _heapq _imp _io _json _locale _lzma
+    _md5 _multibytecodec _opcode _operator _pickle _queue _random _sha1 _sha256 _sha3 _sha512 _signal _socket _sre _stat
+    _statistics _string _struct _symtable _thread _tokenize _typing _uuid _warnings _weakref _zoneinfo array atexit binascii
+    builtins cmath errno gc itertools marshal math posix pwd pyexpat select sys time unicodedata zlib
+    """.split()  # noqa: SIM905 - a list of names is read as a text
+)
+"""Python's own modules in native code that foreign code may import: they compute, or raise audit events for what they do.
+Any other one (``_ctypes``, ``_sqlite3``, ``readline``, ``_dbm``, ``mmap``, ``_posixsubprocess``, ``_ssl`` ...) is not there."""
+
+
+class SandboxUnavailable(VnfmError):
+    """The kernel refuses to confine a process, so code of packages is not run; an operator can change that."""
+
+    code = "sandbox-unavailable"
+    title = "Code of the package not run"
+    status = 503
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"code of a VNF package is not run, because it cannot be confined: {reason}. Allow namespaces "
+            f"to this service, or set trust_packages if you trust every package (docs/security.md)"
+        )
+        self.reason = reason
+
+
+class SandboxState(StrEnum):
+    """How code of packages is run."""
+
+    CONFINED = "confined"
+    """With namespaces and a seccomp filter."""
+    TRUSTED = "trusted"
+    """The kernel refuses one of them, and the operator trusts all packages."""
+    REFUSED = "refused"
+    """The kernel refuses one of them: code of packages is not run."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one run."""
+
+    timeout_s: float = 60.0
+    memory_mib: int = 512
+    parallel: int = 4
+    trust_packages: bool = False
+    """Whether code is also run where the kernel refuses a part of the confinement."""
+    without: frozenset[str] = frozenset()
+    """For tests: behave like a kernel that refuses these of ``namespaces``, ``mounts``, ``seccomp``."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What runs in the sandbox: the function ``run(given, package)`` of a module of ours, which calls the foreign code."""
+
+    entry: str
+    """The module with ``run`` and the exception class ``Refused``; may list ``PRELOADED`` modules."""
+    shim: Path
+    """The folder that contains it, first in the search path for modules."""
+    package: Path
+    """The folder of the package, which the code can read."""
+    modules: tuple[str, ...] = ()
+    """Third-party modules of the service's environment that the code may import."""
+    watched: bool = True
+    """Whether an audit hook also refuses, with a plain text, what the kernel refuses."""
+    native: frozenset[str] = frozenset()
+    """Modules of Python in native code that the code may import in addition."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended."""
+
+    answer: bytes
+    """JSON, or less if the process ended early; cut after the first byte above ANSWER_BYTES."""
+    said: bytes
+    """The end of what the code wrote to stdout and stderr."""
+    status: int
+    timed_out: bool
+
+
+class _Config(TypedDict):
+    """What the launcher gets; see there."""
+
+    timeout_s: float
+    memory_mib: int
+    file_mib: int
+    trusted: bool
+    without: list[str]
+    filter: str | None
+    no_filter: str
+    room: str
+    spare_room: str
+    views: list[list[str]]
+    masked: list[str]
+    modules: tuple[str, ...]
+    entry: str
+    watched: bool
+    native: list[str]
+    library: str
+    native_folder: str
+    python: str
+    python_library: str
+    places: Mapping[str, list[str]]
+
+
+class Sandbox:
+    """Starts one process for each run, at most ``limits.parallel`` at the same time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._places = asyncio.Semaphore(limits.parallel)
+
+    async def run(self, program: Program, document: bytes) -> Ended:
+        """Run the program with the input (JSON). Raises SandboxUnavailable."""
+        async with self._places:
+            return await self._run(program, document)
+
+    async def state(self) -> tuple[SandboxState, str]:
+        """Try the sandbox; return its state, and the kernel's reason if it is not CONFINED."""
+        try:
+            await Sandbox(Limits(without=self._limits.without)).run(_PROBE, b"{}")
+        except SandboxUnavailable as error:
+            state = SandboxState.TRUSTED if self._limits.trust_packages else SandboxState.REFUSED
+            return state, error.reason
+        return SandboxState.CONFINED, ""
+
+    async def _run(self, program: Program, document: bytes) -> Ended:
+        limit_s = self._limits.timeout_s
+        with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:
+            config = json.dumps(self._config(program, room, spare))
+            async with _launched(config) as process:
+                try:
+                    async with asyncio.timeout(limit_s + _GRACE_S):
+                        raw, said, status = await _converse(process, document)
+                except TimeoutError:
+                    return Ended(b"", b"", _GUARD_DEADLINE, timed_out=True)
+        if raw.startswith(b'{"unconfined"'):
+            raise SandboxUnavailable(str(json.loads(raw)["unconfined"]))
+        # The guard's own status, or that of SIGALRM if there is no guard.
+        return Ended(raw, said, status, timed_out=status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM))
+
+    def _config(self, program: Program, room: str, spare: str) -> _Config:
+        # The base installation's standard library; the virtual environment also contains the service's packages.
+        base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
+        library = sysconfig.get_path("stdlib", vars=base)
+        native_folder = Path(str(sysconfig.get_config_var("DESTSHARED") or f"{library}/lib-dynload"))
+        python = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
+        shared = Path(str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME")))
+        native = _NATIVE | program.native
+        masked = [path for path in native_folder.glob("*.so") if path.name.partition(".")[0] not in native]
+        folders = dict.fromkeys([library, sysconfig.get_path("platstdlib", vars=base), python])
+        views = [
+            [path, path] for path in (*_LIBRARIES, *folders, *([str(shared)] if shared.is_file() else []), *_DEVICES)
+        ]
+        modules = {name: _folder_of(name) for name in program.modules}
+        views += [[str(folder / name), f"/modules/{name}"] for name, folder in modules.items()]
+        runner = str(_HERE / "runner.py")
+        places = {
+            "package": [str(program.package), "/package"],
+            "shim": [str(program.shim), "/shim"],
+            "runner": [runner, "/runner.py"],
+        }
+        try:
+            filter_, no_filter = base64.b64encode(compiled()).decode(), ""
+        except FilterUnavailable as error:
+            filter_, no_filter = None, str(error)
+        return {
+            "timeout_s": self._limits.timeout_s,
+            "memory_mib": self._limits.memory_mib,
+            "file_mib": _FILE_MIB,
+            "trusted": self._limits.trust_packages,
+            "without": sorted(self._limits.without),
+            "filter": filter_,
+            "no_filter": no_filter,
+            "room": room,
+            "spare_room": spare,
+            "views": [*views, *places.values()],
+            "masked": [str(path) for path in masked],
+            "modules": program.modules,
+            "entry": program.entry,
+            "watched": program.watched,
+            "native": sorted(native),
+            "library": library,
+            "native_folder": str(native_folder),
+            "python": python,
+            "python_library": str(shared.parent) if shared.is_file() else "",
+            "places": {**places, "modules": [str(next(iter(modules.values()), _HERE)), "/modules"]},
+        }
+
+
+_PROBE: Final = Program(entry="kubevnfm_probe", shim=_HERE / "probe", package=_HERE / "probe")
+
+
+def _folder_of(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None, f"{module} is a dependency of the package that names it"
+    assert spec.origin is not None
+    return Path(spec.origin).parent.parent
+
+
+@asynccontextmanager
+async def _launched(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start the launcher without environment and open files, in a session of its own; leaving ends it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        str(_HERE / "launcher.py"),
+        config,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={},
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()  # on this the guard kills its child
+        try:
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tuple[bytes, bytes, int]:
+    """Send the input; return the answer, the end of stderr, and the exit status.
+
+    An answer that is too long is cut after the first byte above the limit.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    async def send(stdin: asyncio.StreamWriter) -> None:
+        stdin.write(f"{len(document)}\n".encode() + document)
+        try:
+            await stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the process ended before it had read everything; status and stderr contain the reason
+
+    _, raw, said = await asyncio.gather(
+        send(process.stdin),
+        _read(process.stdout, first=ANSWER_BYTES + 1),
+        _read(process.stderr, last=_STDERR_BYTES),
+    )
+    return raw, said, await process.wait()
+
+
+async def _read(stream: asyncio.StreamReader, *, first: int = 0, last: int = 0) -> bytes:
+    """Read to the end; return the first or the last bytes, as many as given."""
+    # All is read even if it is dropped, because a process that cannot write never ends.
+    content = bytearray()
+    while chunk := await stream.read(1 << 16):
+        if last:
+            content = (content + chunk)[-last:]
+        else:
+            content += chunk[: first - len(content)]
+    return bytes(content)

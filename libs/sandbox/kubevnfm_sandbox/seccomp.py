@@ -1,0 +1,85 @@
+"""The seccomp filter of a confined process: the system calls that pure computation needs, by name.
+
+libseccomp compiles it, because it knows the numbers on each architecture. It is a part of every distribution (apt, systemd
+and OpenSSH need it). PyPI has no binding that is maintained: pyseccomp's last release is of 2021. Here are the five
+functions that this takes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from functools import cache
+from typing import Final
+
+_ALLOW: Final = 0x7FFF0000
+_ENOSYS: Final = 0x00050000 | 38
+"""What a refused call returns: as if the kernel did not have it, so the C library takes its older way where it has one."""
+_LIBRARY: Final = "libseccomp.so.2"
+
+_CALLS: Final = """
+    access alarm arch_prctl brk chdir chmod clock_getres clock_gettime clock_nanosleep close close_range copy_file_range
+    dup dup2 dup3 execve exit exit_group faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fcntl fdatasync
+    flock fstat fstatfs fsync ftruncate futex futex_waitv getcwd getdents getdents64 getegid geteuid getgid getgroups
+    getitimer getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid getrlimit getrusage getsid gettid
+    gettimeofday getuid ioctl link linkat lseek lstat madvise membarrier mkdir mkdirat mmap mprotect mremap msync munmap
+    nanosleep newfstatat open openat pause pipe pipe2 poll ppoll pread64 preadv preadv2 pselect6 pwrite64
+    pwritev pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 restart_syscall riscv_hwprobe
+    rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait sched_getaffinity
+    sched_yield select sendfile set_robust_list set_tid_address setgroups setitimer setresgid setresuid setrlimit
+    sigaltstack splice stat statfs statx symlink symlinkat sync_file_range sysinfo time times truncate ugetrlimit umask
+    uname unlink unlinkat utime utimensat utimes write writev
+""".split()  # noqa: SIM905 - a list of names is read as a text
+"""Without: processes and threads (clone, fork), signals to others, sockets, namespaces, mounts, tracing and the memory of
+other processes, keys, io_uring, bpf, and every call that is younger than this list. ``prlimit64`` is admitted for the process itself."""
+
+
+class _Comparison(ctypes.Structure):
+    """struct scmp_arg_cmp: an argument of a system call compared with a number."""
+
+    _fields_ = (
+        ("argument", ctypes.c_uint),
+        ("operator", ctypes.c_int),
+        ("wanted", ctypes.c_uint64),
+        ("second", ctypes.c_uint64),
+    )
+
+
+_EQUAL: Final = 4
+
+
+class FilterUnavailable(Exception):
+    """libseccomp is missing or has failed; the message says which."""
+
+
+@cache
+def compiled() -> bytes:
+    """Return the filter for this machine's architecture (an array of struct sock_filter). Raises FilterUnavailable."""
+    try:
+        library = ctypes.CDLL(_LIBRARY)
+    except OSError:
+        raise FilterUnavailable(f"{_LIBRARY} is not installed (Debian and Ubuntu: libseccomp2)") from None
+    library.seccomp_init.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(_ENOSYS)))
+    if not context:
+        raise FilterUnavailable(f"{_LIBRARY} cannot make a filter for this machine")
+    try:
+        for name in _CALLS:
+            number = library.seccomp_syscall_resolve_name(name.encode())
+            # Negative: this architecture, or this version of the library, does not have it.
+            if number >= 0:
+                _checked(library.seccomp_rule_add_array(context, ctypes.c_uint32(_ALLOW), number, 0, None), name)
+        limits = library.seccomp_syscall_resolve_name(b"prlimit64")
+        own = (_Comparison * 1)(_Comparison(0, _EQUAL, 0, 0))
+        _checked(library.seccomp_rule_add_array(context, ctypes.c_uint32(_ALLOW), limits, 1, own), "prlimit64")
+        with tempfile.TemporaryFile() as file:
+            _checked(library.seccomp_export_bpf(context, file.fileno()), "export")
+            file.seek(0)
+            return file.read()
+    finally:
+        library.seccomp_release(context)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        raise FilterUnavailable(f"{_LIBRARY}: {what}: error {-result}")
