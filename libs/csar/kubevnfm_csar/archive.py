@@ -1,6 +1,6 @@
 """Opens a CSAR (a zip archive) after checking that unpacking it is safe.
 
-Everything here blocks: callers run it in a thread. Archives inside the archive (Helm charts, image tars) are never
+Everything here blocks: callers run it in a process or thread of its own. Archives inside the archive (Helm charts, image tars) are never
 unpacked, so a zip bomb nested in them does no harm.
 """
 
@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import lzma
 import os
-import posixpath
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final, Self, cast
 
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import names_below
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.manifest import HASH_NAMES, Index, read_index
 
@@ -34,17 +35,35 @@ _BROKEN: Final = (
 
 @dataclass(frozen=True)
 class Csar:
-    """A checked archive. It holds no open file: every ``open`` opens the archive again."""
+    """A checked archive, open: its list of files is read once. Leaving a ``with`` block closes it."""
 
     path: Path
     limits: Limits
+    archive: zipfile.ZipFile = field(repr=False)
     entries: dict[str, int] = field(repr=False)
     """Unpacked size by path; files only."""
     index: Index = field(default_factory=Index, repr=False)
     """The content of TOSCA.meta and the manifest."""
 
-    def names(self) -> frozenset[str]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.archive.close()
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
         return frozenset(self.entries)
+
+    @cached_property
+    def _sorted(self) -> Sequence[str]:
+        return sorted(self.entries)
+
+    def names(self) -> frozenset[str]:
+        return self._names
+
+    def below(self, folder: str) -> Sequence[str]:
+        return names_below(self._sorted, folder)
 
     def size(self, name: str) -> int:
         return self.entries[name]
@@ -52,12 +71,7 @@ class Csar:
     def open(self, name: str) -> BinaryIO:
         if name not in self.entries:
             raise PackageRefused("the package has no such file", file=name)
-        archive = zipfile.ZipFile(self.path)
-        try:
-            stream = archive.open(name)
-        finally:
-            archive.close()  # the archive's file stays open until the stream is closed: zipfile counts its users
-        return cast("BinaryIO", stream)
+        return cast("BinaryIO", self.archive.open(name))
 
 
 def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
@@ -67,21 +81,30 @@ def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
     Source: SOL004 (structure, digests); api.md 7.2.
     """
     limits = limits or Limits()
-    csar = Csar(path=path, limits=limits, entries=open_archive(path, limits))
-    csar = Csar(path=path, limits=limits, entries=csar.entries, index=read_index(csar))
-    # The digests come last: they read the whole archive, and a package with a wrong structure is refused before that.
-    check_digests(csar)
+    archive = _archive(path)
+    try:
+        entries = _checked_entries(archive.infolist(), limits, archive_bytes=path.stat().st_size)
+        csar = Csar(path=path, limits=limits, archive=archive, entries=entries)
+        csar = replace(csar, index=read_index(csar))
+        # The digests come last: they read the whole archive, and a package with a wrong structure is refused before that.
+        check_digests(csar)
+    except BaseException:
+        archive.close()
+        raise
     return csar
 
 
 def open_archive(path: Path, limits: Limits) -> dict[str, int]:
     """Return the unpacked size of each file by its path, the structure checked and nothing else. Raises PackageRefused."""
+    with _archive(path) as archive:
+        return _checked_entries(archive.infolist(), limits, archive_bytes=path.stat().st_size)
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(path) as archive:
-            infos = archive.infolist()
+        return zipfile.ZipFile(path)
     except _BROKEN as error:
         raise PackageRefused(f"not a zip archive: {error}") from error
-    return _checked_entries(infos, limits, archive_bytes=path.stat().st_size)
 
 
 def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_bytes: int) -> dict[str, int]:
@@ -101,12 +124,10 @@ def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_by
         seen.add(plain)
         if not info.is_dir():
             sizes[name] = info.file_size
-    for name in seen:
-        parent = posixpath.dirname(name)
-        while parent:
-            if parent in sizes:
-                raise PackageRefused("both a file and a folder", file=parent)
-            parent = posixpath.dirname(parent)
+    ordered = sorted(seen)
+    for name in sizes:
+        if names_below(ordered, f"{name}/"):
+            raise PackageRefused("both a file and a folder", file=name)
     total = sum(sizes.values())
     if total > limits.unpacked_bytes:
         raise PackageRefused(f"{total} bytes unpacked; at most {limits.unpacked_bytes} are allowed")
@@ -156,18 +177,17 @@ def _check_kind(info: zipfile.ZipInfo, limits: Limits) -> None:
 
 def check_digests(csar: Csar) -> None:
     """Compare every listed digest with the file. Raises PackageRefused on the first that differs."""
-    with zipfile.ZipFile(csar.path) as archive:
-        for listed in csar.index.listed.values():
-            # TOSCA.meta may list a file without a digest; there is nothing to compare.
-            if not listed.algorithm:
-                continue
-            digest = hashlib.new(HASH_NAMES[listed.algorithm])
-            copy_entry(archive, listed.name, digest.update)
-            if digest.hexdigest() != listed.hash:
-                raise PackageRefused(
-                    f"its {listed.algorithm} digest is {digest.hexdigest()}, {csar.index.path} says {listed.hash}",
-                    file=listed.name,
-                )
+    for listed in csar.index.listed.values():
+        # TOSCA.meta may list a file without a digest; there is nothing to compare.
+        if not listed.algorithm:
+            continue
+        digest = hashlib.new(HASH_NAMES[listed.algorithm])
+        copy_entry(csar.archive, listed.name, digest.update)
+        if digest.hexdigest() != listed.hash:
+            raise PackageRefused(
+                f"its {listed.algorithm} digest is {digest.hexdigest()}, {csar.index.path} says {listed.hash}",
+                file=listed.name,
+            )
 
 
 def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = None) -> None:
@@ -177,16 +197,15 @@ def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = No
     Raises: PackageRefused when the archive's data is broken; the files written until then stay, and the caller removes them.
     """
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with zipfile.ZipFile(csar.path) as archive:
-        for name in csar.entries:
-            if skip is not None and skip(name):
-                continue
-            place = target / name
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug that must show
-            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(handle, "wb") as out:
-                copy_entry(archive, name, out.write)
+    for name in csar.entries:
+        if skip is not None and skip(name):
+            continue
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # O_EXCL|O_NOFOLLOW: the folder is ours, but a second unpacking into it would be a bug that must show
+        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "wb") as out:
+            copy_entry(csar.archive, name, out.write)
 
 
 def copy_entry(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object]) -> None:

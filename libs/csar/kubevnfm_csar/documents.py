@@ -13,6 +13,7 @@ from kubevnfm_csar.files import PackageFiles, read_text
 NODES: Final = 500_000
 """Nodes of one document with its aliases written out; ETSI's largest type file has about 20,000."""
 DEPTH: Final = 100
+_LARGEST: Final = 2**63 - 1
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -48,13 +49,13 @@ def parse_yaml(text: str, *, name: str) -> JsonObject:
         if node is not None:
             _measure(node, name=name, done={}, above=())
         tree = loader.construct_document(node) if node is not None else None
+        if not isinstance(tree, dict):
+            raise PackageRefused("the YAML document is not a mapping", file=name)
+        plain: JsonObject = _as_json(tree)
     except (yaml.YAMLError, ValueError) as error:
         raise PackageRefused(f"not YAML: {_place(error)}", file=name) from error
     finally:
         loader.dispose()
-    if not isinstance(tree, dict):
-        raise PackageRefused("the YAML document is not a mapping", file=name)
-    plain: JsonObject = _with_text_keys(tree)
     return plain
 
 
@@ -99,13 +100,19 @@ def _measure(node: Any, *, name: str, done: dict[int, int], above: tuple[int, ..
     return size
 
 
-def _with_text_keys(tree: Any) -> Any:
-    """Return the tree with its keys as texts, as JSON requires: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``."""
+def _as_json(tree: Any) -> Any:
+    """Return the tree as other systems can store it.
+
+    Keys are texts: ``1: x`` and ``true: x`` become ``"1"`` and ``"true"``. So are numbers that are infinite, no number, or
+    of more than 64 bits, such as a digest of digits only without quotes. Raises ValueError for an integer that is too
+    long to be written.
+    """
     if isinstance(tree, dict):
-        return {_key(key): _with_text_keys(value) for key, value in tree.items()}
+        return {_key(key): _as_json(value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [_with_text_keys(item) for item in tree]
-    return tree
+        return [_as_json(item) for item in tree]
+    is_stored = not isinstance(tree, int | float) or -_LARGEST <= tree <= _LARGEST
+    return tree if is_stored else str(tree)
 
 
 def _key(key: Any) -> str:

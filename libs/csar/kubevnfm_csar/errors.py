@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_kit.errors import NotFound, VnfmError
+
+_RULE_LENGTH: Final = 1000
 
 
 class PackageRefused(VnfmError):
@@ -13,6 +17,8 @@ class PackageRefused(VnfmError):
     status = 400
 
     def __init__(self, rule: str, *, file: str = "") -> None:
+        # A rule may quote a value of the package, which may have megabytes.
+        rule = rule if len(rule) <= _RULE_LENGTH else f"{rule[:_RULE_LENGTH]} ..."
         super().__init__(f"{file}: {rule}" if file else rule)
         self.file, self.rule = file, rule
 

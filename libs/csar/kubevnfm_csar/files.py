@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -19,6 +21,10 @@ class PackageFiles(Protocol):
 
     def names(self) -> frozenset[str]:
         """The path of every file, without folders."""
+        ...
+
+    def below(self, folder: str) -> Sequence[str]:
+        """The paths of the files in a folder (``BaseHOT/simple/``) and in its subfolders, sorted."""
         ...
 
     def size(self, name: str) -> int:
@@ -37,6 +43,7 @@ class FolderFiles:
         self.folder = folder
         self.limits = limits or Limits()
         self._names = frozenset(self._walk())
+        self._sorted = sorted(self._names)
 
     def _walk(self) -> Iterable[str]:
         for path in self.folder.rglob("*"):
@@ -45,6 +52,9 @@ class FolderFiles:
 
     def names(self) -> frozenset[str]:
         return self._names
+
+    def below(self, folder: str) -> Sequence[str]:
+        return names_below(self._sorted, folder)
 
     def size(self, name: str) -> int:
         return self._path(name).stat().st_size
@@ -56,6 +66,12 @@ class FolderFiles:
         if name not in self._names:
             raise PackageRefused("the package has no such file", file=name)
         return self.folder / name
+
+
+def names_below(ordered: Sequence[str], folder: str) -> Sequence[str]:
+    """Return the names that begin with ``folder`` (``BaseHOT/simple/``), out of sorted ones, without reading the others."""
+    start = bisect_left(ordered, folder)
+    return list(takewhile(lambda name: name.startswith(folder), map(ordered.__getitem__, range(start, len(ordered)))))
 
 
 def read_text(files: PackageFiles, name: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import posixpath
+from functools import cached_property
 from typing import Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -39,7 +40,7 @@ class Template(BaseModel):
         declared = self.body.get("parameters")
         return frozenset(declared) if isinstance(declared, dict) else frozenset()
 
-    @property
+    @cached_property
     def resource_types(self) -> dict[str, str]:
         """Type by resource name."""
         resources: JsonMapping = self.body.get("resources") or {}
@@ -97,7 +98,7 @@ def read_base_hot(files: PackageFiles, flavour_id: str) -> BaseHot | None:
     one names is there.
     """
     folder = f"BaseHOT/{flavour_id}/"
-    here = sorted(name for name in files.names() if name.startswith(folder) and name.endswith((".yaml", ".yml")))
+    here = [name for name in files.below(folder) if name.endswith((".yaml", ".yml"))]
     if not here:
         return None
     tops = [name for name in here if "/" not in name.removeprefix(folder)]

@@ -22,3 +22,7 @@ class Limits:
     """One file; disk images are the large ones."""
     text_bytes: int = 4 * MIB
     """One YAML file or TOSCA.meta: these are read into memory."""
+    definitions: int = 500
+    """Files that the VNFD consists of. Real ones have fewer than 20."""
+    definitions_bytes: int = 16 * MIB
+    """All files of the VNFD together. ETSI's type files have 0.3 MiB."""

@@ -17,7 +17,8 @@ from kubevnfm_csar.files import PackageFiles, locate, read_text
 META: Final = "TOSCA-Metadata/TOSCA.meta"
 HASH_NAMES: Final = {"SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
 """hashlib's name by the manifest's (SOL004, IANA's registry of hash names)."""
-_LINE: Final = re.compile(r"^\s*([A-Za-z0-9_.-]+)\s*:\s*(.*?)\s*$")
+_LINE: Final = re.compile(r"^\s*([A-Za-z0-9_.-]+)\s*:(.*)$")
+"""A key and its value, with the blanks around it: a pattern that left them out would take the square of their number."""
 _CMS_BEGIN: Final = b"-----BEGIN "
 _SETS: Final = "non_mano_artifact_sets:"
 _URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -190,7 +191,7 @@ def _take(
     # An exact name first; `locate` also accepts a form such as `./name`.
     place = name if name in files.names() else locate(files, name, beside="")
     if place is None:
-        if any(other.startswith(posixpath.normpath(name) + "/") for other in files.names()):
+        if files.below(posixpath.normpath(name) + "/"):
             return  # a folder listed as a whole: some packages do so, and there is no digest to compare
         if is_copy:
             return
@@ -236,7 +237,7 @@ def _sets(files: PackageFiles, path: str) -> dict[str, tuple[str, ...]]:
         found = _LINE.match(line)
         if not found:
             continue
-        key, value = found[1], found[2].strip("\"'")
+        key, value = found[1], _value(found)
         if not value:
             name = key
             sets[name] = []
@@ -245,6 +246,10 @@ def _sets(files: PackageFiles, path: str) -> dict[str, tuple[str, ...]]:
         elif not line[:1].isspace():
             break  # another section begins
     return {name: tuple(each for each in sources if each in files.names()) for name, sources in sets.items()}
+
+
+def _value(line: re.Match[str]) -> str:
+    return line[2].strip().strip("\"'")
 
 
 def _blocks(text: str, *, first_keys: set[str]) -> Iterator[dict[str, str]]:
@@ -260,6 +265,6 @@ def _blocks(text: str, *, first_keys: set[str]) -> Iterator[dict[str, str]]:
                 yield block
             block = {}
         if found and not line.lstrip().startswith("#"):
-            block[found[1].lower()] = found[2].strip("\"'")
+            block[found[1].lower()] = _value(found)
     if block:
         yield block

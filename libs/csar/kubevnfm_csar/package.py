@@ -95,7 +95,8 @@ def read_package(path: Path, *, limits: Limits | None = None) -> Package:
 
     Raises: PackageRefused with the file and the rule that it breaks.
     """
-    return describe(open_csar(path, limits=limits))
+    with open_csar(path, limits=limits) as csar:
+        return describe(csar)
 
 
 def describe(csar: Csar) -> Package:
@@ -137,9 +138,9 @@ def describe(csar: Csar) -> Package:
 
 def _check_strays(files: PackageFiles, vnfd: Vnfd) -> None:
     """Refuse templates of a flavour that the VNFD does not have: the folder is misspelt, and they would not be used."""
-    for name in files.names():
+    for name in files.below("BaseHOT/"):
         folder, _, rest = name.removeprefix("BaseHOT/").partition("/")
-        if name.startswith("BaseHOT/") and rest and folder not in vnfd.flavours:
+        if rest and folder not in vnfd.flavours:
             known = ", ".join(vnfd.flavours)
             raise PackageRefused(f"no flavour {folder}: the VNFD has {known}", file=f"BaseHOT/{folder}/")
 

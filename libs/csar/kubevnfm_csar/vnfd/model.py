@@ -140,7 +140,9 @@ class ScalingAspect(Part):
         """Return how many instances of the VDU ``level`` has more than level 0."""
         if not self.deltas:
             return 0
-        return sum(self.deltas[min(step, len(self.deltas) - 1)].get(vdu_id, 0) for step in range(level))
+        given = [step.get(vdu_id, 0) for step in self.deltas[: max(level, 0)]]
+        # Multiplied, not added step by step: max_scale_level is any number that the VNFD gives.
+        return sum(given) + max(level - len(self.deltas), 0) * self.deltas[-1].get(vdu_id, 0)
 
     @property
     def vdu_ids(self) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def affinity_rules(topology: Topology) -> tuple[AffinityRule, ...]:
         ("AffinityRule", "affinity"),
         ("AntiAffinityRule", "anti-affinity"),
     )
-    groups = mapping(topology.template.get("groups"))
+    group_by_policy = _group_by_policy(topology)
     for policy, kind in kinds:
         for name, properties, targets in topology.policies(policy):
             found.append(
@@ -120,18 +120,23 @@ def affinity_rules(topology: Topology) -> tuple[AffinityRule, ...]:
                     kind=kind,
                     scope=text(properties.get("scope")) or "nfvi_node",
                     targets=targets,
-                    group=_group_of(topology, name, groups),
+                    group=group_by_policy.get(name),
                 )
             )
     return tuple(found)
 
 
-def _group_of(topology: Topology, policy: str, groups: JsonMapping) -> str | None:
+def _group_by_policy(topology: Topology) -> dict[str, str]:
+    """Return the first group among the targets of each policy that names one."""
+    groups = mapping(topology.template.get("groups"))
+    found: dict[str, str] = {}
     for entry in sequence(topology.template.get("policies")):
-        for target in sequence(mapping(mapping(entry).get(policy)).get("targets")):
-            if str(target) in groups:
-                return str(target)
-    return None
+        for policy, body in mapping(entry).items():
+            for target in sequence(mapping(body).get("targets")):
+                if str(target) in groups:
+                    found.setdefault(policy, str(target))
+                    break
+    return found
 
 
 def package_changes(topology: Topology) -> tuple[PackageChange, ...]:

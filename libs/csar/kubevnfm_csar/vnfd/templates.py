@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import deque
 from collections.abc import Iterator
 
 from kubevnfm_kit.json_types import JsonObject
@@ -20,20 +21,32 @@ def read_templates(files: PackageFiles, entry: str) -> Templates:
     """Return every template that can be reached from the entry file.
 
     Nothing is fetched: an import by URL must be one of the standard's type files, which are built in.
-    Raises: PackageRefused when a file is missing or not YAML.
+    Raises: PackageRefused when a file is missing or not YAML, or when there are too many, or too large ones.
     """
     found: Templates = {}
-    open_files = [entry]
+    open_files = deque([entry])
+    reached = {entry}
+    left_bytes = files.limits.definitions_bytes
     while open_files:
-        name = open_files.pop(0)
-        if name in found:
-            continue
+        name = open_files.popleft()
         document = read_yaml(files, name)
         found[name] = document
+        left_bytes -= files.size(name)
+        if left_bytes < 0:
+            raise PackageRefused(
+                f"the VNFD has more than the {files.limits.definitions_bytes} bytes allowed with it", file=name
+            )
         for reference in _imports(document, file=name):
             place = None if "://" in reference else locate(files, reference, beside=name)
+            if place in reached:
+                continue
             if place is not None:
                 open_files.append(place)
+                reached.add(place)
+                if len(reached) > files.limits.definitions:
+                    raise PackageRefused(
+                        f"the VNFD has more than the {files.limits.definitions} files allowed with it", file=place
+                    )
             elif not STANDARD_FILE.match(posixpath.basename(reference)):
                 raise PackageRefused(f"imports {reference}, which the package does not hold", file=name)
     return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 from kubevnfm_kit.json_types import JsonMapping
 
@@ -12,6 +15,9 @@ from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.vnfd import types
 from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
 from kubevnfm_csar.vnfd.values import input_defaults, resolve
+
+_TARGETS: Final = 100_000
+"""The most targets of all policies of a kind, groups written out: groups of groups' size would take their product."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ class Topology:
                 for key, value in mapping(resolve(mapping(body).get("properties"), self.inputs)).items()
                 if value is not None
             }
-            yield Node(name=name, type=kind, properties={**self.tree.defaults(kind), **own}, body=body)
+            # Not merged: a type with many defaults and many nodes of it would take their product.
+            yield Node(name=name, type=kind, properties=ChainMap(own, self.tree.defaults(kind)), body=body)
 
     def of_type(self, ancestor: str) -> Iterator[Node]:
         """Yield the nodes of a type or one derived from it."""
@@ -78,7 +85,7 @@ class Topology:
                 given = mapping(mapping(condition).get("flavour_id")).get("equal", given)
         return str(given) if given is not None else None
 
-    @property
+    @cached_property
     def exposed(self) -> frozenset[str]:
         """The connection points that substitution_mappings hands to the outside (``[CP1, virtual_link]``)."""
         found: set[str] = set()
@@ -110,6 +117,7 @@ class Topology:
             name: tuple(str(member) for member in sequence(mapping(group).get("members")))
             for name, group in mapping(self.template.get("groups")).items()
         }
+        written = 0
         for entry in sequence(self.template.get("policies")):
             for name, policy in mapping(entry).items():
                 # By lineage: packages may derive policy types of their own.
@@ -118,5 +126,11 @@ class Topology:
                 properties = mapping(resolve(mapping(policy).get("properties"), self.inputs))
                 targets: list[str] = []
                 for target in sequence(policy.get("targets")):
-                    targets.extend(groups.get(str(target), (str(target),)))
+                    members = groups.get(str(target), (str(target),))
+                    written += len(members)
+                    if written > _TARGETS:
+                        raise PackageRefused(
+                            f"policies of type {kind} have more than the {_TARGETS} targets allowed", file=self.file
+                        )
+                    targets.extend(members)
                 yield name, properties, tuple(targets)

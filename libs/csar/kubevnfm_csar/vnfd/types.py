@@ -7,11 +7,16 @@ name them without holding them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
+from kubevnfm_csar.errors import PackageRefused
+
+_DEPTH: Final = 50
+"""The longest chain of types; those of SOL001 have six."""
+_NESTED_PROPERTIES: Final = 10_000
 STANDARD_FILE: Final = re.compile(
     r"^((etsi_)?nfv_sol001_\w*types?|tosca_(simple|definitions)_\w+)\.ya?ml$", re.IGNORECASE
 )
@@ -57,6 +62,9 @@ class TypeTree:
 
     def __init__(self, documents: Iterable[JsonMapping]) -> None:
         self._definitions: dict[str, JsonMapping] = {}
+        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._properties: dict[str, dict[str, JsonMapping]] = {}
+        self._defaults: dict[str, JsonObject] = {}
         for document in documents:
             for section in ("node_types", "data_types", "artifact_types", "policy_types"):
                 for name, definition in mapping(document.get(section)).items():
@@ -64,14 +72,21 @@ class TypeTree:
                     self._definitions.setdefault(name, mapping(definition))
 
     def lineage(self, name: str) -> tuple[str, ...]:
-        """Return the type and what it derives from, nearest first; a loop ends where it closes."""
-        found: list[str] = []
-        current: str | None = name
-        while current and current not in found:
-            found.append(current)
-            parent = self._definitions.get(current, {}).get("derived_from") or _STANDARD.get(current)
-            current = parent if isinstance(parent, str) else None
-        return tuple(found)
+        """Return the type and what it derives from, nearest first; a loop ends where it closes.
+
+        Raises: PackageRefused for a type that derives from too many.
+        """
+        if name not in self._lineages:
+            found: list[str] = []
+            current: str | None = name
+            while current and current not in found:
+                found.append(current)
+                if len(found) > _DEPTH:
+                    raise PackageRefused(f"type {name} derives from more than the {_DEPTH} types allowed")
+                parent = self._definitions.get(current, {}).get("derived_from") or _STANDARD.get(current)
+                current = parent if isinstance(parent, str) else None
+            self._lineages[name] = tuple(found)
+        return self._lineages[name]
 
     def is_a(self, name: object, ancestor: str) -> bool:
         """Whether the type is ``ancestor`` or derives from it."""
@@ -83,23 +98,27 @@ class TypeTree:
 
     def properties(self, name: str) -> dict[str, JsonMapping]:
         """Return the property definitions of the type, inherited ones overridden."""
-        merged: dict[str, JsonMapping] = {}
-        for ancestor in reversed(self.lineage(name)):
-            own = mapping(self._definitions.get(ancestor, {}).get("properties"))
-            for key, definition in own.items():
-                merged[key] = {**merged.get(key, {}), **mapping(definition)}
-        return merged
+        if name not in self._properties:
+            merged: dict[str, JsonMapping] = {}
+            for ancestor in reversed(self.lineage(name)):
+                own = mapping(self._definitions.get(ancestor, {}).get("properties"))
+                for key, definition in own.items():
+                    merged[key] = {**merged.get(key, {}), **mapping(definition)}
+            self._properties[name] = merged
+        return self._properties[name]
 
     def defaults(self, name: str) -> JsonObject:
         """Return the values that the type gives to properties that a node does not set.
 
         A single valid value counts as a default: Tacker's and ETSI's sample types fix a property that way.
         """
-        return {
-            key: value
-            for key, definition in self.properties(name).items()
-            if (value := self._default(definition)) is not None
-        }
+        if name not in self._defaults:
+            self._defaults[name] = {
+                key: value
+                for key, definition in self.properties(name).items()
+                if (value := self._default(definition)) is not None
+            }
+        return self._defaults[name]
 
     def _default(self, definition: JsonMapping) -> Any:
         if definition.get("default") is not None:
@@ -112,14 +131,26 @@ class TypeTree:
                 return constraint["equal"]
         return None
 
-    def nested_defaults(self, data_type: str, *, seen: tuple[str, ...] = ()) -> JsonObject:
-        """Return the defaults of a data type with those of its properties' own data types inside."""
+    def nested_defaults(self, data_type: str) -> JsonObject:
+        """Return the defaults of a data type with those of its properties' own data types inside.
+
+        Raises: PackageRefused if they are nested too deep, or too many: types that use one another twice double them.
+        """
+        return self._nested(data_type, above=(), budget=iter(range(_NESTED_PROPERTIES)))
+
+    def _nested(self, data_type: str, *, above: tuple[str, ...], budget: Iterator[int]) -> JsonObject:
+        if len(above) > _DEPTH:
+            raise PackageRefused(f"data type {above[0]} is nested more than the {_DEPTH} levels allowed")
         found: JsonObject = {}
         for key, definition in self.properties(data_type).items():
+            if next(budget, None) is None:
+                raise PackageRefused(
+                    f"data type {(*above, data_type)[0]} has more than the {_NESTED_PROPERTIES} nested properties allowed"
+                )
             value = self._default(definition)
             inner = definition.get("type")
-            if value is None and isinstance(inner, str) and inner in self._definitions and inner not in seen:
-                value = self.nested_defaults(inner, seen=(*seen, data_type)) or None
+            if value is None and isinstance(inner, str) and inner in self._definitions and inner not in above:
+                value = self._nested(inner, above=(*above, data_type), budget=budget) or None
             if value is not None:
                 found[key] = value
         return found

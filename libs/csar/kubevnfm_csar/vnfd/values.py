@@ -10,7 +10,9 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.vnfd.types import mapping
 
-_SIZE: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?i?[bB])\s*$")
+_SIZE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*([kKmMgGtT]?i?[bB])?$", re.ASCII)
+_LARGEST: Final = 2**53
+"""The largest size and number: below it every integer has a float of its own, so all systems read the same (RFC 8259)."""
 _FACTOR: Final = {
     "b": 1, "kb": 1000, "kib": 1024, "mb": 1000**2, "mib": 1024**2,
     "gb": 1000**3, "gib": 1024**3, "tb": 1000**4, "tib": 1024**4,
@@ -51,13 +53,10 @@ def size_bytes(value: Any, *, file: str, what: str) -> int:
     """Return a TOSCA size (``4096 MiB``) in bytes; a bare number is bytes, nothing is 0. Raises PackageRefused."""
     if value is None:
         return 0
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return int(value)
-    found = _SIZE.match(str(value))
-    if found:
-        return int(float(found[1]) * _FACTOR[found[2].lower()])
-    if str(value).strip().isdigit():
-        return int(str(value))
+    found = _SIZE.match(str(value).strip())
+    number = float(found[1]) * _FACTOR[(found[2] or "b").lower()] if found and not isinstance(value, bool) else -1.0
+    if 0 <= number <= _LARGEST:
+        return int(number)
     raise PackageRefused(f"{what}: a size such as '20 GB' expected, got {value!r}", file=file)
 
 
@@ -69,7 +68,7 @@ def whole_number(value: Any, *, file: str, what: str, default: int) -> int:
         number = int(str(value))
     except ValueError:
         number = -1
-    if number < 0 or isinstance(value, bool):
+    if not 0 <= number <= _LARGEST or isinstance(value, bool):
         raise PackageRefused(f"{what}: a whole number of at least 0 expected, got {value!r}", file=file)
     return number
 

@@ -20,6 +20,9 @@ class PackageSettings(BaseModel):
     """Whether a package is rejected unless it has a signature of a trusted signer."""
     fetch_timeout_s: float = Field(default=3600.0, gt=0)
     """How long fetching one package may take."""
+    onboarding_cpu_s: int = Field(default=30, gt=0)
+    """Processor time for checking and unpacking one package, beside one second for each MiB of the archive. A package of
+    ordinary size takes less than a second."""
 
     @model_validator(mode="after")
     def _has_trust_anchors(self) -> Self:

@@ -18,6 +18,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
+from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
 from kubevnfm_lcm_api.packages.catalogue import COLLECTION, Packages
 from kubevnfm_lcm_api.packages.domain.ports import PackageUsers
 from kubevnfm_lcm_api.packages.http.context import PackageServices
@@ -70,8 +71,14 @@ async def package_parts(
     ``session``: for calls to addresses that requests name; ``limit_bytes``: the largest package that is accepted.
     """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
-    signatures = PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)
-    files = DiskPackageFiles(data_dir, signatures)
+    # Only to refuse bad settings at the start: the processes that unpack packages verify their signatures.
+    PackageSignatures(anchors=settings.package_trust_anchors, is_required=settings.require_signed_packages)
+    rules = UnpackingRules(
+        anchors=settings.package_trust_anchors,
+        is_signature_required=settings.require_signed_packages,
+        cpu_s=settings.onboarding_cpu_s,
+    )
+    files = DiskPackageFiles(data_dir, UnpackingProcesses(rules))
     catalogue = Packages(store=store, outbox=outbox, files=files, users=users, ring=ring, clock=clock)
     onboarding = Onboarding(
         packages=catalogue,

@@ -1,47 +1,32 @@
 """VNF packages on disk: ``<data dir>/packages/<id>/`` with the upload, the unpacked files and the archive for services.
 
-Blocking work runs in threads; an upload is written chunk by chunk as it arrives.
+Blocking work runs in threads, the check of a package in a process of its own (`unpacking`); an upload is written chunk by
+chunk as it arrives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import lzma
 import shutil
-import tempfile
 import zipfile
-import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, ParamSpec, TypeVar
 
-from kubevnfm_csar import (
-    BaseHot,
-    FolderFiles,
-    Limits,
-    PackageRefused,
-    describe,
-    extract,
-    open_csar,
-    read_base_hot,
-    signed_archive,
-)
-from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
+from kubevnfm_csar import BaseHot, FolderFiles, read_base_hot
+from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.ids import new_id
 
-from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
+from kubevnfm_lcm_api.packages.adapters.unpacking import ARCHIVE, CONTENT, FILES, SELECTIONS
+from kubevnfm_lcm_api.packages.adapters.unpacking_process import StorageFailed, UnpackingProcesses
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, Upload
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_CONTENT: Final = "content.zip"
 _PART: Final = ".part"
-_FILES: Final = "files"
-_ARCHIVE: Final = "archive.zip"
-_SELECTIONS: Final = "selections"
-_KEPT_SELECTIONS: Final = 4
+_KEPTSELECTIONS: Final = 4
 _MAGIC: Final = b"PK\x03\x04"
 _EMPTY_MAGIC: Final = b"PK\x05\x06"
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -50,8 +35,6 @@ _MODE: Final = 0o100644
 _COPIED_BYTES: Final = 1024 * 1024
 _IMAGES: Final = "Files/images/"
 _CACHED_HOTS: Final = 64
-_BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
-"""Errors of the library for truncated or damaged archives, and for unknown compression methods."""
 
 
 class PackageTooLarge(VnfmError):
@@ -69,18 +52,11 @@ class NoArchive(InvalidInput):
         super().__init__("", "a zip archive (CSAR) expected")
 
 
-class StorageFailed(OutsideUnavailable):
-    """The disk rejects the write: it is full, missing or read-only."""
-
-    code = "storage-failed"
-    title = "Storage failed"
-
-
 class DiskPackageFiles:
     """`domain.ports.PackageFiles` in a folder."""
 
-    def __init__(self, data_dir: Path, signatures: PackageSignatures) -> None:
-        self._root, self._signatures = data_dir / "packages", signatures
+    def __init__(self, data_dir: Path, processes: UnpackingProcesses) -> None:
+        self._root, self._processes = data_dir / "packages", processes
         self._hots: dict[tuple[str, str, float], BaseHot | None] = {}
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
@@ -103,22 +79,22 @@ class DiskPackageFiles:
             await _on_disk(file.close)
             # Renamed only when complete: a reader never finds half an upload, and a failed one does not replace
             # content.
-            await _on_disk(part.replace, folder / _CONTENT)
+            await _on_disk(part.replace, folder / CONTENT)
         finally:
             await _on_disk(_drop, file, part)
         return Upload(size_bytes=size, sha256=digest.hexdigest())
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
         """See the port."""
-        return await _on_disk(_onboard, self._root / package_id, self._signatures)
+        return await self._processes.unpack(self._root / package_id)
 
     def content(self, package_id: str) -> Path:
         """See the port."""
-        return self._root / package_id / _CONTENT
+        return self._root / package_id / CONTENT
 
     def folder(self, package_id: str) -> Path:
         """See the port."""
-        return self._root / package_id / _FILES
+        return self._root / package_id / FILES
 
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
         """See the port."""
@@ -134,7 +110,7 @@ class DiskPackageFiles:
 
     async def archive(self, package_id: str) -> Path:
         """See the port."""
-        path = self._root / package_id / _ARCHIVE
+        path = self._root / package_id / ARCHIVE
         if not await asyncio.to_thread(path.exists):
             await asyncio.to_thread(_pack, self.folder(package_id), path)
         return path
@@ -148,7 +124,7 @@ class DiskPackageFiles:
         """See the port. The newest few archives are kept, so that range requests for a large one do not pack it again."""
         folder = self._root / package_id
         key = hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
-        return await asyncio.to_thread(_selected, folder, folder / _SELECTIONS / f"{key}.zip", tuple(names))
+        return await asyncio.to_thread(_selected, folder, folder / SELECTIONS / f"{key}.zip", tuple(names))
 
 
 async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
@@ -183,31 +159,6 @@ def _write(file: BinaryIO, chunk: bytes, digest: hashlib._Hash) -> None:
     digest.update(chunk)
 
 
-def _onboard(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
-    target = folder / _FILES
-    # A crash may have ended an earlier try of this command halfway.
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.rmtree(folder / _SELECTIONS, ignore_errors=True)
-    (folder / _ARCHIVE).unlink(missing_ok=True)
-    limits = Limits()
-    try:
-        # On the disk for packages: the system's temporary folder may be too small for a CSAR.
-        with tempfile.TemporaryDirectory(prefix="onboarding-", dir=folder) as scratch:
-            outer = signed_archive(folder / _CONTENT, limits=limits)
-            path, signing = (folder / _CONTENT, Signing())
-            if outer is not None:
-                path, signing = signatures.outer(outer, Path(scratch))
-            csar = open_csar(path, limits=limits)
-            # Before the files are unpacked: a package without a valid VNFD is refused without writing them.
-            package = describe(csar)
-            extract(csar, target)
-            if outer is None:
-                signing = signatures.inner(csar, package, target)
-    except _BROKEN_ZIP as error:
-        raise PackageRefused("a zip archive that can be read to its end expected") from error
-    return OnboardedFiles(package, signing.option, signing.certificate)
-
-
 def _pack(folder: Path, path: Path) -> None:
     """Zip the files without VM images."""
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
@@ -217,9 +168,9 @@ def _pack(folder: Path, path: Path) -> None:
 def _selected(folder: Path, path: Path, names: Sequence[str]) -> Path:
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        _zip(folder / _FILES, names, path)
+        _zip(folder / FILES, names, path)
         newest_first = sorted(path.parent.glob("*.zip"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-        for old in newest_first[_KEPT_SELECTIONS:]:
+        for old in newest_first[_KEPTSELECTIONS:]:
             old.unlink(missing_ok=True)  # who reads it has it open
     return path
 

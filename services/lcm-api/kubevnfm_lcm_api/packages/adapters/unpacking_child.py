@@ -1,0 +1,139 @@
+"""The process that checks and unpacks packages, one after the other: started and ended by `unpacking_process`.
+
+A request and its answer are each one JSON document with its length before it, on the socket that is the standard input. The
+process ends when that socket is closed, in the middle of a package too: its parent has given it up, or is dead.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import resource
+import signal
+import socket
+import struct
+import threading
+import time
+import traceback
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from kubevnfm_csar import PackageRefused
+from kubevnfm_kit.json_types import JsonObject
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
+from kubevnfm_lcm_api.packages.adapters.unpacking import unpack
+from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
+
+LENGTH: Final = struct.Struct("!Q")
+ANSWER_BYTES: Final = 8 * 1024 * 1024
+"""The largest answer. A part of it becomes one document, which MongoDB limits to 16 MiB."""
+_KEPT_KIB: Final = 256 * 1024
+"""A process that once used more memory is not used again: Python does not return all of it."""
+
+
+class Request(BaseModel):
+    """A package to check."""
+
+    model_config = ConfigDict(frozen=True)
+
+    folder: Path
+    anchors: Path | None
+    is_signature_required: bool
+    cpu_s: int
+
+
+class Refusal(BaseModel):
+    """A PackageRefused, by its code."""
+
+    model_config = ConfigDict(frozen=True)
+
+    code: str
+    rule: str
+    file: str
+
+
+class Answer(BaseModel):
+    """The result: exactly one of ``found``, ``refused``, ``disk``, ``is_out_of_memory`` and ``bug``."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    found: OnboardedFiles | None = None
+    refused: Refusal | None = None
+    disk: str = ""
+    """An error of the disk."""
+    is_out_of_memory: bool = False
+    bug: str = ""
+    """A traceback."""
+    logged: tuple[JsonObject, ...] = ()
+    """Log entries, each with ``level`` and ``event``: the parent writes them."""
+    is_reusable: bool = True
+    """Whether the process takes another package."""
+
+
+def main() -> None:
+    """Serve requests until the parent closes the socket."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logged: list[JsonObject] = []
+
+    def keep(_: object, level: str, entry: MutableMapping[str, Any]) -> str:
+        logged.append({"level": level, **entry})
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[keep])
+    connection = socket.socket(fileno=0)
+    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, requests), daemon=True).start()
+    while True:
+        request = requests.get()
+        logged.clear()
+        # The limit ends the process by SIGXCPU. It counts from the start of the process.
+        limit = math.ceil(time.process_time()) + request.cpu_s
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+        raw = _answer(request, logged)
+        connection.sendall(LENGTH.pack(len(raw)) + raw)
+
+
+def _receive(connection: socket.socket, requests: queue.SimpleQueue[Request]) -> None:
+    with connection.makefile("rb") as stream:
+        while head := stream.read(LENGTH.size):
+            requests.put(Request.model_validate_json(stream.read(LENGTH.unpack(head)[0])))
+    # The whole group, which is this process's own: openssl may run for it.
+    os.killpg(0, signal.SIGKILL)
+
+
+def _answer(request: Request, logged: list[JsonObject]) -> bytes:
+    try:
+        signatures = PackageSignatures(anchors=request.anchors, is_required=request.is_signature_required)
+        raw = _encoded(Answer(found=unpack(request.folder, signatures)), logged)
+        if len(raw) > ANSWER_BYTES:
+            raise PackageRefused(
+                f"what is stored of its VNFD and its list of files has {len(raw)} bytes; {ANSWER_BYTES} are allowed"
+            )
+    except PackageRefused as error:
+        return _encoded(Answer(refused=Refusal(code=error.code, rule=error.rule, file=error.file)), logged)
+    except OSError as error:
+        return _encoded(Answer(disk=error.strerror or type(error).__name__), logged)
+    except MemoryError:
+        return _encoded(Answer(is_out_of_memory=True), logged)
+    # The edge of this process: whatever a package causes is that package's failure, and the parent logs it.
+    except Exception:  # noqa: BLE001
+        return _encoded(Answer(bug=traceback.format_exc()), logged)
+    return raw
+
+
+def _encoded(answer: Answer, logged: list[JsonObject]) -> bytes:
+    is_reusable = (
+        not answer.is_out_of_memory
+        and not answer.bug
+        and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _KEPT_KIB
+    )
+    return answer.model_copy(update={"logged": tuple(logged), "is_reusable": is_reusable}).model_dump_json().encode()
+
+
+if __name__ == "__main__":
+    main()
