@@ -304,6 +304,35 @@ class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s",
     wait_timeout_s: float | None = None
 
 
+class ObjectsUpdated(ObjectsApplied, kind="infra.resources.updated"):
+    """The CNF has the configuration and the images of a package; every workload that was restarted is ready."""
+
+    def_files: tuple[str, ...] = ()
+    """The files that describe the CNF from now on, in order."""
+
+
+class UpdateObjects(Command, kind="infra.k8s.update_objects", service="infra-k8s", reply=ObjectsUpdated):
+    """Give a CNF's ConfigMaps, Secrets and containers the contents and images that the files of a package have.
+
+    Workloads with a new image or a changed ConfigMap or Secret restart; all other objects stay. A repeat continues.
+    """
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim: VimConnection
+    def_files: tuple[str, ...]
+    """Package paths or URLs of the CNF's manifests, in order."""
+    config_files: tuple[str, ...] = ()
+    """Files of ``package`` with ConfigMaps and Secrets; each takes the place of the file with the same objects."""
+    before: PackageRef
+    """The package whose ``def_files`` the ``config_files`` replace."""
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    wait_timeout_s: float | None = None
+
+
 class ObjectsDeleted(Event, kind="infra.resources.removed"):
     """Nothing of the CNF is left."""
 

@@ -15,6 +15,7 @@ from kubevnfm_events.infra import (
     NetworkFacts,
     ObjectFacts,
     ObjectsApplied,
+    ObjectsUpdated,
     PodFacts,
     PortFacts,
     ResourcesChanged,
@@ -30,6 +31,7 @@ from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import Secret
 from lcm_world import SAMPLES, sample_request
 from nfvo import StubNfvo
+from package_variants import OTHER_CNF, variant
 from script import Script
 from vm_packages import OTHER_IMAGE, other_image, two_flavours
 
@@ -122,7 +124,13 @@ CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
         vim_id="vim-2", name="cluster", vim_type="kubernetes", endpoint="https://10.10.0.11:6443"
     ),
 }
-CNF_ANSWERS: Final[Mapping[str, Event]] = {"infra.k8s.apply_objects": RELEASE}
+RESTARTED: Final = ObjectsUpdated(
+    namespace="default",
+    objects=RELEASE.objects,
+    pods=tuple(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods),
+    def_files=("Files/kubernetes/deployment.yaml",),
+)
+CNF_ANSWERS: Final[Mapping[str, Event]] = {"infra.k8s.apply_objects": RELEASE, "infra.k8s.update_objects": RESTARTED}
 
 
 Play = Callable[[Script], Awaitable[None]]
@@ -232,6 +240,20 @@ async def live_cnf(script: Script) -> str:
     return instance_id
 
 
+async def updatable_cnf(script: Script) -> str:
+    """Return a CNF that is INSTANTIATED and whose driver changes its images; the package to change to is there too."""
+    script.world.vims.add("vim-k", "kubernetes")
+    phases = {"modify_information_end": "mgmt-container-update"}
+    for content in (
+        variant(script.world.folder, phases=phases),
+        variant(script.world.folder, phases=phases, vnfd_id=OTHER_CNF),
+    ):
+        await script.world.upload(content)
+    instance_id = await script.world.create("cnf")
+    await script.do(instance_id, "instantiate", cnf_body())
+    return instance_id
+
+
 # --- the parts of stories -----------------------------------------------------------------------------------------------
 
 
@@ -315,6 +337,11 @@ async def delete(script: Script) -> None:
 async def modify(script: Script) -> None:
     """Change the instance's information."""
     await script.modify(sample_request("vm", "modify"))
+
+
+async def modify_cnf(script: Script) -> None:
+    """Change a CNF's package, and with it the images of its containers."""
+    await script.modify({"vnfdId": OTHER_CNF, "metadata": {"changed": "images"}})
 
 
 async def fail_side_by_side(script: Script) -> None:
@@ -575,6 +602,15 @@ STORIES: Final[Mapping[str, Story]] = {
         )
     ),
     "modify": Story(play(live_vm, modify)),
+    "modify-cnf": Story(
+        play(updatable_cnf, modify_cnf, retry("update_objects")), CNF_ANSWERS, RESTARTED.model_dump(mode="json")
+    ),
+    "modify-cnf-rolled-back": Story(
+        play(
+            updatable_cnf, modify_cnf, fail("update_objects", "rollback"), succeed("update_objects"), ends="ROLLED_BACK"
+        ),
+        CNF_ANSWERS,
+    ),
     "grant-given": Story(play(vm, get_grant), asks_nfvo=True),
     "grant-refused": Story(play(vm, get_refusal, ends="ROLLED_BACK"), asks_nfvo=True),
     "grant-cancelled": Story(play(vm, cancel_before_the_grant, ends="ROLLED_BACK"), asks_nfvo=True),

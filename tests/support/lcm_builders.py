@@ -9,6 +9,7 @@ from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef,
 from kubevnfm_events.infra import (
     ObjectsApplied,
     ObjectsDeleted,
+    ObjectsUpdated,
     PodFacts,
     PortFacts,
     ResourcesChanged,
@@ -25,6 +26,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
     HealVmDraft,
+    ModifyCnfDraft,
     OperateVmDraft,
     ReplaceVmDraft,
     ScaleVmDraft,
@@ -35,7 +37,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateCnfDraft,
     TerminateVmDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_secrets import KeyRing, Secret, hide
@@ -139,6 +141,15 @@ def a_cnf_terminate_draft(**known: Any) -> TerminateCnfDraft:
     return TerminateCnfDraft(**{**facts, **known})
 
 
+def a_cnf_modification(**known: Any) -> ModifyCnfDraft:
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "package": PACKAGE, "before_package": PACKAGE, "vim_key": "k", "vim": VIM,
+        "def_files": ("Files/kubernetes/a.yaml",), "config_files": ("Files/kubernetes/b.yaml",),
+        "before": Release(namespace="default"),
+    }  # fmt: skip
+    return ModifyCnfDraft(**{**facts, **known})
+
+
 C = TypeVar("C", bound=ChangeVmDraft)
 
 
@@ -167,6 +178,7 @@ _OPERATION_BY_PLAN = {
     OperateVmDraft.plan: OperationType.OPERATE,
     ConnectVmDraft.plan: OperationType.CHANGE_EXT_CONN,
     ReplaceVmDraft.plan: OperationType.CHANGE_FLAVOUR,
+    ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
 }
 
 
@@ -197,6 +209,11 @@ ANSWERS: dict[str, Event] = {
     "infra.k8s.apply_objects": ObjectsApplied(
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),
+    ),
+    "infra.k8s.update_objects": ObjectsUpdated(
+        namespace="default",
+        pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
+        def_files=("Files/kubernetes/b.yaml",),
     ),
     "infra.k8s.delete_objects": ObjectsDeleted(),
     "mgmt.run_phase": PhaseDone(

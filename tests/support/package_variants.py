@@ -11,6 +11,8 @@ from typing import Final
 import yaml
 from kubevnfm_csar.pack import pack
 
+OTHER_CNF: Final = "8a7c3c6d-0e22-4b74-9a1f-4c2d8e6f3ba1"
+"""A VNFD id for another version of the sample `cnf`."""
 _SAMPLES: Final = Path(__file__).parents[2] / "deploy/samples"
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectFacts, ObjectsApplied, ObjectsDeleted
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import (
+    ApplyObjects,
+    DeleteObjects,
+    ObjectFacts,
+    ObjectsApplied,
+    ObjectsDeleted,
+    ObjectsUpdated,
+    UpdateObjects,
+)
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_store.port import RevisionConflict
@@ -18,19 +28,23 @@ from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.manifests import read_manifests
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource
+from kubevnfm_infra_k8s.domain.manifests import Manifest, read_manifests
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource, digest_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.updating import UpdateRun, files_after
 from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
+from kubevnfm_infra_k8s.domain.waiting import Awaited
 
 log = structlog.get_logger()
 
 _AGAIN_S: Final = 0.2
 """Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
+_ENDING_S: Final = 1.0
+"""Pause while pods end, which takes their grace period."""
 _REPORT_S: Final = 5.0
 """The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
@@ -57,11 +71,7 @@ class InfraK8sHandlers:
     async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
         """Apply the CNF's objects and wait until they are ready; a repeated call continues where the last one ended."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
-        files = await self.sources.read(
-            command.package, command.def_files, vnf_instance_id=mine, operation_id=operation_id
-        )
-        # In a thread, because large YAML files take longer than other commands should wait.
-        manifests = await asyncio.to_thread(read_manifests, files)
+        manifests = await self._manifests(command.package, command.def_files, mine, operation_id)
         began = await self.start_times.started_at(context, mine)
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
@@ -88,6 +98,56 @@ class InfraK8sHandlers:
                 return NotYet(_AGAIN_S)
             await progress.finished("all objects are ready", total=len(release.entries))
             return Done(await self._applied(cluster, release))
+
+    async def update_objects(self, command: UpdateObjects, context: StepContext) -> Outcome:
+        """Change the CNF's configuration and images, and wait for what restarts; a repeated call continues."""
+        mine, operation_id = command.vnf_instance_id, context.operation_id
+        files = await self._files_after(command, operation_id)
+        manifests = await self._manifests(command.package, files, mine, operation_id)
+        began = await self.start_times.started_at(context, mine)
+        release = await self.releases.get(mine)
+        if release is None:
+            raise NotFound(f"VNF instance {mine} has no Kubernetes objects")
+        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            deadline = _deadline(context, began, command.wait_timeout_s or self.ready_timeout_s)
+            wait = ReadinessWait(cluster, mine, self.clock, deadline, self.settle_s)
+            progress = Progress("update", context.publish)
+            # A rollback has another package or other files, so that what it restarts is restarted once more.
+            change = digest_of({"operation": operation_id, "package": command.package.package_id, "files": list(files)})
+            run = UpdateRun(wait, self.releases, progress, operation_id, change[:16])
+            try:
+                updated = await run.update(planned, release)
+            except RevisionConflict:
+                return NotYet(_AGAIN_S)
+            if updated.is_ending:
+                return NotYet(_ENDING_S)
+            awaited_ = [Awaited(each.key, each.resource) for each in updated.restarted]
+            try:
+                bodies = await wait.until_ready(awaited_, progress, within_s=self.wait_s)
+            except (ObjectFailed, ObjectsNotReady) as error:
+                error.remains = await self._updated(cluster, updated.release, files)
+                raise
+            if bodies is None:
+                return NotYet(_AGAIN_S)
+            await progress.finished("all restarted workloads are ready", total=len(awaited_))
+            return Done(await self._updated(cluster, updated.release, files))
+
+    async def _files_after(self, command: UpdateObjects, operation_id: str) -> tuple[str, ...]:
+        if not command.config_files:
+            return command.def_files
+        mine = command.vnf_instance_id
+        before = await self._manifests(command.before, command.def_files, mine, operation_id)
+        configs = await self._manifests(command.package, command.config_files, mine, operation_id)
+        by_file = {name: [each for each in configs if each.file == name] for name in command.config_files}
+        return files_after(command.def_files, before, by_file)
+
+    async def _manifests(
+        self, package: PackageRef, names: Sequence[str], vnf_instance_id: str, operation_id: str
+    ) -> Sequence[Manifest]:
+        files = await self.sources.read(package, names, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+        # In a thread, because large YAML files take longer than other commands should wait.
+        return await asyncio.to_thread(read_manifests, files)
 
     async def delete_objects(self, command: DeleteObjects, context: StepContext) -> Outcome:
         """Delete the objects of the instance's inventory and wait until they are deleted."""
@@ -129,6 +189,10 @@ class InfraK8sHandlers:
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
             )
             return await deleting.delete(release, within_s=self.wait_s)
+
+    async def _updated(self, cluster: Cluster, release: Release, files: tuple[str, ...]) -> ObjectsUpdated:
+        applied = await self._applied(cluster, release)
+        return ObjectsUpdated(namespace=applied.namespace, objects=applied.objects, pods=applied.pods, def_files=files)
 
     async def _applied(self, cluster: Cluster, release: Release) -> ObjectsApplied:
         """Return the event with the objects of the inventory and the pods that run VDUs."""

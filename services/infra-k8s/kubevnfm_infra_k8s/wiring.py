@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
@@ -48,6 +48,7 @@ async def infra_k8s(
         )
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
+        worker.handle(UpdateObjects, handlers.update_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
         async with worker:
             await worker.start()

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 import yaml
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
+from kubevnfm_events.infra import (
+    ApplyObjects,
+    DeleteObjects,
+    ObjectsApplied,
+    ObjectsDeleted,
+    ObjectsUpdated,
+    UpdateObjects,
+    VduTarget,
+)
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
@@ -112,6 +120,10 @@ class FolderPackages:
             meta.append(f"Name: {name}\nContent-Type: application/yaml\nAlgorithm: SHA-256\nHash: {digest}\n")
         (folder / "TOSCA-Metadata").mkdir(exist_ok=True)
         (folder / "TOSCA-Metadata" / "TOSCA.meta").write_text("\n".join(meta))
+        return self.named(package_id)
+
+    @staticmethod
+    def named(package_id: str) -> PackageRef:
         return PackageRef(package_id=package_id, vnfd_id="d1")
 
 
@@ -169,6 +181,35 @@ class Site:
             outcome = await self.handlers.apply_objects(command, self.context(operation=operation, attempt=attempt))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsApplied)
+                return outcome.event
+
+    async def update(
+        self,
+        files: Mapping[str, Any],
+        *,
+        def_files: Sequence[str],
+        config_files: Sequence[str] = (),
+        package_id: str = "p-after",
+        operation: str = "op2",
+        **more: Any,
+    ) -> ObjectsUpdated:
+        """Change instance ``i1``, made from package ``p-i1``, to these files of another package."""
+        self.step = "update"
+        package = self.packages.add(files, package_id=package_id) if files else self.packages.named(package_id)
+        command = UpdateObjects(
+            vnf_instance_id="i1",
+            package=package,
+            vim=self.vim,
+            def_files=tuple(def_files),
+            config_files=tuple(config_files),
+            before=self.packages.named("p-i1"),
+            namespace="default",
+            **more,
+        )
+        while True:
+            outcome = await self.handlers.update_objects(command, self.context(operation=operation))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsUpdated)
                 return outcome.event
 
     async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:

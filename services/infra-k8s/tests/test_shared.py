@@ -74,10 +74,10 @@ async def test_a_late_label_of_a_former_holder_does_not_prevent_deletion_or_pass
     assert resource is not None
     await site.delete(instance="i1", operation="d1")
     await site.delete(instance="i2", operation="d2")
-    await cluster.relabel(resource, KEY, instance_labels("i2"))
+    await cluster.patch(resource, KEY, {"metadata": {"labels": instance_labels("i2")}})
     await site.delete(instance="i3", operation="d3")
     assert (await role(cluster))["metadata"]["labels"]["kubevnfm.io/vnf-instance-id"] == "i4"
-    await cluster.relabel(resource, KEY, instance_labels("i3"))
+    await cluster.patch(resource, KEY, {"metadata": {"labels": instance_labels("i3")}})
     await site.delete(instance="i4", operation="d4")
     assert await role(cluster) is None
 

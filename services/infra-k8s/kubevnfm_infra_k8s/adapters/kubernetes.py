@@ -163,14 +163,12 @@ class KubernetesCluster:
             )
         return self._object(answer, key)
 
-    async def relabel(self, resource: Resource, key: ObjectKey, labels: Mapping[str, str]) -> None:
-        patch = {"metadata": {"labels": dict(labels)}}
+    async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
         query = {"fieldManager": FIELD_MANAGER}
         answer = await self._transport.call(
-            "PATCH", _path(resource, key), query=query, body=patch, content_type=_MERGE, subject=str(key)
+            "PATCH", _path(resource, key), query=query, body=change, content_type=_MERGE, subject=str(key)
         )
-        if answer.status != 404:
-            self._object(answer, key)
+        return None if answer.status == 404 else self._object(answer, key)
 
     async def delete(
         self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None

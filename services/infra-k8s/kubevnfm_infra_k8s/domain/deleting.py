@@ -141,7 +141,7 @@ class DeletionRun:
             body = await self.cluster.get(resource, key) if sharing.holders else None
             if body is None or labels_of(body).get(INSTANCE_LABEL) not in sharing.former:
                 return sharing
-            await self.cluster.relabel(resource, key, instance_labels(sharing.holders[0]))
+            await self.cluster.patch(resource, key, {"metadata": {"labels": instance_labels(sharing.holders[0])}})
 
     async def _has_resources(self, definition: Body) -> bool:
         group, kind = field_at(definition, "spec", "group"), field_at(definition, "spec", "names", "kind")

@@ -16,6 +16,8 @@ TACKER_LABEL: Final = "tacker_vnf_instance_id"
 """The label by which existing tools select a VNF's objects; it has the same value."""
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "kubevnfm"}
 OPERATION_ANNOTATION: Final = "kubevnfm.io/operation-id"
+RESTART_ANNOTATION: Final = "kubevnfm.io/restarted-for"
+"""On a pod: the change of configuration or image for which it was started again."""
 KEEP_ANNOTATION: Final = "kubevnfm.io/keep"
 READY_WHEN_ANNOTATION: Final = "kubevnfm.io/ready-when"
 

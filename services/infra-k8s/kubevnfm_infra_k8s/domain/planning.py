@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from kubevnfm_events.infra import ApplyObjects, VduTarget
+from kubevnfm_events.infra import VduTarget
 
 from kubevnfm_infra_k8s.domain.errors import UnknownKinds
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_names, defined_kinds, namespace_of_all
@@ -36,7 +37,23 @@ class Plan:
         )
 
 
-async def plan(command: ApplyObjects, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
+class Described(Protocol):
+    """A command with what manifests alone do not say."""
+
+    @property
+    def vnf_instance_id(self) -> str: ...
+
+    @property
+    def namespace(self) -> str | None: ...
+
+    @property
+    def multi_namespace(self) -> bool: ...
+
+    @property
+    def vdus(self) -> Sequence[VduTarget]: ...
+
+
+async def plan(command: Described, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
     """Return the plan.
 
     Raises: InvalidInput for an object without a name, for namespaces that differ, and for a workload that the request

@@ -55,8 +55,8 @@ class Cluster(Protocol):
         """
         ...
 
-    async def relabel(self, resource: Resource, key: ObjectKey, labels: Mapping[str, str]) -> None:
-        """Set labels of an object. A missing object is no error."""
+    async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
+        """Merge a change into the object (RFC 7396); return the server's version of it, None if it does not exist."""
         ...
 
     async def delete(

@@ -52,7 +52,7 @@ def pods_of_vdus(
 
     ``workloads``: (VDU id, uid) by key.
     """
-    deployment_of = {uid_of(each): _owner_uid(each) for each in replica_sets}
+    deployment_of = {uid_of(each): owner_uid(each) for each in replica_sets}
     by_uid = {uid: (key, vdu_id) for key, (vdu_id, uid) in workloads.items()}
     facts = [
         _facts(pod, *by_uid[owner])
@@ -73,14 +73,15 @@ def _is_running(pod: Body) -> bool:
 
 def _owners(pod: Body, deployment_of: Mapping[str, str]) -> Iterator[str]:
     # A pod can be the workload itself; the pods of a Deployment belong to its ReplicaSets.
-    owner = _owner_uid(pod)
+    owner = owner_uid(pod)
     yield uid_of(pod)
     yield owner
     if deployment_of.get(owner):
         yield deployment_of[owner]
 
 
-def _owner_uid(body: Body) -> str:
+def owner_uid(body: Body) -> str:
+    """Return the uid of the object's controller, "" without one."""
     for reference in field_at(body, "metadata", "ownerReferences") or []:
         if reference.get("controller"):
             return str(reference.get("uid"))

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from kubevnfm_events.infra import UpdateObjects
 from lcm_world import World, sample_request
-from package_variants import variant
+from package_variants import OTHER_CNF, variant
 
 V1_VIM = [{"id": "cluster", "vimId": "VIM_ID", "vimType": "kubernetes"}]
 
@@ -54,3 +55,84 @@ async def test_a_phase_whose_driver_has_no_work_is_as_one_without_driver(world: 
     assert await ended(world, instance_id, "terminate", {"terminationType": "FORCEFUL"}) == "COMPLETED"
     sent = tuple(type(command.data).__name__ for command in world.twins.commands)
     assert sent == (plain if sample == "cnf" else machines)
+
+
+UPDATE = {"modify_information_start": "mgmt-container-update", "modify_information_end": "mgmt-container-update"}
+CONFIG = "Files/kubernetes/configmap_2.yaml"
+
+
+async def an_updatable_cnf(world: World) -> str:
+    """Return an INSTANTIATED CNF with the driver; the package that it can change to has one file more."""
+    instance_id = await created(world, phases=UPDATE)
+    await world.upload(variant(world.folder, phases=UPDATE, vnfd_id=OTHER_CNF, files={CONFIG: "kind: ConfigMap\n"}))
+    assert await ended(world, instance_id, "instantiate", sample_request("cnf", "instantiate")) == "COMPLETED"
+    return instance_id
+
+
+async def modified(world: World, instance_id: str, body: Mapping[str, Any], *, by: str = "v2") -> dict[str, Any]:
+    call = world.v1 if by == "v1" else world.lcm
+    answer = (await call("PATCH", f"/vnf_instances/{instance_id}", body)).must(202)
+    return await world.reached(answer.headers["Location"].rpartition("/")[2])
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_a_modification_changes_configuration_and_images_of_a_cnf(world: World, version: str) -> None:
+    """``mgmt-container-update`` of Tacker, with the request of its guide."""
+    instance_id = await an_updatable_cnf(world)
+    metadata = {"configmap_secret_paths": [CONFIG]}
+    operation = await modified(world, instance_id, {"vnfdId": OTHER_CNF, "metadata": metadata}, by=version)
+    assert operation["operationState"] == "COMPLETED"
+    command = world.twins.commands[-1].data
+    assert isinstance(command, UpdateObjects)
+    assert command.package.vnfd_id == OTHER_CNF
+    assert command.before.vnfd_id != OTHER_CNF
+    assert command.config_files == (CONFIG,)
+    assert "Files/kubernetes/deployment.yaml" in command.def_files
+    assert [vdu.name for vdu in command.vdus] == ["web"]
+    changes = {(one["changeType"], one["id"]) for one in operation["resourceChanges"]["affectedVnfcs"]}
+    assert changes == {("REMOVED", "web-1"), ("ADDED", "web-2")}
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert shown["vnfdId"] == OTHER_CNF
+    info = shown["instantiatedVnfInfo"]
+    assert [one["id"] for one in info["vnfcResourceInfo"]] == ["web-2"]
+    assert info["metadata"]["lcm-kubernetes-def-files"] == ["Files/kubernetes/b.yaml"]
+    assert await ended(world, instance_id, "terminate", {"terminationType": "FORCEFUL"}) == "COMPLETED"
+
+
+async def test_a_modification_of_a_name_alone_changes_nothing_in_the_cluster(world: World) -> None:
+    instance_id = await an_updatable_cnf(world)
+    assert (await modified(world, instance_id, {"vnfInstanceName": "n"}))["operationState"] == "COMPLETED"
+    assert not any(isinstance(command.data, UpdateObjects) for command in world.twins.commands)
+
+
+async def test_a_modification_that_failed_is_rolled_back_to_the_earlier_package(world: World) -> None:
+    instance_id = await an_updatable_cnf(world)
+    world.twins.failing.add("infra.k8s.update_objects")
+    operation = await modified(world, instance_id, {"vnfdId": OTHER_CNF})
+    assert operation["operationState"] == "FAILED_TEMP"
+    world.twins.failing.clear()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation['id']}/rollback")).must(202)
+    await world.reached(operation["id"], "ROLLED_BACK")
+    command = world.twins.commands[-1].data
+    assert isinstance(command, UpdateObjects)
+    assert command.package == command.before
+    assert command.config_files == ()
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert shown["vnfdId"] != OTHER_CNF
+    assert [one["id"] for one in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["web-2"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({"configmap_secret_paths": "a.yaml"}, "metadata/configmap_secret_paths"),
+        (
+            {"configmap_secret_paths": ["none.yaml"]},
+            "metadata/configmap_secret_paths[0]: the package has no file none.yaml",
+        ),
+    ],
+)
+async def test_changed_files_that_are_not_there_are_refused(world: World, metadata: dict[str, Any], field: str) -> None:
+    instance_id = await an_updatable_cnf(world)
+    body = {"vnfdId": OTHER_CNF, "metadata": metadata}
+    assert field in (await world.lcm("PATCH", f"/vnf_instances/{instance_id}", body)).problem(400)["detail"]

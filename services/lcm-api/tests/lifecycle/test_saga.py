@@ -26,6 +26,7 @@ from lcm_builders import (
     RING,
     a_change_draft,
     a_cnf_draft,
+    a_cnf_modification,
     a_cnf_terminate_draft,
     a_terminate_draft,
     an_instance,
@@ -51,6 +52,7 @@ DRAFTS = {
     "connect": a_change_draft(ConnectVmDraft),
     "change flavour": a_change_draft(ReplaceVmDraft),
     "operate": an_operate_draft(),
+    "modify cnf": a_cnf_modification(),
 }
 IRREVERSIBLE = ("terminate", "scale in", "heal")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}

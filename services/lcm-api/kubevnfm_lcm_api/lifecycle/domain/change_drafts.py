@@ -1,4 +1,4 @@
-"""The drafts of the operations on an instantiated VM-based VNF: their facts, and their result for the instance."""
+"""The drafts of the operations on an instantiated VNF: their facts, and their result for the instance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_events.infra import StackResources, UserData, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import VnfInstance
 from kubevnfm_sol.resources import (
@@ -22,7 +22,7 @@ from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 
 VmState = Literal["STARTED", "STOPPED"]
 
@@ -400,6 +400,18 @@ class OperateVmDraft(Draft):
         )
 
 
+class ModifyFields(TypedDict):
+    """The fields that a request gives `ModifyDraft`."""
+
+    vnf_instance_id: str
+    vnf: dict[str, str]
+    removed: tuple[str, ...]
+    free: dict[str, SecretParams]
+    vim_connections: dict[str, VimConnectionInfo] | None
+    vnfc_properties: dict[str, SecretParams]
+    changed: SecretParams
+
+
 class ModifyDraft(Draft):
     """MODIFY_INFO: no service takes part; the instance's document changes at the end."""
 
@@ -436,6 +448,84 @@ class ModifyDraft(Draft):
             )
             changed = changed.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs}))
         return changed
+
+
+class ModifyCnfDraft(ModifyDraft):
+    """MODIFY_INFO of a CNF whose driver changes its configuration and images too."""
+
+    plan: ClassVar[str] = "modify_cnf"
+
+    package: PackageRef
+    """The package that is valid from now on."""
+    before_package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    def_files: tuple[str, ...]
+    """The files that describe the CNF before the operation."""
+    config_files: tuple[str, ...] = ()
+    """Files with changed ConfigMaps and Secrets."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    wait_timeout_s: float | None = None
+    before: Release
+
+    release: Release | None = None
+    """The objects and pods that run now; None until the change, or its reversal, was reported."""
+    files: tuple[str, ...] = ()
+    """The files that describe ``release``."""
+
+    def updated(self, release: Release, files: tuple[str, ...]) -> Self:
+        """Return the draft with what runs now."""
+        return self.model_copy(update={"release": release, "files": files})
+
+    def changes(self) -> ResourceChanges:
+        """Pods that were started again are other VNFCs: the earlier ones are removed, the present ones added."""
+        if self.release is None:
+            return ResourceChanges()
+        earlier, present = {pod.uid for pod in self.before.pods}, {pod.uid for pod in self.release.pods}
+        gone = [pod for pod in self.before.pods if pod.uid not in present]
+        new = [pod for pod in self.release.pods if pod.uid not in earlier]
+        return inventory.changes_of_pods(
+            {"REMOVED": gone, "ADDED": new}, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
+        )
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its information changed, and with the pods that run now."""
+        return self._with_release(super().completed(instance), self.package)
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the pods that run after the reversal."""
+        return self._with_release(instance, self.before_package)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the pods that were reported last; its information is as before."""
+        return self._with_release(instance, self.before_package)
+
+    def _with_release(self, instance: InstanceRecord, package: PackageRef) -> InstanceRecord:
+        info = instance.vnf.instantiated_vnf_info
+        if self.release is None or info is None:
+            return instance
+        shown = inventory.info_of_release(
+            self.release,
+            vnfd_id=package.vnfd_id,
+            vim_key=self.vim_key,
+            flavour_id=info.flavour_id,
+            scale_status=info.scale_status or (),
+            max_scale_levels=info.max_scale_levels or (),
+            def_files=self.files,
+        )
+        properties = {one.id: one.vnfc_configurable_properties for one in info.vnfc_info}
+        vnfcs = tuple(
+            one.model_copy(update={"vnfc_configurable_properties": properties.get(one.id)}) for one in shown.vnfc_info
+        )
+        present = info.model_copy(
+            update={
+                "vnfc_resource_info": shown.vnfc_resource_info,
+                "vnfc_info": vnfcs,
+                "metadata": {**(info.metadata or {}), **(shown.metadata or {})},
+            }
+        )
+        return instance.with_vnf(instantiated_vnf_info=present).with_release(self.release)
 
 
 def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:

@@ -151,6 +151,19 @@ class InstanceRecord(BaseModel):
         )
         return self.with_internals(deployments=deployments)
 
+    @property
+    def release(self) -> ReleaseDeployment | None:
+        """The objects of a CNF; None if it has none."""
+        return next((one for one in self.internals.deployments if isinstance(one, ReleaseDeployment)), None)
+
+    def with_release(self, release: Release) -> Self:
+        """Return the record with the present objects and pods of its release."""
+        deployments = tuple(
+            one.model_copy(update={"release": release}) if isinstance(one, ReleaseDeployment) else one
+            for one in self.internals.deployments
+        )
+        return self.with_internals(deployments=deployments)
+
     def with_its_vims(self) -> Self:
         """Return the record, if INSTANTIATED, with the VIMs of its deployments recorded as in use."""
         # NOT_INSTANTIATED: `vim_ids` may name the VIM of a failed instantiate's remains, and stays as it is.

@@ -413,6 +413,13 @@ def _pod_vnfc(pod: PodFacts, vnfd_id: str, vim_key: str) -> VnfcResourceInfo:
 
 def changes_of_release(release: Release, *, vnfd_id: str, vim_key: str, change: ChangeType) -> ResourceChanges:
     """Return every pod of the release as affected."""
+    return changes_of_pods({change: release.pods}, vnfd_id=vnfd_id, vim_key=vim_key)
+
+
+def changes_of_pods(
+    pods_by_change: Mapping[ChangeType, Sequence[PodFacts]], *, vnfd_id: str, vim_key: str
+) -> ResourceChanges:
+    """Return pods as affected, each with what happened to it."""
     return ResourceChanges(
         affected_vnfcs=tuple(
             AffectedVnfc(
@@ -422,6 +429,7 @@ def changes_of_release(release: Release, *, vnfd_id: str, vim_key: str, change: 
                 change_type=change,
                 compute_resource=_handle(pod.name, vim_key, pod.owner_kind),
             )
-            for pod in release.pods
+            for change, pods in pods_by_change.items()
+            for pod in pods
         )
     )

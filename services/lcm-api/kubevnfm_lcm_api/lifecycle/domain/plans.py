@@ -11,6 +11,7 @@ from typing import Final
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
     HealVmDraft,
+    ModifyCnfDraft,
     ModifyDraft,
     OperateVmDraft,
     ReplaceVmDraft,
@@ -40,7 +41,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     ForgetMachines,
     RunDriverPhase,
 )
-from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects
+from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
 from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, RegisterClusterVim
@@ -147,6 +148,13 @@ def modify_info(_: ModifyDraft) -> Plan[ModifyDraft]:
     return Plan[ModifyDraft]()
 
 
+def modify_cnf(draft: ModifyCnfDraft) -> Plan[ModifyCnfDraft]:
+    """Change a CNF's configuration and images, then the instance's document."""
+    plan = Plan[ModifyCnfDraft]()
+    plan.then(UpdateCnfObjects(draft.wait_timeout_s))
+    return plan
+
+
 SEQUENCES: Final = Sequences(
     [
         Operation(InstantiateVmDraft, instantiate_vm),
@@ -159,6 +167,7 @@ SEQUENCES: Final = Sequences(
         Operation(ConnectVmDraft, change_ext_conn_vm),
         Operation(ReplaceVmDraft, change_template_vm),
         Operation(ModifyDraft, modify_info),
+        Operation(ModifyCnfDraft, modify_cnf),
     ],
     [
         RemoveRemains,
@@ -170,6 +179,7 @@ SEQUENCES: Final = Sequences(
         DeregisterClusterVim,
         ForgetMachines,
         DeleteCnfObjects,
+        UpdateCnfObjects,
         ScaleVnf,
         HealVnfcs,
         RecreateVnf,

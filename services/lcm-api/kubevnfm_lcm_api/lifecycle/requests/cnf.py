@@ -31,7 +31,7 @@ def cnf_draft(
     """
     check_drivers(driven_phases(flavour), CNF_DRIVERS, kind="CNFs")
     parameters = request.additional_params
-    def_files = _def_files(parameters, files)
+    def_files = manifest_files(parameters.get(DEF_FILES), files, place=f"additionalParams/{DEF_FILES}")
     namespace = parameters.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         raise InvalidInput("additionalParams/namespace", "a text expected")
@@ -40,18 +40,23 @@ def cnf_draft(
         not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S
     ):
         raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
-    counts = flavour.initial_counts(request.instantiation_level_id)
     return InstantiateCnfDraft(
         **fields,
         def_files=def_files,
         namespace=namespace,
         multi_namespace=_flag(parameters, "multi_namespace"),
         adopt=_flag(parameters, "adopt"),
-        vdus=tuple(
-            target.model_copy(update={"replicas": _replicas(flavour, target.vdu_id, counts)})
-            for target in _targets(flavour, parameters)
-        ),
+        vdus=vdu_targets(flavour, parameters, request.instantiation_level_id),
         wait_timeout_s=float(wait) if wait is not None else None,
+    )
+
+
+def vdu_targets(flavour: Flavour, parameters: Mapping[str, Any], level_id: str | None) -> tuple[VduTarget, ...]:
+    """Return the workload and the replicas of each VDU; ``parameters``: additionalParams. Raises InvalidInput."""
+    counts = flavour.initial_counts(level_id)
+    return tuple(
+        target.model_copy(update={"replicas": _replicas(flavour, target.vdu_id, counts)})
+        for target in _targets(flavour, parameters)
     )
 
 
@@ -97,10 +102,8 @@ def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int |
     return counts.get(vdu_id) if is_in_vnfd else None
 
 
-def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...]:
-    """Return the manifests of a CNF (capi.md CR-004, CR-005). Raises InvalidInput."""
-    listed = parameters.get(DEF_FILES)
-    place = f"additionalParams/{DEF_FILES}"
+def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tuple[str, ...]:
+    """Return the manifests that a request names at ``place`` (capi.md CR-004, CR-005). Raises InvalidInput."""
     if not isinstance(listed, list) or not listed:
         raise InvalidInput(place, "a list of at least one path or URL expected for a CNF")
     for index, name in enumerate(listed):

@@ -12,7 +12,9 @@ NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
 CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
 """Implementation names of the built-in cluster driver."""
-CNF_DRIVERS: Final[frozenset[str]] = frozenset()
+CONTAINER_UPDATE: Final = "mgmt-container-update"
+"""Tacker's driver that changes a CNF's ConfigMaps, Secrets and images at ``modify_information_end``, and only there."""
+CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE})
 """Implementation names of the built-in drivers of CNFs."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import Vnfd
-from kubevnfm_events import PackageRef
+from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
@@ -14,14 +14,18 @@ from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyCnfDraft, ModifyDraft, ModifyFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, vdu_targets
+from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
 
+CONFIG_FILES: Final = "configmap_secret_paths"
+"""In a modification's metadata, as Tacker names it: the files with changed ConfigMaps and Secrets."""
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _DECLARED: Final = ("extensions", "vnf_configurable_properties")
 """The KeyValuePairs whose keys the VNFD declares."""
@@ -49,7 +53,8 @@ class Modify:
 
         ``check`` gets the instance as it will be changed; it raises if the caller expected another state (If-Match).
         Raises: NotFound; Conflict while an operation runs; InvalidInput; Unprocessable for a key that the VNFD does not
-        declare, and for a package that differs in more than its software images.
+        declare, and for a package that differs in more than its software images. A CNF whose VNFD maps
+        ``modify_information_end`` to ``mgmt-container-update`` also gets the package's configuration and images.
         """
         stored = await self._instances.get(instance_id)
         check(stored)
@@ -90,16 +95,17 @@ class Modify:
             changed["vnfcInfoModifications"] = [
                 {"id": key, "vnfcConfigurableProperties": value} for key, value in properties.items()
             ]
-        draft = ModifyDraft(
-            vnf_instance_id=instance_id,
-            vnf={name: value for name, value in vnf.items() if value is not None},
+        fields: ModifyFields = {
+            "vnf_instance_id": instance_id,
+            "vnf": {name: value for name, value in vnf.items() if value is not None},
             # null removes an attribute (RFC 7396); None in `vnf` would be lost when the draft is stored.
-            removed=tuple(name for name, value in vnf.items() if value is None),
-            free=free,
-            vim_connections=connections,
-            vnfc_properties=properties,
-            changed=changed,
-        )
+            "removed": tuple(name for name, value in vnf.items() if value is None),
+            "free": free,
+            "vim_connections": connections,
+            "vnfc_properties": properties,
+            "changed": changed,
+        }
+        draft = await self._cnf_draft(fields, record, vnfd, package, request) or ModifyDraft(**fields)
         return await self._acceptance.accept(
             stored,
             record,
@@ -126,6 +132,50 @@ class Modify:
         if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
             return None
         return await self._packages.usable(vnfd_id)
+
+    async def _cnf_draft(
+        self,
+        fields: ModifyFields,
+        record: InstanceRecord,
+        vnfd: Vnfd,
+        package: PackageRef | None,
+        request: VnfInfoModificationRequest,
+    ) -> ModifyCnfDraft | None:
+        """Return the draft of a change of configuration and images; None if the request or the VNFD asks for none."""
+        info, deployment = record.vnf.instantiated_vnf_info, record.release
+        if info is None or deployment is None or deployment.release is None:
+            return None
+        flavour = vnfd.flavour(info.flavour_id)
+        named = (request.metadata or {}).get(CONFIG_FILES)
+        if driven_phases(flavour).get("modify_information_end") != CONTAINER_UPDATE or (package is None and not named):
+            return None
+        before = await self._packages.reference(record.vnf.vnf_pkg_id)
+        wanted = package or before
+        files = await self._packages.file_names(wanted.package_id)
+        configs = manifest_files(named, files, place=f"metadata/{CONFIG_FILES}") if named is not None else ()
+        parameters = record.internals.parameters
+        def_files = tuple((info.metadata or {}).get(DEF_FILES) or ())
+        missing = [name for name in def_files if "://" not in name and name not in files]
+        # Files that changed ones replace need not be there; infra-k8s, which reads them, finds out which these are.
+        if len(missing) > len(configs):
+            raise Unprocessable("vnfdId", f"the package lacks {', '.join(missing)}, which the CNF was made from")
+        connections = record.vnf.vim_connection_info if fields["vim_connections"] is None else fields["vim_connections"]
+        connection = connections.get(deployment.vim_key)
+        if connection is None:
+            raise Unprocessable("vimConnectionInfo", f"no entry {deployment.vim_key}, which is the CNF's cluster")
+        return ModifyCnfDraft(
+            **fields,
+            package=wanted,
+            before_package=before,
+            vim_key=deployment.vim_key,
+            vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
+            def_files=def_files,
+            config_files=configs,
+            multi_namespace=parameters.get("multi_namespace", False),
+            vdus=vdu_targets(flavour, parameters, record.internals.instantiation_level_id),
+            wait_timeout_s=parameters.get("wait_timeout"),
+            before=deployment.release,
+        )
 
     async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:
         """Return the descriptor that is valid from now on. Raises Unprocessable if it differs in more than images."""

@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
-from kubevnfm_events import Command, PackageRef
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
+from kubevnfm_events import Command, Event, PackageRef
+from kubevnfm_events.infra import (
+    ApplyObjects,
+    DeleteObjects,
+    ObjectsApplied,
+    ObjectsDeleted,
+    ObjectsUpdated,
+    UpdateObjects,
+    VduTarget,
+)
 from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
@@ -103,6 +111,96 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
         """Delete everything in the inventory, also if the objects were applied only in part."""
         # Without a grace period: the pods end in their own time, as nothing hurries a rollback.
         return DeleteObjects(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
+
+
+class NeedsUpdate(NeedsVim, Protocol):
+    """An operation that changes a CNF's configuration and images."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def before_package(self) -> PackageRef: ...
+
+    @property
+    def def_files(self) -> tuple[str, ...]:
+        """The files that describe the CNF before the operation."""
+        ...
+
+    @property
+    def config_files(self) -> tuple[str, ...]: ...
+
+    @property
+    def multi_namespace(self) -> bool: ...
+
+    @property
+    def vdus(self) -> tuple[VduTarget, ...]: ...
+
+    @property
+    def before(self) -> Release: ...
+
+    def updated(self, release: Release, files: tuple[str, ...]) -> Draft:
+        """Return the draft with what runs now."""
+        ...
+
+
+@dataclass(frozen=True)
+class UpdateCnfObjects(Step[NeedsUpdate, ObjectsUpdated]):
+    """Change ConfigMaps, Secrets and images to those of the package; restart what uses them.
+
+    Adds: the pods that run now.
+    Again: safe; what is changed and restarted already is left alone.
+    Fails: a file that replaces none, a new object, refusals and timeouts name the object.
+    """
+
+    wait_timeout_s: float | None = None
+    """How long to wait for readiness; None: infra-k8s' own limit."""
+
+    kind: ClassVar[str] = "update_objects"
+    command: ClassVar[type[Command]] = UpdateObjects
+    label: ClassVar[str] = "Change the configuration and images of the containers"
+    base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The wait that the instantiate request asked for, and the time to apply."""
+        return max(self.base_timeout_s, (self.wait_timeout_s or 0.0) + _APPLY_S)
+
+    def ask(self, draft: NeedsUpdate) -> UpdateObjects:
+        """Ask for the contents and images of the package."""
+        return self._command(draft, draft.package, draft.config_files)
+
+    def fold(self, draft: NeedsUpdate, reply: ObjectsUpdated) -> Draft:
+        """Keep what runs now."""
+        release = Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods)
+        return draft.updated(release, reply.def_files)
+
+    def fold_remains(self, draft: NeedsUpdate, remains: Mapping[str, object]) -> Draft:
+        """Keep what runs after the failure."""
+        return self.fold(draft, ObjectsUpdated.model_validate(remains))
+
+    def undone(self, draft: NeedsUpdate, reply: Event) -> Draft:
+        """Keep what runs after the reversal."""
+        assert isinstance(reply, ObjectsUpdated)
+        return self.fold(draft, reply)
+
+    def undo(self, draft: NeedsUpdate) -> UpdateObjects:
+        """Ask for the contents and images of the earlier package."""
+        return self._command(draft, draft.before_package, ())
+
+    def _command(self, draft: NeedsUpdate, package: PackageRef, config_files: tuple[str, ...]) -> UpdateObjects:
+        return UpdateObjects(
+            vnf_instance_id=draft.vnf_instance_id,
+            package=package,
+            vim=draft.vim,
+            def_files=draft.def_files,
+            config_files=config_files,
+            before=draft.before_package,
+            namespace=draft.before.namespace,
+            multi_namespace=draft.multi_namespace,
+            vdus=draft.vdus,
+            wait_timeout_s=self.wait_timeout_s,
+        )
 
 
 class NeedsReleaseGone(NeedsVim, Protocol):
