@@ -21,7 +21,8 @@ class PackageRef(Facts):
 class VimConnection(Facts):
     """SOL003 VimConnectionInfo (4.4.1.6): how to reach one VIM, with its access data.
 
-    It has either ``vim_id`` alone, which vim-registry resolves at the moment of use, or the full data of a request.
+    It has either ``vim_id``, with a region or alone, which vim-registry resolves at the moment of use, or the full data
+    of a request.
     """
 
     vim_id: str | None = None
@@ -36,8 +37,15 @@ class VimConnection(Facts):
 
     @property
     def is_reference(self) -> bool:
-        """Whether vim-registry must supply the access data."""
-        return not self.access_info and self.vim_id is not None
+        """Whether vim-registry must supply the access data: beside the id there is at most the region to use."""
+        return self.vim_id is not None and not set(self.access_info) - {"region"}
+
+    def resolved(self, registered: VimConnection) -> VimConnection:
+        """Return the connection of the VIM that this one refers to, in the region that this one names."""
+        region = self.access_info.get("region")
+        if region is None:
+            return registered
+        return registered.model_copy(update={"access_info": {**registered.access_info, "region": region}})
 
 
 class ClusterAccess(Facts):
@@ -75,6 +83,9 @@ class CommandFailed(Event, kind="service.command.failed"):
     remains: dict[str, object] | None = None
     """The resources that the failed command left behind, in the form of the event of its success: the ``resources`` of
     ResourcesCreated, the whole of ObjectsApplied. None: not known, or the command creates nothing."""
+    made_nothing: bool = False
+    """Whether no delivery of the command has changed anything outside, so that a rollback has nothing to undo. False:
+    not known."""
 
 
 class CancelStep(Command):

@@ -31,10 +31,10 @@ class HttpVimDirectory:
         assert vim.vim_id is not None
         known = self._known.get(vim.vim_id)
         if known is not None and time.monotonic() - known[0] < _FRESH_S:
-            return known[1]
+            return vim.resolved(known[1])
         found = VimConnection.model_validate(await self._api.call("GET", f"vims/{vim.vim_id}/connection"))
         self._known[vim.vim_id] = (time.monotonic(), found)
-        return found
+        return vim.resolved(found)
 
 
 class HttpVims:

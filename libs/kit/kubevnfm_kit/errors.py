@@ -18,6 +18,8 @@ class VnfmError(Exception):
     retryable: ClassVar[bool] = False
     status: ClassVar[int] = 500
     """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6)."""
+    made_nothing: bool = False
+    """Whether the work failed before it changed anything outside; False if that is not known."""
 
 
 class NotFound(VnfmError):

@@ -16,17 +16,18 @@ KUBERNETES: Final = "ETSINFV.KUBERNETES.V_1"
 _LONG_NAME: Final = {
     "openstack": OPENSTACK,
     # Keystone dropped its v2 API in the Queens release: packages that still name it are served by v3.
-    "ETSINFV.OPENSTACK_KEYSTONE.V_2": OPENSTACK,
-    OPENSTACK: OPENSTACK,
+    "etsinfv.openstack_keystone.v_2": OPENSTACK,
+    OPENSTACK.lower(): OPENSTACK,
     "kubernetes": KUBERNETES,
-    KUBERNETES: KUBERNETES,
+    KUBERNETES.lower(): KUBERNETES,
 }
 _SHORT_NAME: Final = {OPENSTACK: "openstack", KUBERNETES: "kubernetes"}
 
 
 def long_vim_type(vim_type: str) -> str:
     """Return the ETSINFV name for either spelling; other names are passed through."""
-    return _LONG_NAME.get(vim_type, vim_type)
+    # In any case: the requests of Tacker's guides have ETSINFV.OPENSTACK_KEYSTONE.v_2.
+    return _LONG_NAME.get(vim_type.lower(), vim_type)
 
 
 def short_vim_type(vim_type: str) -> str:

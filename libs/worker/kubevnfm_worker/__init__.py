@@ -1,7 +1,7 @@
 """Runs command handlers once: inbox, lease, outbox."""
 
 from kubevnfm_worker.outbox import Outbox
-from kubevnfm_worker.outcome import CommandHandler, Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import CommandHandler, Done, NotYet, Outcome, StepContext, nothing_made
 from kubevnfm_worker.relay import OutboxRelay, outgoing
 from kubevnfm_worker.worker import CommandWorker
 
@@ -14,5 +14,6 @@ __all__ = [
     "OutboxRelay",
     "Outcome",
     "StepContext",
+    "nothing_made",
     "outgoing",
 ]

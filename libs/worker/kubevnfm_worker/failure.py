@@ -12,9 +12,11 @@ NO_DEADLINE_TRIES: Final = 10
 """How often a command without a deadline is tried while its error is retryable."""
 
 
-def failed(command: str, error: VnfmError) -> CommandFailed:
+def failed(command: str, error: VnfmError, *, made_nothing: bool) -> CommandFailed:
     """Return the event for an error that names its cause; ``node``, ``task`` and ``remains`` are copied from it if it
     has them; ``remains`` as a part of a message.
+
+    ``made_nothing``: of all deliveries of the command.
     """
     remains: Facts | None = getattr(error, "remains", None)
     return CommandFailed(
@@ -26,6 +28,7 @@ def failed(command: str, error: VnfmError) -> CommandFailed:
         node=str(getattr(error, "node", "") or ""),
         task=str(getattr(error, "task", "") or ""),
         remains=remains.model_dump(mode="json", exclude_none=True) if remains is not None else None,
+        made_nothing=made_nothing,
     )
 
 
@@ -42,14 +45,15 @@ class StepCancelled(VnfmError):
         self.remains = remains
 
 
-def timed_out(command: str, layer: str) -> CommandFailed:
-    """Return the event for a step whose deadline passed."""
+def timed_out(command: str, layer: str, *, cause: str, made_nothing: bool) -> CommandFailed:
+    """Return the event for a step whose deadline passed; ``cause``: the error of the last try, if it failed."""
     return CommandFailed(
         command=command,
         code="step-timed-out",
         title=f"{layer}: deadline passed",
-        detail=f"{command} was not done when its deadline passed",
+        detail=f"{command} was not done when its deadline passed" + (f"; last error: {cause}" if cause else ""),
         status=504,
+        made_nothing=made_nothing,
     )
 
 

@@ -28,6 +28,16 @@ _DONE: Final = "done"
 
 
 @dataclass(frozen=True)
+class Wait:
+    """Why and since when a command is tried again."""
+
+    since: datetime
+    """The time of the first retryable error in the row."""
+    reason: str
+    """The last error."""
+
+
+@dataclass(frozen=True)
 class Claim:
     """The right to work on a command, until the lease expires."""
 
@@ -41,6 +51,10 @@ class Claim:
     """The command must be aborted, not handled."""
     unavailable_since: datetime | None = None
     """The time of the first failure in the row of tries before this one that an outside system did not answer."""
+    waits: Wait | None = None
+    """The row of retryable errors before this try; None if the try before this one had no error."""
+    made_nothing: bool = True
+    """Whether no delivery before this one has changed anything outside."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,7 @@ class Inbox:
             "fencing": 0,
             "leaseUntil": self._now(),
             "cancelled": True,
+            "madeNothing": True,
         }
         # The record may be created, changed or purged by a worker between two calls; each round decides on a fresh read.
         while True:
@@ -142,12 +157,27 @@ class Inbox:
                 continue
             return
 
-    async def rest(self, claim: Claim, *, tries: int, unavailable_since: datetime | None = None) -> None:
+    async def rest(
+        self,
+        claim: Claim,
+        *,
+        tries: int,
+        unavailable_since: datetime | None = None,
+        waits: Wait | None = None,
+        made_nothing: bool = False,
+    ) -> None:
         """Release the lease, so that any process can continue at the next delivery. Raises LeaseLost.
 
-        ``unavailable_since`` is what the next claim gets; None if the outside system has answered.
+        The arguments are what the next claim gets; ``unavailable_since``: None if the outside system has answered.
         """
-        fields = {"state": _RESTING, "tries": tries, "leaseUntil": self._now(), **_silence(unavailable_since)}
+        fields = {
+            "state": _RESTING,
+            "tries": tries,
+            "leaseUntil": self._now(),
+            "waits": None if waits is None else {"since": rfc3339(waits.since), "reason": waits.reason},
+            "madeNothing": made_nothing,
+            **_silence(unavailable_since),
+        }
         await self._write(claim, fields)
 
     async def finish(self, claim: Claim, command: Envelope[Message], event: Event, *, source: str) -> None:
@@ -192,6 +222,8 @@ class Inbox:
             tries=body["tries"],
             is_cancelled=is_cancelled,
             unavailable_since=None if since is None else datetime.fromisoformat(since),
+            waits=_waits(body.get("waits")),
+            made_nothing=bool(body.get("madeNothing")),
         )
         try:
             # Several workers may see the same expired lease: the revision lets one of them win.
@@ -220,6 +252,8 @@ class Inbox:
             "owner": claim.owner,
             "fencing": claim.fencing,
             "leaseUntil": self._lease_end(),
+            # Until the worker reports otherwise: if it is killed, what it has done is not known.
+            "madeNothing": False,
         }
 
     def _lease_end(self) -> str:
@@ -230,6 +264,10 @@ class Inbox:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _waits(stored: JsonObject | None) -> Wait | None:
+    return None if stored is None else Wait(datetime.fromisoformat(stored["since"]), str(stored["reason"]))
 
 
 def _silence(unavailable_since: datetime | None) -> JsonObject:

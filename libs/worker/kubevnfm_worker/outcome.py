@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
 from kubevnfm_events import Command, Event, Facts
+from kubevnfm_kit.errors import VnfmError
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class StepContext:
     """Grows with every claim of this command: writes with a smaller number come from a worker that lost its lease."""
     publish: Callable[[Event], Awaitable[None]] = field(repr=False)
     """Publish an event about the command's progress; best effort, the work never waits for it."""
+
+
+@contextmanager
+def nothing_made() -> Iterator[None]:
+    """Mark the errors of the block: a handler runs it before its first change outside (`VnfmError.made_nothing`)."""
+    try:
+        yield
+    except VnfmError as error:
+        error.made_nothing = True
+        raise
 
 
 C = TypeVar("C", bound=Command)

@@ -13,19 +13,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Literal, Self, cast
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
 from kubevnfm_events import CancelStep, Command, Envelope, Event, Message, from_document
-from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
 from kubevnfm_worker.failure import NO_DEADLINE_TRIES, StepCancelled, broken, failed, retry_pause_s, timed_out
-from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Taken
+from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Taken, Wait
 from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 
@@ -39,6 +40,8 @@ _REATTACH_S: Final = 1.0
 """Delay of a delivery that was returned to the broker while its handler is still running."""
 _STORE_PAUSE_S: Final = 2.0
 _STORE_TRY_EVERY_S: Final = 0.5
+_WAIT_TASK: Final = "wait"
+"""The task by which the progress of an operation shows that a command waits for something outside."""
 _LONGEST_SILENT_TRY_S: Final = 120.0
 """A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack and SSH 60 s,
 Kubernetes three times 30 s), or follows an answered one (an upload, a watch). So its error does not belong to the
@@ -56,6 +59,9 @@ class _Broke:
 class _DeadlinePassed:
     """The step's time is over."""
 
+    has_begun: bool
+    """Whether the handler was running."""
+
 
 @dataclass(frozen=True)
 class _Retry:
@@ -63,6 +69,7 @@ class _Retry:
 
     pause_s: float
     unavailable_since: datetime | None
+    waits: Wait
 
 
 _Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
@@ -249,24 +256,39 @@ class CommandWorker:
             # The service ends: release the lease, so that the next worker need not wait for its expiry.
             await self._let_go(claim)
             raise
+        made_nothing = claim.made_nothing and _made_nothing(answer)
         match answer:
             case Done(event=event):
+                await self._end_wait(claim, command, "finished")
                 return await self._finish(claim, command, event, Ack())
             case NotYet(again_in_s=again_in_s):
+                await self._end_wait(claim, command, "finished")
                 await self._inbox.rest(claim, tries=0)
                 left_s = self._left_s(command)
                 # Never beyond the deadline: the delivery that reports its passing must not come late.
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
             case _DeadlinePassed():
                 log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
-                return await self._finish(claim, command, timed_out(command.type, self._layer), Ack())
+                await self._end_wait(claim, command, "failed")
+                cause = claim.waits.reason if claim.waits is not None else ""
+                late = timed_out(command.type, self._layer, cause=cause, made_nothing=made_nothing)
+                return await self._finish(claim, command, late, Ack())
             case VnfmError(retryable=True) if (retry := self._next_try(claim, command, answer)) is not None:
                 log.warning("command_tried_again", type=command.type, tries=claim.tries + 1, reason=str(answer))
-                await self._inbox.rest(claim, tries=claim.tries + 1, unavailable_since=retry.unavailable_since)
+                await self._report_wait(claim, command, retry.waits)
+                await self._inbox.rest(
+                    claim,
+                    tries=claim.tries + 1,
+                    unavailable_since=retry.unavailable_since,
+                    waits=retry.waits,
+                    made_nothing=made_nothing,
+                )
                 return Again(retry.pause_s)
             case VnfmError():
                 log.info("command_failed", type=command.type, code=answer.code, reason=str(answer))
-                return await self._finish(claim, command, failed(command.type, answer), Ack())
+                await self._end_wait(claim, command, "failed")
+                failure = failed(command.type, answer, made_nothing=made_nothing)
+                return await self._finish(claim, command, failure, Ack())
             case _Broke(error=error):
                 log.error("command_broke", type=command.type, message_id=command.id, exc_info=error)
                 reason = f"unexpected {type(error).__name__} in {self._service}"
@@ -287,7 +309,21 @@ class CommandWorker:
         left_s = self._left_s(command)
         # A pause that ends after the deadline would turn the real cause into a plain time-out.
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
-        return _Retry(pause_s, since) if is_worth_it else None
+        waits = Wait(claim.waits.since if claim.waits is not None else now, str(error))
+        return _Retry(pause_s, since, waits) if is_worth_it else None
+
+    async def _report_wait(self, claim: Claim, command: Envelope[Message], waits: Wait) -> None:
+        """Publish, for people who watch the operation, why and since when the command makes no progress."""
+        state: Literal["started", "progressed"] = "started" if claim.waits is None else "progressed"
+        message = f"waiting since {rfc3339(waits.since)}: {waits.reason}"
+        await self._context(claim, command).publish(TaskProgressed(task=_WAIT_TASK, state=state, message=message))
+
+    async def _end_wait(self, claim: Claim, command: Envelope[Message], state: Literal["finished", "failed"]) -> None:
+        """Publish that the wait is over, if there was one."""
+        if claim.waits is None:
+            return
+        message = f"waited since {rfc3339(claim.waits.since)}: {claim.waits.reason}"
+        await self._context(claim, command).publish(TaskProgressed(task=_WAIT_TASK, state=state, message=message))
 
     def _silent_since(self, claim: Claim) -> datetime | None:
         """Return when the silence before the present try began; None if there was none or the try has had answers."""
@@ -307,12 +343,14 @@ class CommandWorker:
         if left_s is not None and left_s <= 0:
             # Checked before the handler is called: after the deadline the step has failed for its sender, and starting
             # would create what is never used.
-            return _DeadlinePassed()
+            return _DeadlinePassed(has_begun=False)
         handler = self._handlers.get(_class_of(command))
         if handler is None:
             return _Broke(LookupError(f"{self._service} has no handler for {command.type}"))
         if claim.is_cancelled:
-            return await self._aborted(claim, command)
+            cancelled = StepCancelled(None)
+            cancelled.made_nothing = True
+            return cancelled if claim.made_nothing else await self._aborted(claim, command)
         nudge = self._nudges[command.id] = asyncio.Event()
         work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
         keeping = asyncio.create_task(self._keep_lease(claim, nudge), name="lease")
@@ -322,7 +360,7 @@ class CommandWorker:
             if work.done():
                 return _answer_of(work)
             if not keeping.done():
-                return _DeadlinePassed()
+                return _DeadlinePassed(has_begun=True)
             if not keeping.result():
                 raise LeaseLost(claim.message_id)
         finally:
@@ -424,7 +462,9 @@ class CommandWorker:
         try:
             # The process is ending: a lease that is not released expires by itself.
             async with asyncio.timeout(1.0):
-                await self._inbox.rest(claim, tries=claim.tries, unavailable_since=self._silent_since(claim))
+                await self._inbox.rest(
+                    claim, tries=claim.tries, unavailable_since=self._silent_since(claim), waits=claim.waits
+                )
         except (LeaseLost, StoreUnavailable, TimeoutError):
             log.debug("lease_left_to_run_out", message_id=claim.message_id)
 
@@ -439,6 +479,13 @@ class CommandWorker:
             except StoreUnavailable as error:
                 log.warning("inbox_purge_postponed", reason=str(error))
             await asyncio.sleep(_PURGE_EVERY_S)
+
+
+def _made_nothing(answer: _Answer) -> bool:
+    """Return whether the handler ended before it changed anything outside."""
+    if isinstance(answer, _DeadlinePassed):
+        return not answer.has_begun
+    return isinstance(answer, VnfmError) and answer.made_nothing
 
 
 def _class_of(command: Envelope[Message]) -> type[Command]:

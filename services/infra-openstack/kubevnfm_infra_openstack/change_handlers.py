@@ -24,7 +24,7 @@ from kubevnfm_events.infra import (
     StackResources,
 )
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
 from kubevnfm_infra_openstack.domain.errors import StackMissing, StackUpdateFailed, StackUpdateTimedOut
@@ -119,10 +119,11 @@ class StackChangeHandlers:
 
     async def _change(self, command: C, context: StepContext, find_change: FindChange[C]) -> Outcome:
         """Read the stack, send the change unless this attempt has done so, wait, and return what the stack holds."""
-        cloud = self.clouds.cloud(await self.vims.connection(command.vim))
-        vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
-        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        with nothing_made():
+            cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+            vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
+            stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         wanted = next_for_change(stack, made_by=made_by)
         if stack is not None and wanted is NextForChange.WAIT_FOR_OTHER:
             stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)

@@ -10,7 +10,7 @@ from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted
 from kubevnfm_infra_openstack.domain.failure import failure_of
@@ -50,10 +50,11 @@ class InfraOpenstackHandlers:
 
     async def create_resources(self, command: CreateResources, context: StepContext) -> Outcome:
         """Create the VNF's stack, or continue with the one that an earlier delivery created."""
-        cloud = self.clouds.cloud(await self.vims.connection(command.vim))
-        vnfd = (await self.packages.flavour(command.package, command.flavour_id)).vnfd
         made_by = attempt_tag(context.operation_id, context.step_id, context.attempt)
-        stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
+        with nothing_made():
+            cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+            vnfd = (await self.packages.flavour(command.package, command.flavour_id)).vnfd
+            stack = await cloud.stacks.find(command.stack_name, tag=command.tag)
         wanted = next_for_creation(stack, made_by=made_by)
         if stack is not None and wanted in (Next.REPLACE, Next.WAIT_GONE):
             if wanted is Next.REPLACE:

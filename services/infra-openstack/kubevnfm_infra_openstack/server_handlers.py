@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events.infra import OperateServers, ServersOperated
-from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
@@ -38,11 +39,13 @@ class ServerHandlers:
         wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
         if wait_s > 0:
             return NotYet(wait_s)
-        servers = self.clouds.cloud(await self.vims.connection(command.vim)).servers
+        with nothing_made():
+            servers = self.clouds.cloud(await self.vims.connection(command.vim)).servers
         begun: set[str] = set()
         for pause_s in _POLL_PAUSES_S:
             await asyncio.sleep(pause_s)
-            left = await self._left(servers, command)
+            with nullcontext() if begun else nothing_made():
+                left = await self._left(servers, command)
             if not left:
                 if command.graceful_wait_s > 0:
                     await self.grace.end(context)

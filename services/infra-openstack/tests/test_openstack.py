@@ -128,7 +128,7 @@ async def test_wrong_credentials_fail_and_are_never_shown(site: Site) -> None:
 
 
 async def test_missing_access_data_are_named(site: Site) -> None:
-    with pytest.raises(VimAccessDataMissing, match=r"accessInfo\.username"):
+    with pytest.raises(VimAccessDataMissing, match="accessInfo/username"):
         await site.create(vim=openstack_vim(site.lab.auth_url, username=""))
 
 

@@ -128,7 +128,7 @@ class VimRegistry:
         if not vim.is_reference:
             return vim
         assert vim.vim_id is not None
-        return await self.connection_of(vim.vim_id)
+        return vim.resolved(await self.connection_of(vim.vim_id))
 
     async def connection_of(self, vim_id: str) -> VimConnection:
         """Return the connection of a registered VIM. Raises VimUnknown."""

@@ -20,7 +20,9 @@ from keystoneauth1 import exceptions as keystone
 from keystoneauth1 import session as keystone_session
 from keystoneauth1.identity import v3
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, revealed
+from kubevnfm_sol.access import check_login, endpoint, openstack_access, pem
 from openstack import exceptions as sdk
 from openstack.connection import Connection
 
@@ -64,38 +66,25 @@ class AccessData:
         return hashlib.sha256(repr(tuple(vars(self).values())).encode()).hexdigest()
 
 
-_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "username": ("username", "user_name"),
-    "password": ("password",),
-    "project": ("project", "project_name", "projectName", "tenant_name"),
-    "project_domain": ("projectDomain", "project_domain", "project_domain_name", "projectDomainName"),
-    "user_domain": ("userDomain", "user_domain", "user_domain_name", "userDomainName"),
-}
-"""SOL003's registered names first, then those of common VIM configuration files."""
-
-
 def access_data(vim: VimConnection, ring: KeyRing) -> AccessData:
     """Read a VimConnectionInfo (api.md 3.2). Raises VimAccessDataMissing naming the missing attribute."""
-    access, interface = revealed(vim.access_info, ring), vim.interface_info
-    found: dict[str, str] = {}
-    for name, aliases in _ALIASES.items():
-        value = next((access[alias] for alias in aliases if access.get(alias)), None)
-        if value is None and name.endswith("_domain"):
-            value = "Default"
-        if value is None:
-            raise VimAccessDataMissing(f"vimConnectionInfo.accessInfo.{aliases[0]}", "required for an OpenStack VIM")
-        found[name] = str(value)
-    endpoint = interface.get("endpoint") or access.get("auth_url") or access.get("authUrl")
-    if not endpoint:
-        raise VimAccessDataMissing("vimConnectionInfo.interfaceInfo.endpoint", "Keystone's URL expected")
-    certificates = interface.get("trustedCertificates") or ""
+    try:
+        check_login(vim, "vimConnectionInfo")
+    except InvalidInput as error:
+        raise VimAccessDataMissing(error.field, error.reason) from error
+    access = {name: str(value) for name, value in openstack_access(revealed(vim.access_info, ring)).items()}
+    interface = vim.interface_info
     return AccessData(
-        auth_url=_identity_v3(str(endpoint)),
-        region=access.get("region") or None,
+        auth_url=_identity_v3(str(endpoint(vim))),
+        username=access["username"],
+        password=access["password"],
+        project=access["project"],
+        project_domain=access.get("projectDomain", "Default"),
+        user_domain=access.get("userDomain", "Default"),
+        region=access.get("region"),
         check_certificate=not _is_true(interface.get("skipCertificateVerification")),
         check_host_name=not _is_true(interface.get("skipCertificateHostnameCheck")),
-        certificates="\n".join(map(str, certificates)) if isinstance(certificates, list) else str(certificates),
-        **found,
+        certificates=pem(interface.get("trustedCertificates") or ""),
     )
 
 

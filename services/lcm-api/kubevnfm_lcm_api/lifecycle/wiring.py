@@ -91,7 +91,9 @@ async def lifecycle_parts(
             instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance
         ),
         terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
-        tasks=Tasks.from_services(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
+        tasks=Tasks.from_services(
+            instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance
+        ),
         progress=Progress(store),
         node_logs=node_logs,
         operation_events=operation_events,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar.pack import pack
-from kubevnfm_events.infra import CreateResources
+from kubevnfm_events.infra import ChangeConnections, CreateResources
 from lcm_world import SAMPLES, World, sample_request
 
 Change = Callable[[dict[str, Any]], None]
@@ -46,6 +46,16 @@ def vims(**entries: Any) -> Change:
     return setting(vimConnectionInfo=entries)
 
 
+def login(**access: Any) -> dict[str, Any]:
+    """Return a VimConnectionInfo with a log-in of its own, changed by ``access``; None leaves an attribute out."""
+    given = {"username": "nfv", "password": "nfv", "project": "nfv", **access}
+    return {
+        "vimType": OPENSTACK,
+        "interfaceInfo": {"endpoint": "https://keystone/v3"},
+        "accessInfo": {name: value for name, value in given.items() if value is not None},
+    }
+
+
 OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 KUBERNETES = "ETSINFV.KUBERNETES.V_1"
 USER_DATA = {"lcm__operation__user__data": "UserData/x.py", "lcm__operation__user__data__class": "X"}
@@ -68,6 +78,18 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "k8s"}), 422, "vimConnectionInfo/a/vimType"),
     ("vm", vims(a={"vimType": OPENSTACK, "accessInfo": {"username": "u"}}), 400, "interfaceInfo/endpoint"),
     ("vm", setting(vimConnectionInfo=[{"id": "a"}]), 400, "vimConnectionInfo"),
+    ("vm", vims(a=login(password=None)), 400, "vimConnectionInfo/a/accessInfo/password"),
+    ("vm", vims(a=login(project=None)), 400, "vimConnectionInfo/a/accessInfo/project"),
+    ("vm", vims(a=login(applicationCredentialId="c")), 400, "accessInfo/password"),
+    ("vm", vims(a=login(colour="blue")), 400, "vimConnectionInfo/a/accessInfo/colour"),
+    ("vm", vims(a=login(username={"a": 1})), 400, "vimConnectionInfo/a/accessInfo/username"),
+    ("vm", vims(a={**login(), "interfaceInfo": {"endpoint": "keystone"}}), 400, "interfaceInfo/endpoint"),
+    ("vm", vims(a={**login(), "interfaceInfo": {"endpiont": "https://k"}}), 400, "interfaceInfo/endpiont"),
+    ("vm", vims(a={**login(), "interfaceInfo": {"endpoint": "https://k", "trustedCertificates": "x"}}), 400, "PEM"),
+    ("vm", vims(a={**login(), "extra": {"interface": "private"}}), 400, "extra/interface"),
+    ("vm", vims(a={**login(), "extra": {"colour": "blue"}}), 400, "vimConnectionInfo/a/extra/colour"),
+    ("vm", vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "accessInfo": {"username": "u"}}), 400, "endpoint"),
+    ("vm", vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "accessInfo": {"region": "Mars"}}), 422, "accessInfo/region"),
     ("vm", params(lcm__operation__user__data="UserData/x.py"), 400, "lcm-operation-user-data-class"),
     ("vm", params(lcm__operation__user__data__class="X"), 400, "lcm-operation-user-data"),
     ("vm", params(**{**USER_DATA, "lcm__operation__user__data": "../x.py"}), 400, "lcm-operation-user-data"),
@@ -303,3 +325,84 @@ async def test_an_instance_of_one_version_is_served_by_the_other(world: World) -
     ended = await world.v1("POST", f"/vnf_instances/{instance_id}/terminate", {"terminationType": "FORCEFUL"})
     await world.reached(ended.must(202).headers["Location"].rpartition("/")[2], "COMPLETED")
     (await world.v1("DELETE", f"/vnf_instances/{instance_id}")).must(204)
+
+
+TACKERS = {
+    "id": "79a97d01-e5f3-4eaa-b2bc-8f513ecb8a56",
+    "vimType": "ETSINFV.OPENSTACK_KEYSTONE.v_2",
+    "vimConnectionId": "79a97d01-e5f3-4eaa-b2bc-8f513ecb8a56",
+    "interfaceInfo": {"endpoint": "http://127.0.0.1/identity"},
+    "accessInfo": {"username": "user", "region": "RegionTwo", "password": "hidden", "tenant": "1994d69783d64c00"},
+}
+"""An entry of the requests in Tacker's guides, whose access data Tacker never reads."""
+
+
+def with_regions(world: World, *regions: str) -> None:
+    world.vims.records["vim-1"]["placement_attr"] = {"regions": list(regions)}
+
+
+async def test_an_entry_of_v1_that_names_no_vim_means_the_default_one(world: World) -> None:
+    """API-031."""
+    await world.sample()
+    with_regions(world, "RegionOne", "RegionTwo")
+    instance_id = await world.create()
+    path = f"/vnf_instances/{instance_id}"
+    answer = await world.v1("POST", f"{path}/instantiate", {"flavourId": "simple", "vimConnectionInfo": [TACKERS]})
+    operation_id = answer.must(202).headers["Location"].rpartition("/")[2]
+    await world.reached(operation_id, "COMPLETED")
+    (command,) = world.twins.commands
+    assert isinstance(command.data, CreateResources)
+    assert (command.data.vim.vim_id, command.data.vim.access_info) == ("vim-1", {"region": "RegionTwo"})
+    assert command.data.vim.is_reference
+    (shown,) = (await world.v1("GET", path)).json["vimConnectionInfo"]
+    assert (shown["id"], shown["vimId"], shown["vimType"]) == (TACKERS["id"], "vim-1", "openstack")
+
+    # Afterwards such an entry means the VIM of the VNF, and an unknown log-in must not replace it.
+    change = {
+        "extVirtualLinks": [{"id": "ext", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}],
+        "vimConnectionInfo": [TACKERS],
+    }
+    answer = await world.v1("POST", f"{path}/change_ext_conn", change)
+    await world.reached(answer.must(202).headers["Location"].rpartition("/")[2], "COMPLETED")
+    changed = world.twins.commands[-1].data
+    assert isinstance(changed, ChangeConnections)
+    assert changed.vim == command.data.vim
+
+
+async def test_without_a_default_vim_an_entry_of_v1_is_used_as_it_is_or_refused(world: World) -> None:
+    await world.sample()
+    world.vims.records["vim-1"]["is_default"] = False
+    instance_id = await world.create()
+    path = f"/vnf_instances/{instance_id}/instantiate"
+    lacking = {**TACKERS, "accessInfo": {"username": "user", "password": "hidden"}}
+    answer = await world.v1("POST", path, {"flavourId": "simple", "vimConnectionInfo": [lacking]})
+    assert "accessInfo/project" in answer.problem(400)["detail"]
+    (await world.v1("POST", path, {"flavourId": "simple", "vimConnectionInfo": [TACKERS]})).must(202)
+    (command,) = await world.twins.has_asked(1)
+    assert isinstance(command.data, CreateResources)
+    assert command.data.vim.access_info["tenant"] == "1994d69783d64c00"
+
+
+async def test_a_region_that_the_default_vim_lacks_is_refused(world: World) -> None:
+    await world.sample()
+    with_regions(world, "RegionOne")
+    path = f"/vnf_instances/{await world.create()}/instantiate"
+    answer = await world.v1("POST", path, {"flavourId": "simple", "vimConnectionInfo": [TACKERS]})
+    detail = answer.problem(422)["detail"]
+    assert "accessInfo/region" in detail
+    assert "RegionOne" in detail
+
+
+@pytest.mark.parametrize("task", ["change_ext_conn", "patch"])
+async def test_access_data_that_replace_those_of_a_vnf_are_checked_at_the_request(world: World, task: str) -> None:
+    await world.sample()
+    instance_id = await world.create()
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
+    body: dict[str, Any] = {"vimConnectionInfo": {"vim-1": login(password=None)}}
+    path = f"/vnf_instances/{instance_id}"
+    if task == "patch":
+        answer = await world.lcm("PATCH", path, body)
+    else:
+        body["extVirtualLinks"] = [{"id": "ext", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]
+        answer = await world.lcm("POST", f"{path}/{task}", body)
+    assert "vimConnectionInfo/vim-1/accessInfo/password" in answer.problem(400)["detail"]

@@ -27,7 +27,9 @@ def a_link(link_id: str, network: str, *cps: str) -> dict[str, Any]:
 
 def new_access(vim_type: str = OPENSTACK) -> list[dict[str, Any]]:
     """Return vimConnectionInfo in the list form of older NFVOs."""
-    return [{"id": "vim1", "vimId": "vim-1", "vimType": vim_type, "accessInfo": {"password": "rotated"}}]
+    access = {"username": "nfv", "password": "rotated", "project": "nfv"}
+    where = {"endpoint": "https://keystone/v3"}
+    return [{"id": "vim1", "vimId": "vim-1", "vimType": vim_type, "interfaceInfo": where, "accessInfo": access}]
 
 
 def test_a_connection_point_that_the_grant_names_is_on_the_grants_link_only() -> None:
@@ -65,6 +67,29 @@ def test_granted_access_data_of_the_same_vim_replace_the_old(draft: Any) -> None
     password = changed.vim.access_info["password"]
     assert isinstance(password, Secret)
     assert password.reveal(RING) == "rotated"
+
+
+@pytest.mark.parametrize("draft", [a_change_draft(ScaleVmDraft), an_operate_draft(), a_terminate_draft()])
+def test_a_granted_vim_that_names_none_is_that_of_the_operation(draft: Any) -> None:
+    """The form of Tacker's v1, whose access data nothing reads."""
+    (entry,) = new_access()
+    del entry["vimId"]
+    entry["accessInfo"] = {"username": "u", "region": "RegionOne", "password": "p", "tenant": "t"}
+    assert granted(draft, a_grant(vimConnectionInfo=[entry]), {}).vim == draft.vim  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "place"),
+    [
+        ("accessInfo", {"username": "u", "project": "p"}, "accessInfo/password"),
+        ("accessInfo", {"colour": "blue"}, "accessInfo/colour"),
+        ("extra", {"colour": "blue"}, "extra/colour"),
+    ],
+)
+def test_a_granted_vim_that_is_no_login_is_refused(part: str, value: dict[str, str], place: str) -> None:
+    (entry,) = new_access()
+    with pytest.raises(GrantUnusable, match=f"vim1/{place}"):
+        granted(an_operate_draft(), a_grant(vimConnectionInfo=[{**entry, part: value}]), {})
 
 
 @pytest.mark.parametrize("draft", [an_instantiate_draft(), an_operate_draft(), a_terminate_draft()])

@@ -177,6 +177,33 @@ def test_rollback_runs_the_compensations_backwards(name: str, index: int) -> Non
     assert last.record.occ.error is not None
 
 
+def without_effect(command: Envelope[Message]) -> Envelope[Message]:
+    refused = CommandFailed(
+        command=command.type, code="vim-refused", title="VIM", detail="log-in rejected", status=422, made_nothing=True
+    )
+    return command.follow_up(refused, source="/kubevnfm/twin")
+
+
+def test_a_rollback_of_a_step_that_made_nothing_sends_nothing() -> None:
+    (command,) = commands_of(move := granted(DRAFTS["plain vm"]))
+    move = answered(move, without_effect(command))
+    # Again, as an operator would: this attempt makes nothing either.
+    (command,) = commands_of(move := SAGA.retry(reread(move.record), later(2)))
+    move = answered(move, without_effect(command), 3)
+    move = SAGA.rollback(reread(move.record), later(4))
+    assert commands_of(move) == []
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
+def test_what_an_earlier_attempt_may_have_made_is_undone() -> None:
+    (command,) = commands_of(move := granted(DRAFTS["plain vm"]))
+    move = answered(move, failure(command))
+    (command,) = commands_of(move := SAGA.retry(reread(move.record), later(2)))
+    move = answered(move, without_effect(command), 3)
+    (command,) = commands_of(SAGA.rollback(reread(move.record), later(4)))
+    assert command.type.endswith("infra.openstack.delete_resources.v1")
+
+
 def test_a_failed_compensation_stops_and_rollback_repeats_it() -> None:
     move = granted(DRAFTS["plain vm"])
     move = answered(move, failure(commands_of(move)[0]))

@@ -9,6 +9,7 @@ from typing import Any
 from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_sol.access import check_login, check_understood
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 
@@ -28,7 +29,7 @@ def granted(draft: Draft, grant: Grant, request: Mapping[str, Any]) -> Draft:
 
 @granted.register
 def _instantiate(draft: InstantiateDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
-    given = _connections(grant)
+    given = _connections(grant, draft.vim_connections.get(draft.vim_key))
     connections = {**draft.vim_connections, **given}
     # A plan builds on one VIM, so the first resource decides for all.
     named = [one.vim_connection_id for one in grant.add_resources or () if one.vim_connection_id in connections]
@@ -62,12 +63,12 @@ def _change(draft: ChangeVmDraft, grant: Grant, request: Mapping[str, Any]) -> D
     # Without links in the grant the present ones stay as they are, absent attributes included.
     has_links = "extVirtualLinks" in body or "extManagedVirtualLinks" in body
     changes: Json = {"grant": body, **({"connections": connections} if has_links else {})}
-    given = _connections(grant)
+    before = draft.vim_connections or {
+        key: VimConnectionInfo.model_validate(one)
+        for key, one in (draft.instance.get("vimConnectionInfo") or {}).items()
+    }
+    given = _connections(grant, before.get(draft.vim_key))
     if given:
-        before = draft.vim_connections or {
-            key: VimConnectionInfo.model_validate(one)
-            for key, one in (draft.instance.get("vimConnectionInfo") or {}).items()
-        }
         changes["vim_connections"] = {**before, **given}
     if draft.vim_key in given:
         changes["vim"] = _vim(given[draft.vim_key], draft.vim, draft.vim_key)
@@ -79,7 +80,7 @@ def _change(draft: ChangeVmDraft, grant: Grant, request: Mapping[str, Any]) -> D
 @granted.register(TerminateDraft)
 @granted.register(OperateVmDraft)
 def _access(draft: TerminateDraft | OperateVmDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
-    given = _connections(grant)
+    given = _connections(grant, None)
     if draft.vim_key not in given:
         return draft
     return draft.model_copy(update={"vim": _vim(given[draft.vim_key], draft.vim, draft.vim_key)})
@@ -97,11 +98,17 @@ def _document(grant: Grant) -> Json:
     return grant.model_dump(by_alias=True, exclude_none=True)
 
 
-def _connections(grant: Grant) -> dict[str, VimConnectionInfo]:
-    return {
-        key: one.model_copy(update={"vim_type": long_vim_type(one.vim_type)})
-        for key, one in (grant.vim_connection_info or {}).items()
-    }
+def _connections(grant: Grant, present: VimConnectionInfo | None) -> dict[str, VimConnectionInfo]:
+    """Return the grant's entries; one that names no VIM means ``present``, the entry of the operation's VIM."""
+    found: dict[str, VimConnectionInfo] = {}
+    for key, one in (grant.vim_connection_info or {}).items():
+        # The form of Tacker's v1, which never reads the access data beside a `tenant` (api.md 3.2).
+        if one.vim_id is None and "tenant" in one.access_info:
+            if present is not None:
+                found[key] = present
+            continue
+        found[key] = one.model_copy(update={"vim_type": long_vim_type(one.vim_type)})
+    return found
 
 
 def _vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimConnection:
@@ -110,7 +117,14 @@ def _vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimC
         raise GrantUnusable(f"vimConnectionInfo/{key}/vimType", f"{before.vim_type} expected")
     if not connection.access_info and connection.vim_id is None:
         raise GrantUnusable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")
-    return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+    granted = VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+    try:
+        check_understood(connection, f"vimConnectionInfo/{key}")
+        if not granted.is_reference:
+            check_login(connection, f"vimConnectionInfo/{key}")
+    except InvalidInput as error:
+        raise GrantUnusable(error.field, error.reason) from error
+    return granted
 
 
 def _external(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Json]:

@@ -86,8 +86,10 @@ class Saga:
         step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
         if isinstance(reply.data, CommandFailed):
             # Only of the step itself: a failed compensation leaves the draft as it is, with all that may still exist.
-            if planned.state is StepState.ASKED and reply.data.remains is not None:
-                record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
+            if planned.state is StepState.ASKED:
+                if reply.data.remains is not None:
+                    record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
+                planned = _without_effect(planned, made_nothing=reply.data.made_nothing)
             return self._failed(record, planned, problems.failure(reply.data, planned, record), now)
         if not isinstance(reply.data, Event):
             return None
@@ -232,7 +234,7 @@ class Saga:
                 # A name in the request that refers to nothing in the stack shows only now: it is the step's failure.
                 except VnfmError as error:
                     problem = problems.error_of_step(error, planned, record)
-                    failed = _ended(asked, StepState.FAILED, now, problem)
+                    failed = _without_effect(_ended(asked, StepState.FAILED, now, problem), made_nothing=True)
                     record, has_failed = record.with_steps([failed]), True
                     messages.append(self._messages.step_changed(record, failed, "failed", now))
                     break
@@ -301,7 +303,8 @@ class Saga:
         found = list(undoable(record.steps))
         while found:
             for planned in found:
-                command = self._sequences.step(planned).undo(draft)
+                # A compensation for nothing would meet the error that has stopped the step, such as a rejected log-in.
+                command = None if planned.made_nothing else self._sequences.step(planned).undo(draft)
                 if command is None:
                     record = record.with_steps([_ended(planned, StepState.UNDONE, now, planned.error)])
                     continue
@@ -373,6 +376,12 @@ def _sent(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
             "deadline": rfc3339(now + timedelta(seconds=planned.timeout_s)),
         }
     )
+
+
+def _without_effect(planned: PlannedStep, *, made_nothing: bool) -> PlannedStep:
+    """Return the step with what is known after its present attempt: one that made nothing is no proof for those before."""
+    is_known = planned.attempt == 1 or planned.made_nothing
+    return planned.model_copy(update={"made_nothing": made_nothing and is_known})
 
 
 def _ended(planned: PlannedStep, state: StepState, now: datetime, error: ProblemDetails | None = None) -> PlannedStep:

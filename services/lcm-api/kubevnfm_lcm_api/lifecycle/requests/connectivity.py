@@ -39,10 +39,9 @@ class ChangeConnectivity:
         before = vnf.record.internals.connections
         links = merged_links(before.get("extVirtualLinks") or (), request.ext_virtual_links)
         files = await self._vnfs.files(vnf.package.package_id)
+        entries = await self._vnfs.connections(vnf, request.vim_connection_info, version)
         fields: ChangeFields = {
-            **vnf.fields(
-                hide(original), request.additional_params, version, files, connections=request.vim_connection_info
-            ),
+            **vnf.fields(hide(original), request.additional_params, version, files, connections=entries),
             "connections": {**before, "extVirtualLinks": links},
             "grant_request": grant_request("CHANGE_EXT_CONN", vnf.record),
         }

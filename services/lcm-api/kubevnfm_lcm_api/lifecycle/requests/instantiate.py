@@ -19,7 +19,7 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
-from kubevnfm_lcm_api.lifecycle.requests.vim_choice import choose_vim
+from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import supported_tasks
 
@@ -36,7 +36,8 @@ class Instantiate:
         vims: Vims,
         acceptance: Acceptance,
     ) -> None:
-        self._instances, self._engine, self._packages, self._vims = instances, engine, packages, vims
+        self._instances, self._engine, self._packages = instances, engine, packages
+        self._vim_entries = VimEntries(vims)
         self._vm_drafts = VmDrafts(packages=packages, vims=vims)
         self._acceptance = acceptance
 
@@ -55,7 +56,7 @@ class Instantiate:
         flavour = _flavour(vnfd, request)
         # Entries may have been set by a modification before; those of the request replace them.
         connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
-        vim_key, connections = await choose_vim(self._vims, connections, request.additional_params)
+        vim_key, connections = await self._vim_entries.choose(connections, request.additional_params, version)
         connection = connections[vim_key]
         fields: InstantiateFields = {
             "vnf_instance_id": instance_id,

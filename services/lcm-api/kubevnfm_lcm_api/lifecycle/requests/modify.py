@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, vdu_targets
 from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
+from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries, checked
 
 CONFIG_FILES: Final = "configmap_secret_paths"
 """In a modification's metadata, as Tacker names it: the files with changed ConfigMaps and Secrets."""
@@ -35,10 +36,16 @@ class Modify:
     """Accepts VnfInfoModificationRequests."""
 
     def __init__(
-        self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
+        self,
+        *,
+        instances: Instances,
+        engine: Engine,
+        packages: PackageCatalogue,
+        vim_entries: VimEntries,
+        acceptance: Acceptance,
     ) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
-        self._acceptance = acceptance
+        self._vim_entries, self._acceptance = vim_entries, acceptance
 
     async def accept(
         self,
@@ -85,6 +92,8 @@ class Modify:
         # `changedInfo` lists the entries that the request named, with their values after the patch.
         if "vim_connection_info" in given and request.vim_connection_info is not None:
             connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
+            named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
+            connections.update(await self._checked(record, named, version))
             changed["vimConnectionInfo"] = {
                 key: value.model_dump(by_alias=True, exclude_none=True)
                 for key, value in connections.items()
@@ -117,6 +126,17 @@ class Modify:
             claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
             state=OperationState.PROCESSING,
         )
+
+    async def _checked(
+        self, record: InstanceRecord, entries: Mapping[str, VimConnectionInfo], version: ApiVersion
+    ) -> Mapping[str, VimConnectionInfo]:
+        """Return the entries that the request names. Raises InvalidInput, Unprocessable."""
+        for deployment in record.internals.deployments:
+            present = record.vnf.vim_connection_info.get(deployment.vim_key)
+            if present is not None:
+                entries = await self._vim_entries.changed(entries, deployment.vim_key, present, version)
+        # Without a deployment the entries are for an instantiate, which knows its own API version.
+        return checked(entries)
 
     async def _package(self, record: InstanceRecord, request: VnfInfoModificationRequest) -> PackageRef | None:
         """Return the package that the request changes to; None if it names none, or the present one."""

@@ -193,7 +193,8 @@ async def replaced(
         **({"additionalParams": parameters} if parameters else {}),
     }
     files = await vnfs.files(package.package_id)
-    present = vnf.fields(hide(original), parameters, version, files, connections=request.vim_connection_info)
+    entries = await vnfs.connections(vnf, request.vim_connection_info, version)
+    present = vnf.fields(hide(original), parameters, version, files, connections=entries)
     record = vnf.record
     added = {vdu: count - (vnf.counts.get(vdu, 0) if is_package else 0) for vdu, count in counts.items()}
     fields: ChangeFields = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from kubevnfm_clients.ports import Vims
+
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
@@ -15,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.requests.modify import Modify
 from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
 from kubevnfm_lcm_api.lifecycle.requests.replacement import ChangeFlavour, ChangePackage
 from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
+from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import ChangeableVnfs
 
 
@@ -32,10 +35,11 @@ class Tasks:
 
     @classmethod
     def from_services(
-        cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
+        cls, *, instances: Instances, engine: Engine, packages: PackageCatalogue, vims: Vims, acceptance: Acceptance
     ) -> Self:
         """Create them on these services."""
-        vnfs = ChangeableVnfs(instances=instances, engine=engine, packages=packages)
+        entries = VimEntries(vims)
+        vnfs = ChangeableVnfs(instances=instances, engine=engine, packages=packages, vim_entries=entries)
         return cls(
             scale=Scale(vnfs=vnfs, acceptance=acceptance),
             heal=Heal(vnfs=vnfs, acceptance=acceptance),
@@ -43,5 +47,7 @@ class Tasks:
             connectivity=ChangeConnectivity(vnfs=vnfs, acceptance=acceptance),
             flavour=ChangeFlavour(vnfs=vnfs, acceptance=acceptance),
             package=ChangePackage(vnfs=vnfs, packages=packages, acceptance=acceptance),
-            modify=Modify(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
+            modify=Modify(
+                instances=instances, engine=engine, packages=packages, vim_entries=entries, acceptance=acceptance
+            ),
         )

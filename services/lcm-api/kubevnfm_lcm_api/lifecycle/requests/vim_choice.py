@@ -1,4 +1,4 @@
-"""Selects the entry of vimConnectionInfo for the resources."""
+"""The entries of vimConnectionInfo: which one the resources are on, and what each of them means (api.md 3.2)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
+from kubevnfm_sol.access import check_login, check_understood, region_of
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, VimConnectionInfo, long_vim_type
 
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
 
 
@@ -18,44 +20,139 @@ class NoVim(Unprocessable):
     code = "no-vim"
 
 
-async def choose_vim(
-    vims: Vims, connections: Mapping[str, VimConnectionInfo], parameters: Mapping[str, Any]
-) -> tuple[str, dict[str, VimConnectionInfo]]:
-    """Return the key of the entry for the resources, chosen by type and never by position, and all entries.
+class VimEntries:
+    """Reads the entries of requests. Every method raises InvalidInput or Unprocessable naming the entry's attribute."""
 
-    Raises: NoVim, Unprocessable, InvalidInput naming the entry. Source: sequences.md 4.3.
-    """
+    def __init__(self, vims: Vims) -> None:
+        self._vims = vims
+
+    async def choose(
+        self, connections: Mapping[str, VimConnectionInfo], parameters: Mapping[str, Any], version: ApiVersion
+    ) -> tuple[str, dict[str, VimConnectionInfo]]:
+        """Return the key of the entry for the resources, chosen by type and never by position, and all entries.
+
+        Raises also NoVim. Source: sequences.md 4.3.
+        """
+        typed = checked(connections)
+        # Manifests are the only sign of a CNF in a request; its VNFD looks like any other.
+        wanted = KUBERNETES if DEF_FILES in parameters else OPENSTACK
+        key = next((key for key, value in typed.items() if value.vim_type == wanted), next(iter(typed), None))
+        if key is None:
+            default = await self._vims.default()
+            if default is None:
+                raise NoVim("vimConnectionInfo", "no entry was given and no default VIM is registered")
+            key = str(default["id"])
+            typed[key] = VimConnectionInfo(vim_id=key, vim_type=long_vim_type(str(default["type"])))
+        if wanted == KUBERNETES and typed[key].vim_type != KUBERNETES:
+            raise Unprocessable("vimConnectionInfo", f"{DEF_FILES} needs a VIM of type {KUBERNETES}")
+        typed[key] = await self._usable(key, typed[key], version)
+        return key, typed
+
+    async def changed(
+        self,
+        connections: Mapping[str, VimConnectionInfo],
+        vim_key: str,
+        present: VimConnectionInfo,
+        version: ApiVersion,
+    ) -> dict[str, VimConnectionInfo]:
+        """Return the entries of a request about an instantiated VNF, whose resources are on ``present``.
+
+        An entry of v1 that names no VIM means the VIM of the VNF.
+        """
+        typed = checked(connections)
+        for key, entry in typed.items():
+            if key == vim_key or _names_no_vim(entry, version):
+                typed[key] = await self._usable(key, entry, version, otherwise=present)
+        return typed
+
+    async def _usable(
+        self, key: str, entry: VimConnectionInfo, version: ApiVersion, *, otherwise: VimConnectionInfo | None = None
+    ) -> VimConnectionInfo:
+        """Return the entry with a registered VIM, or with access data that suffice for a log-in.
+
+        ``otherwise``: the VIM that an entry of v1 means if it names none; by default the default VIM.
+        """
+        place = f"vimConnectionInfo/{key}"
+        if not _is_own_login(entry, version):
+            if entry.vim_id is not None:
+                await self._check_registered(entry, place)
+                return _reference(entry, entry.vim_id)
+            found = await self._unnamed(entry, place, otherwise) if version == "v1" else None
+            if found is not None:
+                return found
+            if not entry.access_info:
+                raise Unprocessable(place, "vimId or accessInfo expected")
+        check_login(entry, place)
+        return entry
+
+    async def _unnamed(
+        self, entry: VimConnectionInfo, place: str, otherwise: VimConnectionInfo | None
+    ) -> VimConnectionInfo | None:
+        """Return the VIM for an entry of v1 without ``vimId``; None if there is no default VIM."""
+        if otherwise is not None:
+            return otherwise
+        default = await self._vims.default()
+        if default is None:
+            return None
+        found = _reference(entry, str(default["id"]))
+        await self._check_registered(found, place)
+        return found
+
+    async def _check_registered(self, entry: VimConnectionInfo, place: str) -> None:
+        assert entry.vim_id is not None
+        try:
+            registered = await self._vims.get(entry.vim_id)
+        except NotFound as error:
+            raise Unprocessable(f"{place}/vimId", f"no VIM {entry.vim_id} is registered") from error
+        if long_vim_type(str(registered["type"])) != entry.vim_type:
+            raise Unprocessable(
+                f"{place}/vimType",
+                f"VIM {entry.vim_id} is registered with type {registered['type']}; {entry.vim_type} was given",
+            )
+        region = region_of(entry) if entry.vim_type == OPENSTACK else None
+        regions = (registered.get("placement_attr") or {}).get("regions") or ()
+        if region is not None and region not in regions:
+            raise Unprocessable(
+                f"{place}/accessInfo/region",
+                f"VIM {entry.vim_id} has no region {region}; it has {', '.join(regions) or 'none'}",
+            )
+
+
+def checked(connections: Mapping[str, VimConnectionInfo]) -> dict[str, VimConnectionInfo]:
+    """Return the entries with their types in SOL003's spelling. Raises for a type or attribute that is not understood."""
     typed = {
         key: value.model_copy(update={"vim_type": long_vim_type(value.vim_type)}) for key, value in connections.items()
     }
     for key, value in typed.items():
         if value.vim_type not in {OPENSTACK, KUBERNETES}:
             raise Unprocessable(f"vimConnectionInfo/{key}/vimType", f"{OPENSTACK} or {KUBERNETES} expected")
-    # Manifests are the only sign of a CNF in a request; its VNFD looks like any other.
-    wanted = KUBERNETES if DEF_FILES in parameters else OPENSTACK
-    found = next((key for key, value in typed.items() if value.vim_type == wanted), next(iter(typed), None))
-    if found is None:
-        default = await vims.default()
-        if default is None:
-            raise NoVim("vimConnectionInfo", "no entry was given and no default VIM is registered")
-        found = str(default["id"])
-        typed[found] = VimConnectionInfo(vim_id=found, vim_type=long_vim_type(str(default["type"])))
-    key, chosen = found, typed[found]
-    if wanted == KUBERNETES and chosen.vim_type != KUBERNETES:
-        raise Unprocessable("vimConnectionInfo", f"{DEF_FILES} needs a VIM of type {KUBERNETES}")
-    # An entry with accessInfo needs no registered VIM.
-    if not chosen.access_info:
-        if chosen.vim_id is None:
-            raise Unprocessable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")
-        try:
-            registered = await vims.get(chosen.vim_id)
-        except NotFound as error:
-            raise Unprocessable(f"vimConnectionInfo/{key}/vimId", f"no VIM {chosen.vim_id} is registered") from error
-        if long_vim_type(str(registered["type"])) != chosen.vim_type:
-            raise Unprocessable(
-                f"vimConnectionInfo/{key}/vimType",
-                f"VIM {chosen.vim_id} is registered with type {registered['type']}; {chosen.vim_type} was given",
-            )
-    elif not chosen.interface_info.get("endpoint"):
-        raise InvalidInput(f"vimConnectionInfo/{key}/interfaceInfo/endpoint", "required together with accessInfo")
-    return key, typed
+        check_understood(value, f"vimConnectionInfo/{key}")
+    return typed
+
+
+def _is_own_login(entry: VimConnectionInfo, version: ApiVersion) -> bool:
+    """Return whether the entry's own access data are to be used, and not those of a registered VIM.
+
+    Tacker's v1 never reads the access data of a request: its users send a user and a ``tenant`` that need not exist,
+    and mean a registered VIM. A v1 entry is a log-in only if it is complete, under SOL003's names.
+    """
+    if not set(entry.access_info) - {"region"}:
+        return False
+    if version == "v2":
+        return True
+    try:
+        check_login(entry, "")
+    except InvalidInput:
+        return False
+    return "tenant" not in entry.access_info
+
+
+def _names_no_vim(entry: VimConnectionInfo, version: ApiVersion) -> bool:
+    return version == "v1" and entry.vim_id is None and not _is_own_login(entry, version)
+
+
+def _reference(entry: VimConnectionInfo, vim_id: str) -> VimConnectionInfo:
+    """Return the entry as a reference to a registered VIM, in the region that it names."""
+    region = region_of(entry) if entry.vim_type == OPENSTACK else None
+    access = {} if region is None else {"region": region}
+    return entry.model_copy(update={"vim_id": vim_id, "interface_info": {}, "access_info": access})

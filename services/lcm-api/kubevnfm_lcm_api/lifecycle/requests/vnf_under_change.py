@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
 
 SCALE: Final = "scale"
@@ -145,8 +146,11 @@ class VnfUnderChange:
 class ChangeableVnfs:
     """Finds the VNFs that operations change."""
 
-    def __init__(self, *, instances: Instances, engine: Engine, packages: PackageCatalogue) -> None:
+    def __init__(
+        self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, vim_entries: VimEntries
+    ) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
+        self._vim_entries = vim_entries
 
     async def find(self, instance_id: str, task: str) -> VnfUnderChange:
         """Return the VNF that ``task`` changes.
@@ -168,6 +172,13 @@ class ChangeableVnfs:
         return VnfUnderChange(
             stored, record, package, vnfd, vnfd.flavour(info.flavour_id), info, stack, stack.resources
         )
+
+    async def connections(
+        self, vnf: VnfUnderChange, given: Mapping[str, VimConnectionInfo], version: ApiVersion
+    ) -> dict[str, VimConnectionInfo]:
+        """Return the vimConnectionInfo of a request about the VNF. Raises InvalidInput, Unprocessable."""
+        present = vnf.record.vnf.vim_connection_info[vnf.vim_key]
+        return await self._vim_entries.changed(given, vnf.vim_key, present, version)
 
     async def files(self, package_id: str) -> frozenset[str]:
         """Return the paths of a package's files."""

@@ -1,0 +1,221 @@
+"""The meaning of the attributes of a VimConnectionInfo, by VIM type (api.md 3.2). Anything else is refused by name.
+
+The functions check one connection: they never open a secret, so a request is checked with its secrets hidden.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import Secret
+
+from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, long_vim_type
+
+Values = Mapping[str, object]
+"""KeyValuePairs of a connection; secrets in clear or hidden."""
+
+INTERFACES: Final = ("public", "internal", "admin")
+"""The interfaces of a service in Keystone's catalogue, in OpenStack's spelling."""
+
+_OPENSTACK_ACCESS: Final[Mapping[str, Sequence[str]]] = {
+    "username": ("username", "user_name"),
+    "userId": ("userId", "user_id"),
+    "password": ("password",),
+    # `tenant` is the name of Keystone v2, which Tacker's v1 requests use.
+    "project": ("project", "project_name", "projectName", "tenant", "tenant_name"),
+    "projectId": ("projectId", "project_id", "tenant_id"),
+    "projectDomain": ("projectDomain", "project_domain", "project_domain_name", "projectDomainName"),
+    "projectDomainId": ("projectDomainId", "project_domain_id"),
+    "userDomain": ("userDomain", "user_domain", "user_domain_name", "userDomainName"),
+    "userDomainId": ("userDomainId", "user_domain_id"),
+    "applicationCredentialId": ("applicationCredentialId", "application_credential_id"),
+    "applicationCredentialName": ("applicationCredentialName", "application_credential_name"),
+    "applicationCredentialSecret": ("applicationCredentialSecret", "application_credential_secret"),
+    "region": ("region", "region_name"),
+    "endpoint": ("auth_url", "authUrl"),
+}
+"""SOL003's registered names first, then those of clouds.yaml and of other VIM configuration files."""
+_KUBERNETES_ACCESS: Final[Mapping[str, Sequence[str]]] = {
+    name: (name,)
+    for name in (
+        "bearer_token",
+        "username",
+        "password",
+        "oidc_token_url",
+        "client_id",
+        "client_secret",
+        "client_certificate",
+        "client_key",
+        "ssl_ca_cert",
+        # Added by our own cluster driver: nodes join with them.
+        "ssl_ca_cert_hash",
+        "certificate_key",
+    )
+} | {"endpoint": ("auth_url", "authUrl")}
+_ACCESS: Final = {OPENSTACK: _OPENSTACK_ACCESS, KUBERNETES: _KUBERNETES_ACCESS}
+_INTERFACE_INFO: Final[Mapping[str, Sequence[str]]] = {
+    OPENSTACK: ("endpoint", "skipCertificateHostnameCheck", "skipCertificateVerification", "trustedCertificates"),
+    KUBERNETES: ("endpoint", "ssl_ca_cert", "skipTlsVerify"),
+}
+EXTRA: Final[Mapping[str, Sequence[str]]] = {
+    OPENSTACK: ("region", "interface"),
+    KUBERNETES: (
+        *("namespace", "use_helm", "helm_info"),
+        # Shown in a connection of a cluster of ours, so that it can be sent back.
+        *("vnf_instance_id", "cluster", "created_by", "ssl_ca_cert_hash"),
+    ),
+}
+"""The attributes of ``extra``, of a connection and of a VIM that is registered."""
+
+KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
+    ("bearer_token",),
+    ("username", "password"),
+    ("oidc_token_url", "username", "password", "client_id"),
+    ("client_certificate", "client_key"),
+)
+"""Each is a set of attributes that suffices to log in to a Kubernetes API."""
+
+
+class Connection(Protocol):
+    """A VimConnectionInfo, of a request or of a message."""
+
+    @property
+    def vim_type(self) -> str: ...
+    @property
+    def interface_info(self) -> Values: ...
+    @property
+    def access_info(self) -> Values: ...
+    @property
+    def extra(self) -> Values: ...
+
+
+def check_understood(connection: Connection, place: str) -> None:
+    """Raise InvalidInput for an attribute that is not understood, or whose value has a wrong form.
+
+    ``place``: the connection's place in the input, with which the error's ``field`` begins.
+    """
+    kind = long_vim_type(connection.vim_type)
+    access = [spelling for spellings in _ACCESS[kind].values() for spelling in spellings]
+    for part, given, known in (
+        ("interfaceInfo", connection.interface_info, _INTERFACE_INFO[kind]),
+        ("accessInfo", connection.access_info, access),
+        ("extra", connection.extra, EXTRA[kind]),
+    ):
+        check_names(given, known, f"{place}/{part}")
+    for name, value in connection.access_info.items():
+        if not isinstance(value, str | Secret):
+            raise InvalidInput(f"{place}/accessInfo/{name}", "a text expected")
+    if kind == OPENSTACK:
+        check_openstack_extra(connection.extra, f"{place}/extra")
+        certificates = connection.interface_info.get("trustedCertificates")
+        if certificates is not None:
+            check_certificates(pem(certificates), f"{place}/interfaceInfo/trustedCertificates")
+    address = endpoint(connection)
+    if address is not None:
+        check_url(address, f"{place}/interfaceInfo/endpoint")
+
+
+def check_names(given: Values, known: Sequence[str], place: str) -> None:
+    """Raise InvalidInput for the first name that is not known."""
+    for name in given:
+        if name not in known:
+            raise InvalidInput(f"{place}/{name}", f"no such attribute; there are {', '.join(sorted(known))}")
+
+
+def check_openstack_extra(extra: Values, place: str) -> None:
+    """Raise InvalidInput for a value of an OpenStack's ``extra`` that has a wrong form."""
+    if extra.get("interface") not in (None, *INTERFACES):
+        raise InvalidInput(f"{place}/interface", f"one of {', '.join(INTERFACES)} expected")
+    region = extra.get("region")
+    if region is not None and (not isinstance(region, str) or not region):
+        raise InvalidInput(f"{place}/region", "the name of a region expected")
+
+
+def check_url(url: object, place: str) -> None:
+    """Raise InvalidInput unless it is an http or https URL without credentials."""
+    try:
+        parts = urlsplit(str(url))
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise InvalidInput(place, "an http or https URL without credentials expected")
+
+
+def check_certificates(certificates: str, place: str) -> None:
+    """Raise InvalidInput unless the text holds certificates in PEM form."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=certificates)
+    except (ssl.SSLError, ValueError) as error:
+        raise InvalidInput(place, "certificates in PEM form expected") from error
+
+
+def pem(certificates: object) -> str:
+    """Return ``trustedCertificates`` as one text; in requests line ends are often the two characters ``\\n``."""
+    parts = certificates if isinstance(certificates, list | tuple) else (certificates,)
+    return "\n".join(str(part).replace("\\n", "\n") for part in parts)
+
+
+def openstack_access(access: Values) -> dict[str, object]:
+    """Return the attributes of an OpenStack's accessInfo under SOL003's names, or ours where it has none."""
+    found: dict[str, object] = {}
+    for name, spellings in _OPENSTACK_ACCESS.items():
+        value = next((access[spelling] for spelling in spellings if access.get(spelling)), None)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def endpoint(connection: Connection) -> str | None:
+    """Return the address of Keystone or of the Kubernetes API; None if the connection has none."""
+    address = connection.interface_info.get("endpoint") or next(
+        (connection.access_info[name] for name in ("auth_url", "authUrl") if connection.access_info.get(name)), None
+    )
+    return str(address) if address else None
+
+
+def region_of(connection: Connection) -> str | None:
+    """Return the region that an OpenStack connection names."""
+    region = openstack_access(connection.access_info).get("region") or connection.extra.get("region")
+    return str(region) if region else None
+
+
+def check_login(connection: Connection, place: str) -> None:
+    """Raise InvalidInput that names the first attribute which the connection lacks for a log-in of its own."""
+    if endpoint(connection) is None:
+        raise InvalidInput(f"{place}/interfaceInfo/endpoint", "required together with accessInfo")
+    if long_vim_type(connection.vim_type) == KUBERNETES:
+        _check_kubernetes_login(connection.access_info, f"{place}/accessInfo")
+    else:
+        check_openstack_login(openstack_access(connection.access_info), f"{place}/accessInfo")
+
+
+def check_openstack_login(access: Values, place: str) -> None:
+    """Raise InvalidInput unless ``access``, as `openstack_access` returns it, is one complete log-in to Keystone."""
+    uses_credential = any(name.startswith("applicationCredential") for name in access)
+    if uses_credential and access.get("password"):
+        raise InvalidInput(f"{place}/password", "either a password or an application credential expected, not both")
+    if not uses_credential or "applicationCredentialId" not in access:
+        _check_one_of(access, ("username", "userId"), place)
+    if uses_credential:
+        _check_one_of(access, ("applicationCredentialId", "applicationCredentialName"), place)
+        _check_one_of(access, ("applicationCredentialSecret",), place)
+    else:
+        _check_one_of(access, ("password",), place)
+        _check_one_of(access, ("project", "projectId"), place)
+
+
+def _check_one_of(access: Values, names: Sequence[str], place: str) -> None:
+    if not any(access.get(name) for name in names):
+        alternative = f" ({' or '.join(names)})" if len(names) > 1 else ""
+        raise InvalidInput(f"{place}/{names[0]}", f"required for an OpenStack VIM{alternative}")
+
+
+def _check_kubernetes_login(access: Values, place: str) -> None:
+    if not any(all(access.get(name) for name in login) for login in KUBERNETES_LOGINS):
+        logins = "; or ".join(", ".join(login) for login in KUBERNETES_LOGINS)
+        raise InvalidInput(place, f"one of these expected for a Kubernetes VIM: {logins}")
