@@ -89,6 +89,16 @@ async def test_refused_registrations_have_the_error_form_of_the_client(user: Use
     _refused(await user.call("GET", "/v1.0/vims", headers={"Accept": "text/html"}), 406)
 
 
+@pytest.mark.parametrize("form", ["{}%2fconnection", "{}%2Fconnection.json", "x%2f..%2f{}%2fconnection", "{}%3fx%23y"])
+async def test_no_form_of_an_id_shows_what_is_for_other_services(user: User, form: str) -> None:
+    """API-132: the registry serves sealed access data beside the record."""
+    vim = (await user.vims())["lab"]
+    for method in ("GET", "DELETE"):
+        refused = await user.call(method, f"/v1.0/vims/{form.format(vim['id'])}")
+        _refused(refused, 404)
+        assert "sealed" not in refused.text
+
+
 async def test_a_vim_in_use_changes_its_password_only_and_is_not_deleted(user: User, lab: LabControl) -> None:
     """API-132."""
     instance_id = await user.create(await user.sample("vm"))

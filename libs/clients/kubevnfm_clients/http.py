@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping
+
+from kubevnfm_clients.paths import quoted
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
 # A package can be some GiB, so its transfer has no total limit; the time between two reads is bounded.
@@ -24,19 +26,25 @@ class ServiceUnavailable(OutsideUnavailable):
 
 
 class InternalApi:
-    """The internal API of one service."""
+    """The internal API of one service.
+
+    A path is given as its segments, each in clear. An id with ``/``, ``?`` or ``#`` in it stays one segment.
+    """
 
     def __init__(self, service: str, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._service, self._base_url, self._session = service, base_url.rstrip("/"), session
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
-    async def call(self, method: str, path: str, body: object = None, *, query: JsonMapping | None = None) -> Any:
-        """Return the answer's JSON, None for an empty one. Raises the service's error, or ServiceUnavailable."""
+    async def call(self, method: str, *path: str, body: object = None, query: JsonMapping | None = None) -> Any:
+        """Return the answer's JSON, None for an empty one.
+
+        Raises: the service's error; ServiceUnavailable; NotFound for a segment that no resource can have.
+        """
         async with self._answer(method, path, body, query, _TIMEOUT) as response:
             text = await response.text()
             return json.loads(text) if text else None
 
-    async def stream(self, path: str, *, query: JsonMapping | None = None) -> AsyncIterator[bytes]:
+    async def stream(self, *path: str, query: JsonMapping | None = None) -> AsyncIterator[bytes]:
         """Yield the answer's body in chunks. Raises as ``call``."""
         async with self._answer("GET", path, None, query, _STREAM_TIMEOUT) as response:
             async for chunk in response.content.iter_chunked(256 * 1024):
@@ -44,12 +52,16 @@ class InternalApi:
 
     @asynccontextmanager
     async def _answer(
-        self, method: str, path: str, body: Any, query: JsonMapping | None, timeout: aiohttp.ClientTimeout
+        self, method: str, path: Sequence[str], body: object, query: JsonMapping | None, timeout: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            resource = quoted(*path)
+        except ValueError as error:
+            raise NotFound(f"{self._service}: {error}") from error
         try:
             async with self._session.request(
                 method,
-                f"{self._base_url}/internal/v1/{path}",
+                f"{self._base_url}/internal/v1/{resource}",
                 json=body,
                 params=query,
                 headers=self._headers,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import aiohttp
 from kubevnfm_kit.errors import NotFound
 
@@ -19,7 +17,7 @@ class HttpInstances:
     async def exists(self, vnf_instance_id: str) -> bool:
         """See the port."""
         try:
-            await self._api.call("GET", f"instances/{quote(vnf_instance_id, safe='')}")
+            await self._api.call("GET", "instances", vnf_instance_id)
         except NotFound:
             return False
         return True

@@ -18,7 +18,7 @@ class HttpNodeLogs:
 
     def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
         """See the port."""
-        return self._api.stream(f"operations/{operation_id}/log", query={"node": node} if node else None)
+        return self._api.stream("operations", operation_id, "log", query={"node": node} if node else None)
 
 
 class HttpCredentials:
@@ -29,5 +29,5 @@ class HttpCredentials:
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
         """See the port; it crosses sealed: ``{"sealed": "v1..."}``."""
-        answer = await self._api.call("GET", f"credentials/{credentials_id}")
+        answer = await self._api.call("GET", "credentials", credentials_id)
         return Secret.from_sealed(answer["sealed"])

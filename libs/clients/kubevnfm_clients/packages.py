@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import mkdtemp
-from urllib.parse import quote
 
 import aiohttp
 from kubevnfm_events import PackageRef
@@ -42,7 +41,7 @@ class HttpPackages:
         try:
             archive = part / "archive.zip"
             with await asyncio.to_thread(archive.open, "wb") as file:
-                async for chunk in self._api.stream(f"packages/{package.package_id}/archive"):
+                async for chunk in self._api.stream("packages", package.package_id, "archive"):
                     await asyncio.to_thread(file.write, chunk)
             await asyncio.to_thread(_unpack, archive, part / "files")
             await asyncio.to_thread(_move, part / "files", folder)
@@ -51,7 +50,7 @@ class HttpPackages:
 
     def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
         """See the port."""
-        return self._api.stream(f"packages/{package.package_id}/files/{quote(path)}")
+        return self._api.stream("packages", package.package_id, "files", *path.split("/"))
 
 
 def _unpack(archive: Path, target: Path) -> None:

@@ -32,7 +32,7 @@ class HttpVimDirectory:
         known = self._known.get(vim.vim_id)
         if known is not None and time.monotonic() - known[0] < _FRESH_S:
             return vim.resolved(known[1])
-        found = VimConnection.model_validate(await self._api.call("GET", f"vims/{vim.vim_id}/connection"))
+        found = VimConnection.model_validate(await self._api.call("GET", "vims", vim.vim_id, "connection"))
         self._known[vim.vim_id] = (time.monotonic(), found)
         return vim.resolved(found)
 
@@ -45,7 +45,7 @@ class HttpVims:
 
     async def create(self, vim: JsonMapping) -> JsonMapping:
         """See the port."""
-        return _record(await self._api.call("POST", "vims", dict(vim)))
+        return _record(await self._api.call("POST", "vims", body=dict(vim)))
 
     async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[JsonMapping]:
         """See the port."""
@@ -55,15 +55,15 @@ class HttpVims:
 
     async def get(self, vim_id: str) -> JsonMapping:
         """See the port."""
-        return _record(await self._api.call("GET", f"vims/{vim_id}"))
+        return _record(await self._api.call("GET", "vims", vim_id))
 
     async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
         """See the port."""
-        return _record(await self._api.call("PUT", f"vims/{vim_id}", dict(changes)))
+        return _record(await self._api.call("PUT", "vims", vim_id, body=dict(changes)))
 
     async def delete(self, vim_id: str) -> None:
         """See the port."""
-        await self._api.call("DELETE", f"vims/{vim_id}")
+        await self._api.call("DELETE", "vims", vim_id)
 
     async def default(self) -> JsonMapping | None:
         """See the port."""
@@ -79,7 +79,7 @@ class HttpVimUsers:
 
     async def users(self, vim_id: str) -> Sequence[str]:
         """See the port."""
-        answer = await self._api.call("GET", f"vims/{vim_id}/users")
+        answer = await self._api.call("GET", "vims", vim_id, "users")
         return [str(user) for user in answer["users"]]
 
 

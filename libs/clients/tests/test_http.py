@@ -30,6 +30,8 @@ class Service:
     body: object = field(default_factory=dict)
     cut_short: bool = False
     calls: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    """The targets of the requests as they were sent."""
     url: str = ""
 
     def app(self) -> web.Application:
@@ -40,6 +42,7 @@ class Service:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.calls.append(f"{request.method} {request.path_qs}")
+        self.sent.append(request.raw_path)
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return web.json_response({"detail": "the internal token is required"}, status=401)
         if isinstance(self.body, bytes):
@@ -126,6 +129,37 @@ async def test_a_service_that_is_not_there_is_unavailable_and_the_token_is_in_no
         await HttpVimUsers("http://127.0.0.1:9", TOKEN, session).users("x")
     assert raised.value.retryable
     assert TOKEN not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("vim_id", "called"),
+    [
+        ("v/connection", "v%2Fconnection"),
+        ("v%2fconnection", "v%252fconnection"),
+        ("v?is_default=True", "v%3Fis_default=True"),
+        ("v#w", "v%23w"),
+        ("../packages/p", "..%2Fpackages%2Fp"),
+        ("é %", "%C3%A9%20%25"),
+    ],
+)
+async def test_an_id_is_one_segment_whatever_signs_it_has(
+    service: Service, session: aiohttp.ClientSession, vim_id: str, called: str
+) -> None:
+    await HttpVims(service.url, TOKEN, session).get(vim_id)
+    service.body = {"users": []}
+    await HttpVimUsers(service.url, TOKEN, session).users(vim_id)
+    assert service.sent == [f"/internal/v1/vims/{called}", f"/internal/v1/vims/{called}/users"]
+
+
+@pytest.mark.parametrize("vim_id", ["", ".", ".."])
+async def test_an_id_that_a_path_cannot_hold_is_not_found_and_not_sent(
+    service: Service, session: aiohttp.ClientSession, vim_id: str
+) -> None:
+    vims = HttpVims(service.url, TOKEN, session)
+    for call in (vims.get(vim_id), vims.delete(vim_id), vims.update(vim_id, {})):
+        with pytest.raises(NotFound):
+            await call
+    assert service.sent == []
 
 
 async def test_filters_are_repeated_parameters(service: Service, session: aiohttp.ClientSession) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.ids import is_id
 from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 
 Ready = Callable[[], Awaitable[bool]]
@@ -32,6 +34,20 @@ def add_health(app: web.Application, ready: Ready, states: Mapping[str, str] | N
 
     app.router.add_get("/health/live", live)
     app.router.add_get("/health/ready", readiness)
+
+
+_NAMES_IN_PACKAGES: Final = frozenset({"path", "vnfdId"})
+"""Variable parts of a path that the maker of a package chooses: handlers compare them with what the packages have."""
+
+
+def check_ids(request: web.Request) -> None:
+    """Raise NotFound if an id in the path has not the form of one.
+
+    Such a resource cannot exist, and its name must not reach a URL, a file name or a query.
+    """
+    for name, value in request.match_info.items():
+        if name not in _NAMES_IN_PACKAGES and not is_id(value):
+            raise NotFound("no such resource: an id has letters, digits, '.', '_' and '-', at most 128 of them")
 
 
 _HANDSHAKE_S: Final = 10.0

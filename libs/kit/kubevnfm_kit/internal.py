@@ -9,6 +9,7 @@ import structlog
 from aiohttp import web
 
 from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.http import check_ids
 from kubevnfm_kit.json_types import JsonMapping
 
 log = structlog.get_logger()
@@ -32,6 +33,7 @@ def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.A
             if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
                 return _problem(401, "unauthenticated", "Unauthenticated", "the internal token is required")
         try:
+            check_ids(request)
             return await handler(request)
         except VnfmError as error:
             places = [{"name": error.field, "reason": error.reason}] if isinstance(error, InvalidInput) else []

@@ -32,3 +32,28 @@ async def test_the_token_decides_whatever_bytes_a_header_has(header: bytes, stat
         line = await reader.readline()
         writer.close()
     assert line.split()[1] == str(status).encode()
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (b"v-1", 200),
+        (b"v-1%2fconnection", 404),
+        (b"..", 404),
+        (b"%2e%2e", 404),
+        (b"..%2fx", 404),
+        (b"v%3fx=y", 404),
+        (b"v%23x", 404),
+        (b"v%00", 404),
+        (b"v%252fconnection", 404),
+    ],
+)
+async def test_an_id_that_cannot_exist_reaches_no_handler(target: bytes, status: int) -> None:
+    app = internal_app([web.get("/internal/v1/x/{id}", answer)], token="the-token")
+    async with serving(app, host="127.0.0.1", port=0, tls=None) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = b"Host: x\r\nConnection: close\r\nAuthorization: Bearer the-token\r\n\r\n"
+        writer.write(b"GET /internal/v1/x/" + target + b" HTTP/1.1\r\n" + head)
+        line = await reader.readline()
+        writer.close()
+    assert line.split()[1] == str(status).encode()

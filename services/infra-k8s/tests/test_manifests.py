@@ -55,6 +55,8 @@ items:
         ("{apiVersion: v1, metadata: {name: a}}", "kind expected"),
         ("{apiVersion: v1, kind: Pod, metadata: [a]}", "metadata: an object expected"),
         ("{apiVersion: v1, kind: Pod, metadata: {name: 5}}", r"metadata\.name expected"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: ..}}", r"f.yaml, document 1: metadata\.name"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: a/pods}}", r"metadata\.namespace"),
         ("", "no Kubernetes object"),
         ("{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {kubevnfm.io/ready-when: what}}}", "ready-when"),
         (

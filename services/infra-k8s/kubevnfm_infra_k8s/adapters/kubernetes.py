@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
-from urllib.parse import quote
 
 import structlog
+from kubevnfm_clients.paths import quoted
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.transport import Answer, Transport
@@ -209,9 +209,16 @@ def _selection(labels: str, name: str) -> dict[str, str]:
 
 def _collection(resource: Resource, namespace: str) -> str:
     base = f"/apis/{resource.api_version}" if "/" in resource.api_version else f"/api/{resource.api_version}"
-    place = f"/namespaces/{quote(namespace, safe='')}" if resource.namespaced and namespace else ""
+    place = f"/namespaces/{_segment(namespace)}" if resource.namespaced and namespace else ""
     return f"{base}{place}/{resource.plural}"
 
 
 def _path(resource: Resource, key: ObjectKey) -> str:
-    return f"{_collection(resource, key.namespace)}/{quote(key.name, safe='')}"
+    return f"{_collection(resource, key.namespace)}/{_segment(key.name)}"
+
+
+def _segment(name: str) -> str:
+    try:
+        return quoted(name)
+    except ValueError as error:
+        raise ObjectRefused(repr(name), "not a name that Kubernetes accepts", http_status=422) from error

@@ -121,6 +121,13 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
     name = field_at(body, "metadata", "name")
     if name is not None and (not isinstance(name, str) or not name):
         raise InvalidInput(FIELD, f"{file}, document {number}: metadata.name expected as a text")
+    for attribute in ("name", "namespace"):
+        # The API server has the same rule for a name that becomes a part of a path (IsValidPathSegmentName).
+        text = field_at(body, "metadata", attribute)
+        if isinstance(text, str) and (text in {".", ".."} or "/" in text or "%" in text):
+            raise InvalidInput(
+                FIELD, f"{file}, document {number}: metadata.{attribute}: a name without / and %, not . or .., expected"
+            )
     # A wrong expression is reported now, not after the objects have been applied.
     expression = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if expression is not None:

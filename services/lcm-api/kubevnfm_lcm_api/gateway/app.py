@@ -9,7 +9,7 @@ from aiohttp import web
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
 from kubevnfm_clients.ports import Vims
-from kubevnfm_kit.http import Ready, add_health
+from kubevnfm_kit.http import Ready, add_health, check_ids
 
 from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.audit import audited
@@ -47,8 +47,8 @@ def make_app(
 ) -> web.Application:
     """Return the application; ``states`` are shown at ``/health/ready``."""
     app = web.Application(
-        # From the outside in: the audit log, errors, the caller, the Version of requests.
-        middlewares=[audited(proxies), errors_as_problems, admitted(gate, proxies), check_headers],
+        # From the outside in: the audit log, errors, the caller, ids, the Version of requests.
+        middlewares=[audited(proxies), errors_as_problems, admitted(gate, proxies), ids_checked, check_headers],
         client_max_size=BODY_LIMIT,
     )
     app.on_response_prepare.append(headers_of_answers)
@@ -64,6 +64,13 @@ def make_app(
     app.add_routes(documents.routes())
     add_health(app, ready, states)
     return app
+
+
+@web.middleware
+async def ids_checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 404 for an id that cannot exist, before any other part of the request is read."""
+    check_ids(request)
+    return await handler(request)
 
 
 async def root(request: web.Request) -> web.Response:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED
 from lcm_world import TOKEN, World
+from yarl import URL
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -111,3 +114,55 @@ async def test_every_method_on_a_missing_resource_is_404(world: World) -> None:
         stray = headers_for(path, **{"Content-Type": "application/csv"})
         answer = await world.call(method, real(path), headers=stray)
         assert answer.status == 404, f"{method} {path}: {answer.status}"
+
+
+async def raw_status(url: URL, method: str, target: str, path: str) -> int:
+    """Send a request whose target is not normalized by a client; return the status."""
+    assert url.host is not None
+    assert url.port is not None
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    fields = {"Host": f"{url.host}:{url.port}", "Connection": "close", "Content-Length": "2", **headers_for(path)}
+    described = DESCRIBED[method, path]
+    if described.body is not None:
+        fields["Content-Type"] = described.body_types[0]
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    writer.write(f"{method} {target} HTTP/1.1\r\n{head}\r\n{{}}".encode())
+    line = await reader.readline()
+    writer.close()
+    return int(line.split()[1])
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        f"{UNKNOWN}%2fconnection",
+        f"{UNKNOWN}%2Fusers",
+        f"{UNKNOWN}%252fconnection",
+        "..",
+        "%2e%2e",
+        "..%2f..%2finternal%2fv1%2fvims",
+        f"{UNKNOWN}%3fall_records=yes",
+        f"{UNKNOWN}%23fragment",
+        f"{UNKNOWN}%00",
+        "a%20b",
+        "x" * 129,
+    ],
+)
+async def test_an_id_that_no_resource_can_have_is_404_and_goes_no_further(
+    world: World, monkeypatch: pytest.MonkeyPatch, hostile: str
+) -> None:
+    """API-003: with %2f, .., ? and # too. No other service is asked, and no document."""
+    asked: list[str] = []
+
+    async def get(vim_id: str) -> dict[str, str]:
+        asked.append(vim_id)
+        return {"id": vim_id}
+
+    monkeypatch.setattr(world.vims, "get", get)
+    for method, path in DESCRIBED:
+        if "{" not in path:
+            continue
+        target = path.replace("{id}", hostile).replace("{vnfdId}", hostile).replace("{path}", "any/file")
+        status = await raw_status(URL(world.url), method, target, path)
+        assert status == 404, f"{method} {target}: {status}"
+    assert asked == []
