@@ -48,6 +48,8 @@ KUBEVNFM_MONGO_URL=mongodb://kubevnfm:$mongodb@mongodb:27017/
 KUBEVNFM_PUBLISH=127.0.0.1:9890
 # The first part of links in answers and notifications.
 KUBEVNFM_PUBLIC_URL=http://127.0.0.1:9890
+# Names by which callers reach the gateway, in addition to loopback names and the host above; by commas.
+KUBEVNFM_ALLOWED_HOSTS=
 KUBEVNFM_LOG_LEVEL=INFO
 END
 if [[ -n $lab ]]; then

@@ -173,10 +173,11 @@ class SixInstallation(Installation):
 class GivenInstallation(Installation):
     """An installation that runs already, for example in containers. The tests use it but do not start or stop it.
 
-    ``$KUBEVNFM_E2E_URL`` is the URL of its gateway. ``$KUBEVNFM_E2E_LAB`` is the JSON that its lab prints at its start;
-    ``control_url`` must be reachable from the tests and ``auth_url`` from the installation. The page size of its lists
-    must be ``PAGE_SIZE``. For ``$KUBEVNFM_E2E_CALLBACK_HOST`` see `subscriber`. Its files and logs cannot be read, and
-    its passwords are common words, so ``test_secrets`` skips it.
+    ``$KUBEVNFM_E2E_URL`` is the URL of its gateway, which must know the host in it (loopback, or ``allowed_hosts``).
+    ``$KUBEVNFM_E2E_LAB`` is the JSON that its lab prints at its start; ``control_url`` must be reachable from the tests
+    and ``auth_url`` from the installation. The page size of its lists must be ``PAGE_SIZE``. For
+    ``$KUBEVNFM_E2E_CALLBACK_HOST`` see `subscriber`. Its files and logs cannot be read, and its passwords are common
+    words, so ``test_secrets`` skips it.
     """
 
     def __init__(self, folder: Path, lab: LabProcess, url: str) -> None:

@@ -25,7 +25,7 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings):
     port: int = Field(default=9890, ge=0, le=65_535)
     """The gateway's port; 0: a free one."""
     public_url: str | None = None
-    """The root of all links; None: the address by which each caller reached the gateway."""
+    """The root of all links; None: the address by which each caller reached the gateway, if ``allowed_hosts`` admits it."""
     data_dir: Path = Path(".run/kubevnfm")
     """The database, the packages, and the keys (created at the first start, mode 0600)."""
     ssh_port: int = Field(default=22, ge=1, le=65_535)

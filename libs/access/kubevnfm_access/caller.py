@@ -22,7 +22,7 @@ class Role(StrEnum):
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions")
-_OPEN: Final = ("/health/", "/internal/", "/metrics")
+_FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics need no credentials; the internal API has its own token."""
 
 
@@ -54,7 +54,12 @@ def is_changing(method: str) -> bool:
 
 def is_open(path: str) -> bool:
     """Return whether a path needs no credentials of the public API (api.md 6.1)."""
-    return path == "/" or path.startswith(_OPEN)
+    return path == "/" or is_for_machines(path)
+
+
+def is_for_machines(path: str) -> bool:
+    """Return whether only probes and the other services call a path, under whatever name their network gives us."""
+    return path.startswith(_FOR_MACHINES)
 
 
 def needed_role(method: str, path: str) -> Role:

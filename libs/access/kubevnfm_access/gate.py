@@ -18,12 +18,17 @@ class Gate:
     def __init__(self, authenticators: Sequence[Authenticator] = (), limit: RateLimit | None = None) -> None:
         self._authenticators, self._limit = tuple(authenticators), limit
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every caller has every permission."""
+        return not self._authenticators
+
     async def admit(self, credentials: Credentials, *, address: str) -> Caller:
         """Return the caller. Raises Unauthenticated, InvalidInput, TooManyRequests, OutsideUnavailable.
 
         Requests without valid credentials are counted by address; above the rate they are refused before any check.
         """
-        if not self._authenticators:
+        if self.is_open:
             self._count(f"address {address}")
             return ANYBODY
         # Before the credentials: checking a password takes 32 MiB and a processor, so guesses must be refused earlier.
@@ -42,7 +47,7 @@ class Gate:
 
         While the identity server does not answer, the caller stays the same.
         """
-        if not self._authenticators:
+        if self.is_open:
             return caller
         try:
             found = await self._who(credentials)

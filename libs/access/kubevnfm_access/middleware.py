@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_access.caller import Caller, is_open
+from kubevnfm_access.caller import Caller, is_changing, is_for_machines, is_open
 from kubevnfm_access.certificates import forwarded_certificate
 from kubevnfm_access.credentials import Credentials
+from kubevnfm_access.errors import Forbidden
 from kubevnfm_access.gate import Gate, check_right
+from kubevnfm_access.hosts import KnownHosts, UnknownHost, name_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -39,10 +41,11 @@ ADMISSION: Final = web.RequestKey("admission", Admission)
 
 @dataclass(frozen=True)
 class Proxies:
-    """The trusted proxies, whose headers are used."""
+    """The way to this gateway: the trusted proxies, whose headers are used, and the names of its hosts."""
 
     networks: Sequence[IPv4Network | IPv6Network] = ()
     certificate_header: str | None = None
+    hosts: KnownHosts = field(default_factory=KnownHosts)
 
     def are_in_front_of(self, request: web.Request) -> bool:
         """Return whether one of them sent the request."""
@@ -58,12 +61,45 @@ class Proxies:
         return next((hop for hop in reversed(hops) if not self._is_one(hop)), remote)
 
     def root(self, request: web.Request) -> str:
-        """Return scheme and host as the caller sees them."""
-        scheme, host = request.scheme, request.host
+        """Return scheme and host as the caller sees them; for an unknown host the address that the caller connected to."""
+        scheme, host = request.scheme, self._host(request)
         if self.are_in_front_of(request):
             scheme = request.headers.get("X-Forwarded-Proto", scheme)
-            host = request.headers.get("X-Forwarded-Host", host)
-        return f"{scheme}://{host}"
+            forwarded = request.headers.get("X-Forwarded-Host")
+            # A trusted proxy is trusted with this header too, as long as it is a host at all.
+            if forwarded is not None and name_of(forwarded) is not None:
+                return f"{scheme}://{forwarded}"
+        address, port = _local_address(request)
+        if self.hosts.admits(host, local_address=address):
+            return f"{scheme}://{host}"
+        return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
+
+    def check_host(self, request: web.Request) -> None:
+        """Raise UnknownHost unless the request is for a known host."""
+        if not self.hosts.admits(self._host(request), local_address=_local_address(request)[0]):
+            raise UnknownHost(
+                "Host: a loopback name, an address of this gateway, or a name in allowed_hosts or public_url expected"
+            )
+
+    def check_origin(self, request: web.Request) -> None:
+        """Raise Forbidden if a page of another site would change something.
+
+        Browsers send some requests of a page to every site, with the certificate or password that they know for it
+        (cross-site request forgery), and name the page's site in ``Origin`` (RFC 6454).
+        """
+        origin = request.headers.get("Origin")
+        if origin is None or not is_changing(request.method):
+            return
+        site = origin.partition("://")[2].lower()
+        if site != self._host(request).lower() and name_of(site) not in self.hosts.names:
+            raise Forbidden("Origin: a page of another site may not change anything here")
+
+    def _host(self, request: web.Request) -> str:
+        """Return the host that the caller has named; "" for none, or for several."""
+        given = request.headers.getall("Host", [])
+        if self.are_in_front_of(request):
+            given = request.headers.getall("X-Forwarded-Host", given)
+        return given[0] if len(given) == 1 else ""
 
     def certificate(self, request: web.Request) -> bytes | None:
         """Return the caller's certificate as DER: the one of TLS, or the one that a trusted proxy forwards."""
@@ -84,6 +120,12 @@ class Proxies:
         return any(parsed in network for network in self.networks)
 
 
+def _local_address(request: web.Request) -> tuple[str, int]:
+    """Return address and port at which the request came in."""
+    found = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    return (str(found[0]), int(found[1])) if found else ("", 0)
+
+
 PROXIES: Final = web.AppKey("proxies", Proxies)
 
 
@@ -92,6 +134,10 @@ def admitted(gate: Gate, proxies: Proxies) -> Any:
 
     @web.middleware
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not is_for_machines(request.path):
+            if gate.is_open:
+                proxies.check_host(request)
+            proxies.check_origin(request)
         if request.match_info.http_exception is None and not is_open(request.path):
             credentials = Credentials(
                 authorization=request.headers.getall("Authorization", []),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from pydantic_settings import NoDecode
 
 from kubevnfm_access.caller import Role
+from kubevnfm_access.hosts import is_loopback, name_of
 
 Mode = Literal["none", "basic", "bearer", "keystone", "certificate"]
 
@@ -33,6 +34,10 @@ class AccessSettings(BaseModel):
     """The modes of authentication: ``none``, or some of ``basic``, ``bearer``, ``keystone``, ``certificate``."""
     auth_open_to_network: bool = False
     """Whether mode ``none`` may listen beyond loopback, where other means keep strangers away."""
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    """Names by which callers reach the gateway, in addition to loopback names, its own addresses and ``public_url``. Mode
+    ``none`` answers to these only, as a page in a browser could let any other name resolve to this machine; links
+    repeat these only."""
     auth_users_file: Path | None = None
     """Users of ``basic`` and ``certificate``: TOML, a table ``[users.<name>]`` each. Reloaded when replaced."""
     auth_roles: Annotated[Mapping[str, Role], NoDecode] = {
@@ -75,7 +80,7 @@ class AccessSettings(BaseModel):
     rate_limit_burst: int = Field(default=50, ge=1)
     """Requests in a burst before the rate applies."""
 
-    @field_validator("auth_modes", "auth_keystone_projects", "trusted_proxies", mode="before")
+    @field_validator("auth_modes", "auth_keystone_projects", "trusted_proxies", "allowed_hosts", mode="before")
     @classmethod
     def _divided(cls, given: Any) -> Any:
         return [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
@@ -87,6 +92,14 @@ class AccessSettings(BaseModel):
             return given
         pairs = [part.partition("=") for part in given.split(",") if part.strip()]
         return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_names(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [name for name in given if name_of(name) is None or ":" in name]
+        if wrong:
+            raise ValueError(f"names of hosts without ports expected, got {wrong[0]!r}")
+        return tuple(name.lower() for name in given)
 
     @field_validator("auth_keystone_url", "auth_bearer_jwks_url", "auth_bearer_introspection_url")
     @classmethod
@@ -118,13 +131,3 @@ class AccessSettings(BaseModel):
                 " something else keeps strangers away"
             )
         return self
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a listener at this host can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

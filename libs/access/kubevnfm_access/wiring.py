@@ -15,9 +15,10 @@ from kubevnfm_access.basic import BasicUsers
 from kubevnfm_access.certificates import CertificateUsers
 from kubevnfm_access.credentials import Authenticator
 from kubevnfm_access.gate import Gate
+from kubevnfm_access.hosts import KnownHosts, hosts_of, is_loopback
 from kubevnfm_access.limiter import RateLimit
 from kubevnfm_access.middleware import Proxies
-from kubevnfm_access.settings import AccessSettings, Mode, is_loopback
+from kubevnfm_access.settings import AccessSettings, Mode
 from kubevnfm_access.tokens_introspected import IntrospectedTokens
 from kubevnfm_access.tokens_jwt import IssuerKeys, JwtTokens
 from kubevnfm_access.tokens_keystone import KeystoneTokens, KeystoneUser
@@ -46,9 +47,10 @@ def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> 
         log.warning("credentials_in_clear", host=host, modes=list(settings.auth_modes))
 
 
-def proxies(settings: AccessSettings) -> Proxies:
-    """Return the trusted proxies."""
-    return Proxies(settings.trusted_proxies, settings.auth_certificate_header)
+def proxies(settings: AccessSettings, *own_hosts: str | None) -> Proxies:
+    """Return the trusted proxies. ``own_hosts``: further hosts and URLs at which the gateway is known."""
+    hosts = KnownHosts(hosts_of(*settings.allowed_hosts, *own_hosts))
+    return Proxies(settings.trusted_proxies, settings.auth_certificate_header, hosts)
 
 
 def _authenticator(mode: Mode, s: AccessSettings, session: aiohttp.ClientSession, clock: Clock) -> Authenticator:

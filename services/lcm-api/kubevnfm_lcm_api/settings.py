@@ -30,7 +30,8 @@ class Settings(ProcessSettings, AccessSettings, SubjectSettings):
     port: int = Field(default=9890, ge=0, le=65_535)
     """The default is that of Tacker's API, which existing clients and scripts use."""
     public_url: str | None = None
-    """The root of all links; None: the root that the caller has used (in notifications, host and port)."""
+    """The root of all links; None: the root that the caller has used, if ``allowed_hosts`` admits it, otherwise the
+    address at which the request came in (in notifications, host and port)."""
     vim_registry_url: str = "http://127.0.0.1:9891"
     mgmt_executor_url: str = "http://127.0.0.1:9892"
     data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")

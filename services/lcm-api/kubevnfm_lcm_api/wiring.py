@@ -86,7 +86,8 @@ async def lcm_api(
             internal_token=settings.internal_token.get_secret_value(),
             page_size=settings.page_size,
         )
-        app = make_app(services, context, backends.is_ready, backends.states, gate=gate, proxies=proxies(settings))
+        way = proxies(settings, settings.public_url, settings.host)
+        app = make_app(services, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         async with serving(app, host=settings.host, port=settings.port, tls=settings.server_tls, limits=limits) as port:
             yield LcmApi(port)

@@ -297,7 +297,7 @@ async def test_only_a_trusted_proxy_forwards_certificates(tmp_path: Path) -> Non
 
 async def test_links_are_what_the_caller_of_a_trusted_proxy_sees(tmp_path: Path) -> None:
     forwarded = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "nfv.example"}
-    async with lcm_world(tmp_path, trusted_proxies="127.0.0.0/8") as world:
+    async with lcm_world(tmp_path, trusted_proxies="127.0.0.0/8", allowed_hosts="nfv.example") as world:
         assert (await get(world, forwarded, "/")).json["versions"][0]["links"][0]["href"] == "https://nfv.example/v1.0"
     (tmp_path / "second").mkdir()
     async with lcm_world(tmp_path / "second") as world:

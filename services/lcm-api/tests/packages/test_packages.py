@@ -196,7 +196,7 @@ async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: Wor
     host, _, port = urlsplit(world.url).netloc.partition(":")
     _, writer = await asyncio.open_connection(host, int(port))
     writer.write(
-        f"PUT /vnfpkgm/v1/vnf_packages/{package_id}/package_content HTTP/1.1\r\nHost: x\r\n"
+        f"PUT /vnfpkgm/v1/vnf_packages/{package_id}/package_content HTTP/1.1\r\nHost: localhost\r\n"
         f"Content-Type: application/zip\r\n{length}\r\n\r\n".encode()
         + begin
         + b"PK\x03\x04"
@@ -475,7 +475,9 @@ async def test_a_path_leads_nowhere_outside_the_package(world: World, path: str)
     package = await world.sample()
     host, _, port = urlsplit(world.url).netloc.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    request = f"GET /internal/v1/packages/{package['id']}/files/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    request = (
+        f"GET /internal/v1/packages/{package['id']}/files/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    )
     writer.write(f"{request}Authorization: Bearer {TOKEN}\r\n\r\n".encode())  # as it is: clients tidy paths up
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()

@@ -23,6 +23,7 @@ _ANY: Final = {
     401: "Credentials are missing, or not known",
     403: "Known, and not allowed to do this",
     406: "Accept or Version cannot be met",
+    421: "Without authentication: Host is not a name of this gateway",
     429: "Too many requests",
     500: "Our fault",
     503: "Something behind us is away",
