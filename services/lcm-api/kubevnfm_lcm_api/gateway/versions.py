@@ -71,7 +71,9 @@ VERSION: Final = web.RequestKey("api_version_used", str)
 
 
 async def headers_of_answers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the used version, and whether ranges can be asked for, to every answer, also to errors and streams."""
+    """Add the used version, whether ranges can be asked for, and nosniff to every answer, also to errors and streams."""
+    # A browser must not guess another media type than the given one: output of machines is text, and no page.
+    response.headers["X-Content-Type-Options"] = "nosniff"
     version = request.get(VERSION) or newest_version(request.path)
     if version is not None:
         response.headers["Version"] = version

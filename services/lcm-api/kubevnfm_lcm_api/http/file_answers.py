@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, NotFound
@@ -16,8 +17,12 @@ from kubevnfm_lcm_api.http.errors import RangeNotSatisfiable
 
 SERVES_RANGES: Final = web.RequestKey("serves_ranges", bool)
 """Whether the file that was asked for is served in ranges too; absent if no file was."""
+SANDBOX: Final = "sandbox; default-src 'none'; frame-ancestors 'none'"
+"""Content-Security-Policy of files: a browser that shows one all the same runs and fetches nothing in our origin."""
 _CHUNK: Final = 256 * 1024
-_RANGE: Final = re.compile(r"^(\d*)-(\d*)$")
+_RANGE: Final = re.compile(r"([0-9]{0,100})-([0-9]{0,100})")
+"""Far more digits than the size of a file has; Python converts 4,300 of them and raises for more."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ def read_range(header: str | None, size_bytes: int) -> ByteRange | None:
     """
     if header is None or not header.strip().lower().startswith("bytes="):
         return None
-    found = _RANGE.match(header.partition("=")[2].strip())
+    found = _RANGE.fullmatch(header.partition("=")[2].strip())
     if found is None or not (found[1] or found[2]):
         raise InvalidInput("Range", "one range of bytes expected")
     if not found[1]:  # a suffix: the last bytes of the file
@@ -53,11 +58,12 @@ def read_range(header: str | None, size_bytes: int) -> ByteRange | None:
 
 
 async def answer_file(
-    request: web.Request, path: Path, *, content_type: str, tag: str, has_ranges: bool = True
+    request: web.Request, path: Path, *, name: str, content_type: str, tag: str, has_ranges: bool = True
 ) -> web.Response:
     """Return the file: 200, 206 for a range of it, or 304 if the caller has it. ``tag``: its strong entity tag.
 
-    The answer is never compressed, even if the caller accepts that: the package's checksums are those of its bytes.
+    ``name`` is the file name for a browser, which stores the file and does not show it: the maker of a package decides
+    on content and media type, so a page in it would run in the gateway's origin (cross-site scripting). The answer is never compressed, even if the caller accepts that: the package's checksums are those of its bytes.
     Raises: InvalidInput, RangeNotSatisfiable; NotFound if the file was deleted after the request began.
     """
     try:
@@ -65,7 +71,12 @@ async def answer_file(
     except FileNotFoundError as error:
         raise NotFound("the package was deleted") from error
     request[SERVES_RANGES] = has_ranges
-    headers = {"Content-Type": content_type, "ETag": tag}
+    headers = {
+        "Content-Type": content_type,
+        "Content-Disposition": _attachment(name),
+        "Content-Security-Policy": SANDBOX,
+        "ETag": tag,
+    }
     # If-None-Match has precedence over ranges (RFC 9110 13.2.2).
     if _is_known(request, tag):
         return web.Response(status=304, headers={"ETag": tag})
@@ -81,6 +92,11 @@ async def answer_file(
     if request.method == "HEAD" or part.count == 0:
         return web.Response(status=status, headers=headers)
     return web.Response(status=status, headers=headers, body=_pieces(path, part))
+
+
+def _attachment(name: str) -> str:
+    """Return the Content-Disposition (RFC 6266): the name in signs that every client reads, and as it is."""
+    return f"attachment; filename=\"{_UNSAFE.sub('_', name)}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def _is_known(request: web.Request, tag: str) -> bool:

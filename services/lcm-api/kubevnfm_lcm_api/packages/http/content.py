@@ -172,12 +172,14 @@ def _tag(stored: Stored, *parts: str) -> str:
 
 async def _file(request: web.Request, stored: Stored, name: str, content_type: str, **more: Any) -> web.Response:
     path = services(request).files.folder(stored.id) / name
-    return await answer_file(request, path, content_type=content_type, tag=_tag(stored, "file", name), **more)
+    tag = _tag(stored, "file", name)
+    return await answer_file(request, path, name=path.name, content_type=content_type, tag=tag, **more)
 
 
 async def _archive(request: web.Request, stored: Stored, names: tuple[str, ...], **more: Any) -> web.Response:
     path = await services(request).files.selection(stored.id, names)
-    return await answer_file(request, path, content_type=ZIP, tag=_tag(stored, "archive", *names), **more)
+    tag = _tag(stored, "archive", *names)
+    return await answer_file(request, path, name=f"{stored.id}.zip", content_type=ZIP, tag=tag, **more)
 
 
 async def content(request: web.Request) -> web.StreamResponse:
@@ -186,7 +188,8 @@ async def content(request: web.Request) -> web.StreamResponse:
     check_accept(request, ZIP)
     stored, _ = await _opened(request)
     path = services(request).files.content(stored.id)
-    return await answer_file(request, path, content_type=ZIP, tag=f'"{stored.body["checksum"]["hash"]}"')
+    tag = f'"{stored.body["checksum"]["hash"]}"'
+    return await answer_file(request, path, name=f"{stored.id}.zip", content_type=ZIP, tag=tag)
 
 
 async def vnfd(request: web.Request) -> web.StreamResponse:

@@ -25,7 +25,7 @@ async def file(request: web.Request) -> web.StreamResponse:
     folder = services(request).files.folder(stored.id)
     if path not in await services(request).catalogue.file_names(stored.id) or not (folder / path).is_file():
         raise NotFound(f"VNF package {stored.id} has no file {path}")
-    return web.FileResponse(folder / path)
+    return web.FileResponse(folder / path, headers={"Content-Type": "application/octet-stream"})
 
 
 def routes() -> list[web.RouteDef]:
