@@ -27,6 +27,11 @@ class Credentials:
     certificate: bytes | None = None
     """DER of the caller's certificate, verified by TLS or by a trusted proxy."""
 
+    @property
+    def are_absent(self) -> bool:
+        """Whether the request carries none."""
+        return not self.authorization and self.auth_token is None and self.certificate is None
+
     def of_scheme(self, scheme: str) -> str | None:
         """Return the credentials of Authorization for a scheme; None if it is absent or has another scheme.
 

@@ -10,13 +10,19 @@ from kubevnfm_access.caller import ANYBODY, Caller, needed_role
 from kubevnfm_access.credentials import Authenticator, Credentials
 from kubevnfm_access.errors import Forbidden, TooManyRequests, Unauthenticated
 from kubevnfm_access.limiter import RateLimit
+from kubevnfm_access.tries import Tries
 
 
 class Gate:
-    """Authentication and rate limit. Without authenticators every caller has every permission (mode none)."""
+    """Authentication and limits. Without authenticators every caller has every permission (mode none)."""
 
-    def __init__(self, authenticators: Sequence[Authenticator] = (), limit: RateLimit | None = None) -> None:
-        self._authenticators, self._limit = tuple(authenticators), limit
+    def __init__(
+        self,
+        authenticators: Sequence[Authenticator] = (),
+        limit: RateLimit | None = None,
+        tries: Tries | None = None,
+    ) -> None:
+        self._authenticators, self._limit, self._tries = tuple(authenticators), limit, tries
 
     @property
     def is_open(self) -> bool:
@@ -26,7 +32,7 @@ class Gate:
     async def admit(self, credentials: Credentials, *, address: str) -> Caller:
         """Return the caller. Raises Unauthenticated, InvalidInput, TooManyRequests, OutsideUnavailable.
 
-        Requests without valid credentials are counted by address; above the rate they are refused before any check.
+        Requests without valid credentials are counted by address; above the rates they are refused before any check.
         """
         if self.is_open:
             self._count(f"address {address}")
@@ -34,11 +40,17 @@ class Gate:
         # Before the credentials: checking a password takes 32 MiB and a processor, so guesses must be refused earlier.
         if self._limit is not None:
             _refuse(self._limit.wait_s(f"address {address}"))
+        if self._tries is not None:
+            _refuse(self._tries.wait_s(credentials, address=address))
         try:
             caller = await self._who(credentials)
         except (Unauthenticated, InvalidInput):
+            if self._tries is not None:
+                self._tries.note_wrong(credentials, address=address)
             self._count(f"address {address}")
             raise
+        if self._tries is not None:
+            self._tries.note_right(credentials)
         self._count(f"{caller.mode} {caller.subject}")
         return caller
 

@@ -80,6 +80,11 @@ class AccessSettings(BaseModel):
     rate_limit_burst: int = Field(default=50, ge=1)
     """Requests in a burst before the rate applies."""
 
+    auth_tries_per_min: float = Field(default=10.0, ge=0)
+    """Wrong credentials per minute allowed to each address (to each /64 of IPv6); 0: no limit."""
+    auth_tries_burst: int = Field(default=30, ge=1)
+    """Wrong credentials in a burst before that rate applies."""
+
     @field_validator("auth_modes", "auth_keystone_projects", "trusted_proxies", "allowed_hosts", mode="before")
     @classmethod
     def _divided(cls, given: Any) -> Any:

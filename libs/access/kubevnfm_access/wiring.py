@@ -22,6 +22,7 @@ from kubevnfm_access.settings import AccessSettings, Mode
 from kubevnfm_access.tokens_introspected import IntrospectedTokens
 from kubevnfm_access.tokens_jwt import IssuerKeys, JwtTokens
 from kubevnfm_access.tokens_keystone import KeystoneTokens, KeystoneUser
+from kubevnfm_access.tries import Tries
 from kubevnfm_access.users import UsersFile
 
 log = structlog.get_logger()
@@ -35,9 +36,14 @@ async def opened_gate(settings: AccessSettings, clock: Clock) -> AsyncIterator[G
         if settings.rate_limit_per_s
         else None
     )
+    tries = (
+        Tries(per_min=settings.auth_tries_per_min, burst=settings.auth_tries_burst)
+        if settings.auth_tries_per_min
+        else None
+    )
     async with internal_session(ClientTls(settings.auth_ca)) as session:
         modes = [mode for mode in settings.auth_modes if mode != "none"]
-        yield Gate([_authenticator(mode, settings, session, clock) for mode in modes], limit)
+        yield Gate([_authenticator(mode, settings, session, clock) for mode in modes], limit, tries)
 
 
 def warn_of_clear_text(settings: AccessSettings, host: str, *, is_tls: bool) -> None:

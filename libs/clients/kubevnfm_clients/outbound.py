@@ -21,6 +21,9 @@ import aiohttp
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+"""IANA assigns public IPv6 addresses from this block only (RFC 4291 2.4). Other ones are of a site or unassigned, such as
+``fec0::/10`` (RFC 3879), which Python's ``is_global`` takes for public."""
 _NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 """IPv6 addresses that a translator (NAT64) turns into the IPv4 address in their last four bytes (RFC 6052, RFC 8215)."""
 _COMPATIBLE: Final = IPv6Network("::/96")
@@ -61,6 +64,8 @@ class AddressRules:
             return True
         if isinstance(address, IPv6Address) and any(_within(address)):
             return True  # the embedded IPv4 address decides
+        if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+            return False
         return address.is_global and not address.is_multicast and not address.is_reserved
 
 

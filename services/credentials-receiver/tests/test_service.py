@@ -343,7 +343,8 @@ async def test_reading_requires_the_token_and_shows_no_content(sender: Sender) -
     assert {item["cluster_name"] for item in page["items"] + rest["items"]} == {"c0", "c1", "c2"}
     assert "sealed" not in json.dumps(page)
     assert (await sender.read(f"/{page['items'][0]['id']}"))[1]["status"] == "STORED"
-    assert (await sender.read("?limit=0"))[0] == 400
+    for wrong in ("0", "-1", "²", "9" * 5000):
+        assert (await sender.read(f"?limit={wrong}"))[0] == 400
     async with sender.session.get(f"{sender.url}/internal/v1/credentials/{page['items'][0]['id']}") as response:
         assert response.status == 401
 

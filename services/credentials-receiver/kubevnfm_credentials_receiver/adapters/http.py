@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -189,6 +190,7 @@ def _refused(error: VnfmError) -> web.Response:
 def _limit(text: str | None) -> int:
     if text is None:
         return _PAGE
-    if not text.isdigit() or not 1 <= int(text) <= _LARGEST_PAGE:
+    # Few digits: int() raises for thousands of them, and for the digits that only isdigit() accepts.
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= _LARGEST_PAGE:
         raise InvalidInput("limit", f"1 to {_LARGEST_PAGE} expected")
     return int(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -332,3 +333,40 @@ async def test_the_rate_limit_holds_in_mode_none_by_address(tmp_path: Path) -> N
         error = (await get(world, {}, VIMS)).must(429)
         assert error.json["TackerError"]["type"] == "too-many-requests"
         assert "Retry-After" in error.headers
+
+
+async def test_wrong_passwords_are_limited_by_default_and_right_ones_are_not(tmp_path: Path) -> None:
+    """API-140: a guesser has 30 tries, then 10 a minute; the callers at its address that were right before are served."""
+    users = users_file(tmp_path, calm=["reader"], late=["reader"])
+    known = settings()
+    async with lcm_world(
+        tmp_path, auth_modes="basic", auth_users_file=users, auth_tries_burst=3, trusted_proxies="127.0.0.0/8"
+    ) as world:
+        (await get(world, basic("calm"))).must(200)
+        for _ in range(5):
+            await refused(world, {})
+        for number in range(3):
+            await refused(world, basic("calm", f"guess {number}"))
+        answer = await get(world, basic("late", "guess"))
+        assert answer.problem(429)["type"] == "too-many-requests"
+        assert 1 <= int(answer.headers["Retry-After"]) <= 6
+        (await get(world, basic("late"))).problem(429)
+        (await get(world, basic("calm"))).must(200)
+        elsewhere = {"X-Forwarded-For": "2001:db8::1"}
+        for number in range(3):
+            neighbour = {"X-Forwarded-For": f"2001:db8::{number}:1"}
+            await refused(world, {**basic("calm", "guess"), **neighbour})
+        (await get(world, {**basic("late"), **elsewhere})).problem(429)
+        (await get(world, {**basic("late"), "X-Forwarded-For": "2001:db8:1::1"})).must(200)
+    assert (known.auth_tries_per_min, known.auth_tries_burst) == (10, 30)
+
+
+async def test_a_password_that_was_right_and_is_not_any_more_counts(tmp_path: Path) -> None:
+    users = users_file(tmp_path, calm=["reader"])
+    async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users, auth_tries_burst=2) as world:
+        (await get(world, basic("calm"))).must(200)
+        users.write_text("[users.other]\nroles = ['reader']\ncertificate = 'c'\n")
+        os.utime(users, (1, 1))
+        for _ in range(2):
+            await refused(world, basic("calm"))
+        (await get(world, basic("calm"))).problem(429)

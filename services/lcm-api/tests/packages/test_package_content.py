@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from certificates import Authority
 from cms import cms
 from cryptography.hazmat.primitives.serialization.pkcs7 import PKCS7Options
+from kubevnfm_lcm_api.http.file_answers import SANDBOX
 from lcm_world import Answer, World, lcm_world
 from package_builder import META, ONE_VNFD, v1_files, zip_of
 
@@ -149,6 +150,7 @@ async def test_one_range_is_served(one: Onboarded, resource: str) -> None:
         ("bytes=-7", size - 7, size - 1),
         (f"bytes=5-{size + 50}", 5, size - 1),
         (f"bytes=-{size + 5}", 0, size - 1),
+        (f"bytes=0-{10**60}", 0, size - 1),
         ("bytes=0-0", 0, 0),
     ):
         part = (await one.get(resource, Range=asked)).must(206)
@@ -160,13 +162,35 @@ async def test_one_range_is_served(one: Onboarded, resource: str) -> None:
         refused = await one.get(resource, Range=beyond)
         refused.problem(416)
         assert refused.headers["Content-Range"] == f"bytes */{size}"
-    for nonsense in ("bytes=0-1,3-4", "bytes=5-2", "bytes=a-b", "bytes=-", "bytes="):
-        (await one.get(resource, Range=nonsense)).problem(400)
+    for nonsense in ("0-1,3-4", "5-2", "a-b", "-", "", "9" * 5000 + "-", "0-" + "9" * 5000, "-" + "9" * 5000, "²-"):
+        (await one.get(resource, Range=f"bytes={nonsense}")).problem(400)
     assert (await one.get(resource, Range="lines=1-2")).must(200).raw == whole.raw
     tag = whole.headers["ETag"]
     assert (await one.get(resource, **{"Range": "bytes=0-1", "If-Range": tag})).must(206).raw == whole.raw[:2]
     assert (await one.get(resource, **{"Range": "bytes=0-1", "If-Range": '"old"'})).must(200).raw == whole.raw
     (await one.get(resource, **{"If-None-Match": tag})).must(304)
+
+
+async def test_a_page_in_a_package_is_stored_by_a_browser_and_not_shown(world: World) -> None:
+    """A script in it would act in the gateway's origin, with the permissions of the person that opens it."""
+    name = 'docs/ä page";.html'
+    manifest = MANIFEST.replace(
+        "Source: Scripts/run.sh", f"Source: {name}\nContent-Type: text/html\nSource: Scripts/run.sh"
+    )
+    package = await onboarded(world, {**ONE, name: "<script>", "one.mf": manifest})
+    stored = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": SANDBOX}
+    for resource in (*RESOURCES, f"/artifacts/{quote(name)}", "/vnfd?include_signatures"):
+        answer = (await package.get(resource)).must(200)
+        disposition = answer.headers["Content-Disposition"]
+        assert disposition.startswith('attachment; filename="'), resource
+        assert {key: answer.headers.get(key) for key in stored} == stored, resource
+    page = (await package.get(f"/artifacts/{quote(name)}", Range="bytes=0-3")).must(206)
+    assert page.headers["Content-Type"] == "text/html"
+    assert page.headers["Content-Disposition"] == (
+        "attachment; filename=\"__page__.html\"; filename*=UTF-8''%C3%A4%20page%22%3B.html"
+    )
+    for path in ("/docs", "/", "/vnfpkgm/v1/vnf_packages"):
+        assert (await world.call("GET", path, headers={})).headers["X-Content-Type-Options"] == "nosniff"
 
 
 async def test_a_vnfd_of_several_files_comes_as_archive_only(many: Onboarded) -> None:

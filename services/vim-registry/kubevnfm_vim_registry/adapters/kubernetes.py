@@ -42,7 +42,7 @@ class KubernetesProbe:
         tls = await self._tls(vim)
         headers = await self._headers(vim)
         version = str(_allowed(vim, await self._get(vim, "/version", headers, tls)).get("gitVersion", ""))
-        numbers = re.match(r"v(\d+)\.(\d+)", version)
+        numbers = re.match(r"v([0-9]{1,9})\.([0-9]{1,9})", version)
         if numbers is None:
             raise VimRefused(vim.auth_url, "the server is not a Kubernetes API")
         if (int(numbers[1]), int(numbers[2])) < _OLDEST:
