@@ -167,7 +167,23 @@ async def test_problems(
     etsi.check_type("ProblemDetails", (await world.lcm(method, path, body)).problem(status))
 
 
+async def test_packages(world: World, etsi: EtsiSchemas) -> None:
+    """API-124, API-152: a package in each state that stays, at both addresses."""
+    (await world.packages("POST", body={})).must(201)
+    refused = await world.upload(b"PK\x05\x06" + bytes(18))
+    assert refused["onboardingState"] == "ERROR"
+    for sample in ("cnf", "cluster"):
+        await world.sample(sample)
+    for address in ("vnf_packages", "onboarded_vnf_packages"):
+        listed = (await world.call("GET", f"/vnfpkgm/v1/{address}?all_fields", headers={})).must(200).json
+        assert len(listed) >= 2
+        for each in listed:
+            etsi.check_type("VnfPkgInfo", each)
+            path = each["_links"]["self"]["href"].removeprefix(world.url)
+            etsi.check_type("VnfPkgInfo", (await world.call("GET", path, headers={})).must(200).json)
+
+
 async def test_versions(world: World, etsi: EtsiSchemas) -> None:
     """API-001, API-152."""
-    for path in ("/vnflcm/api_versions", "/vnflcm/v2/api_versions"):
+    for path in ("/vnflcm/api_versions", "/vnflcm/v2/api_versions", "/vnfpkgm/api_versions"):
         etsi.check_type("ApiVersionInformation", (await world.call("GET", path)).must(200).json)

@@ -42,6 +42,7 @@ _FILE_BY_TYPE: Final = {
     "VnfIdentifierCreationNotification": _NOTIFICATIONS,
     "VnfIdentifierDeletionNotification": _NOTIFICATIONS,
     "PkgmSubscription": _PACKAGES,
+    "VnfPkgInfo": _PACKAGES,
     "VnfPackageOnboardingNotification": _PACKAGE_NOTIFICATIONS,
     "VnfPackageChangeNotification": _PACKAGE_NOTIFICATIONS,
 }
@@ -51,6 +52,7 @@ _TYPE_BY_PATH: Final = (
     (r"/vnflcm/v2/subscriptions(/[^/]+)?", "LccnSubscription"),
     (r"/vnflcm/(v2/)?api_versions", "ApiVersionInformation"),
     (r"/vnfpkgm/v1/subscriptions(/[^/]+)?", "PkgmSubscription"),
+    (r"/vnfpkgm/v1/(onboarded_)?vnf_packages(/[^/]+)?", "VnfPkgInfo"),
 )
 _JUDGED: Final = ("/vnflcm/v2/", "/vnfpkgm/v1/subscriptions")
 Tree = dict[str, Any]
@@ -96,6 +98,19 @@ def _package_alternatives(definitions: Tree) -> None:
         filters["properties"][name] = {"type": "array", "items": one}
 
 
+def _checksum(definitions: Tree) -> None:
+    """The file has no definition of it; SOL003 clause 10.5.3.3 has an object."""
+    assert definitions["Checksum"]["type"] == "string"
+    text = {"type": "string"}
+    properties = {"algorithm": text, "hash": text}
+    definitions["Checksum"] = {"type": "object", "required": ["algorithm", "hash"], "properties": properties}
+
+
+def _checksum_of_images(definitions: Tree) -> None:
+    """An image outside of the package has no checksum unless the VNFD gives one."""
+    definitions["VnfPackageSoftwareImageInfo"]["required"].remove("checksum")
+
+
 def _metadata_of_vips(definitions: Tree) -> None:
     metadata = definitions["VipCpInfo"]["properties"]["metadata"]
     assert metadata["items"] is None
@@ -112,6 +127,7 @@ _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
     _GENERAL: (
         _alternatives,
         _scale_level,
+        _checksum,
         _deleted_configuration,
         _without("IpOverEthernetAddressData", "oneOf"),  # meant for each of ipAddresses
     ),
@@ -121,7 +137,7 @@ _MENDED: Final[Mapping[str, tuple[Callable[[Tree], None], ...]]] = {
         _without("VnfLcmOpOcc", "oneOf"),  # it requires one of two attributes; an ordinary occurrence has neither
         _without("IpOverEthernetAddressInfo", "oneOf"),  # meant for each of ipAddresses
     ),
-    _PACKAGES: (_package_alternatives,),
+    _PACKAGES: (_package_alternatives, _checksum_of_images),
 }
 
 

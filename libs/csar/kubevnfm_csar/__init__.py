@@ -6,6 +6,7 @@ It only reads: it uses no network and runs no code of the package. Everything bl
 from __future__ import annotations
 
 from kubevnfm_csar.archive import Csar, extract, file_digest, open_csar
+from kubevnfm_csar.encryption import encrypted_files
 from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import FolderFiles, PackageFiles, inside, read_text
 from kubevnfm_csar.hot import BaseHot, Template, read_base_hot
@@ -62,6 +63,7 @@ __all__ = [
     "VirtualLink",
     "Vnfd",
     "describe",
+    "encrypted_files",
     "extract",
     "file_digest",
     "flavour_template",

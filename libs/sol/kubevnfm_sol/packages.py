@@ -28,7 +28,9 @@ class SoftwareImage(SolType):
     name: str
     provider: str
     version: str
-    checksum: Checksum
+    checksum: Checksum | None = None
+    """Absent for an image outside of the package whose checksum the VNFD does not give."""
+    is_encrypted: bool
     container_format: str
     disk_format: str
     created_at: str
@@ -46,6 +48,7 @@ class AdditionalArtifact(SolType):
 
     artifact_path: str
     checksum: Checksum
+    is_encrypted: bool
     non_mano_artifact_set_id: str | None = None
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from lcm_world import TOKEN, Answer, World, lcm_world
-from package_builder import ONE_VNFD, zip_of
+from package_builder import META, ONE_VNFD, v1_files, with_meta, zip_of
 
 ZIP = {"Content-Type": "application/zip"}
 INTERNAL = {"Authorization": f"Bearer {TOKEN}"}
@@ -40,7 +40,7 @@ async def test_a_package_lives_from_created_to_deleted(world: World) -> None:
         "NOT_IN_USE",
     )
     assert "vnfdId" not in body
-    assert "vnfd" not in body["_links"]
+    assert set(body["_links"]) == {"self", "packageContent", "vnfd"}
     (await world.packages("GET", f"{path}/package_content")).problem(409)
     (await world.packages("PATCH", path, {"operationalState": "ENABLED"})).problem(409)
 
@@ -333,6 +333,47 @@ async def test_lists_leave_out_what_is_large_until_it_is_asked_for(world: World)
     every = (await world.packages("GET", f"/{package['id']}")).json
     for entry in every["additionalArtifacts"]:
         assert entry["checksum"]["hash"], entry
+
+
+ENCRYPTED = bytes.fromhex("308006092a864886f70d010703a080")
+"""How CMS EnvelopedData begins."""
+
+
+async def test_images_and_artifacts_say_whether_they_are_encrypted(world: World) -> None:
+    """API-110; api.md 7.3: SOL005 requires isEncrypted; a checksum that is not known is absent."""
+    image, script = "Files/images/ubuntu.img", "Scripts/install_k8s_cluster.sh"
+    for encrypted in (image, script):
+        files = {**v1_files(), image: b"image", encrypted: ENCRYPTED}
+        files = with_meta({name: content for name, content in files.items() if name != META})
+        package = await world.upload(zip_of(world.folder / "made.zip", files).read_bytes())
+        assert package["onboardingState"] == "ONBOARDED", package
+        images = {each["imagePath"]: each["isEncrypted"] for each in package["softwareImages"]}
+        assert images == {image: encrypted == image}
+        artifacts = {each["artifactPath"]: each["isEncrypted"] for each in package["additionalArtifacts"]}
+        assert {name for name, is_encrypted in artifacts.items() if is_encrypted} == {encrypted} - {image}
+        query = "?filter=(eq,softwareImages/isEncrypted,true)"
+        assert len((await world.packages("GET", query)).must(200).json) == (encrypted == image)
+        (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
+        (await world.packages("DELETE", f"/{package['id']}")).must(204)
+    for each in (await world.sample())["softwareImages"]:
+        assert (each["isEncrypted"], "checksum" in each) == (False, False)
+
+
+async def test_a_package_that_an_older_version_onboarded_is_shown_in_the_present_form(world: World) -> None:
+    """0.1.0 stored no isEncrypted, and empty texts for a checksum that is not known."""
+    package = await world.sample()
+    stored = await world.store.get("vnf_packages", package["id"])
+    assert stored is not None
+    old: dict[str, Any] = {
+        name: [dict(each) for each in stored.body[name]] for name in ("softwareImages", "additionalArtifacts")
+    }
+    for each in (*old["softwareImages"], *old["additionalArtifacts"]):
+        del each["isEncrypted"]
+        each.setdefault("checksum", {"algorithm": "", "hash": ""})
+    await world.store.update("vnf_packages", package["id"], old)
+    shown = (await world.packages("GET", f"/{package['id']}")).must(200).json
+    for name in old:
+        assert shown[name] == package[name]
 
 
 BY_VNFD = "/vnfpkgm/v1/onboarded_vnf_packages"

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from kubevnfm_csar import Limits, PackageRefused, describe, extract, open_csar, signed_archive
+from kubevnfm_csar import Limits, PackageRefused, describe, encrypted_files, extract, open_csar, signed_archive
 
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
@@ -53,8 +53,9 @@ def unpack(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
                 extract(csar, files)
                 if outer is None:
                     signing = signatures.inner(csar, package, files)
+            encrypted = encrypted_files(files, package.files)
             # A process that was given up may still write: it has another folder, and it no longer gets here.
             files.replace(target)
     except _BROKEN_ZIP as error:
         raise PackageRefused("a zip archive that can be read to its end expected") from error
-    return OnboardedFiles(package, signing.option, signing.certificate)
+    return OnboardedFiles(package, signing.option, signing.certificate, encrypted)

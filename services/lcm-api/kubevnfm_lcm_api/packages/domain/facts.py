@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubevnfm_csar import Package, SoftwareImage
-from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_csar import SoftwareImage
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
 
@@ -12,11 +12,12 @@ def facts_of(found: OnboardedFiles, *, created_at: str) -> JsonObject:
     """Return the attributes; optional ones without a value are absent. ``created_at``: of the images' records."""
     package, vnfd = found.package, found.package.vnfd
     optional = {
-        "softwareImages": [_image(package, image, created_at) for image in vnfd.software_images],
+        "softwareImages": [_image(found, image, created_at) for image in vnfd.software_images],
         "additionalArtifacts": [
             {
                 "artifactPath": one.path,
                 "checksum": one.checksum.model_dump(),
+                "isEncrypted": one.path in found.encrypted,
                 **({"nonManoArtifactSetId": one.non_mano_set} if one.non_mano_set else {}),
             }
             for one in package.artifacts
@@ -35,17 +36,34 @@ def facts_of(found: OnboardedFiles, *, created_at: str) -> JsonObject:
     }
 
 
-def _image(package: Package, image: SoftwareImage, created_at: str) -> JsonObject:
+def files_as_shown(document: JsonMapping) -> JsonObject:
+    """Return the images and artifacts of a stored package, also of one that version 0.1.0 has onboarded."""
+    return {
+        name: [_file_as_shown(one) for one in document[name]]
+        for name in ("softwareImages", "additionalArtifacts")
+        if name in document
+    }
+
+
+def _file_as_shown(stored: JsonMapping) -> JsonObject:
+    # 0.1.0 did not look for encrypted files, and had empty texts for a checksum that is not known.
+    shown = {"isEncrypted": False, **stored}
+    if "checksum" in shown and not shown["checksum"]["hash"]:
+        del shown["checksum"]
+    return shown
+
+
+def _image(found: OnboardedFiles, image: SoftwareImage, created_at: str) -> JsonObject:
+    package = found.package
+    # An image outside of the package has a checksum only if the VNFD gives it.
     checksum = image.checksum or package.image_checksums.get(image.path or "")
     return {
         "id": image.image_id,
         "name": image.name,
         "provider": image.provider or package.vnfd.provider,
         "version": image.version,
-        "checksum": {
-            "algorithm": checksum.algorithm if checksum else "",
-            "hash": checksum.hash if checksum else "",
-        },
+        **({"checksum": checksum.model_dump()} if checksum else {}),
+        "isEncrypted": image.path in found.encrypted,
         "containerFormat": image.container_format.upper(),
         "diskFormat": image.disk_format.upper(),
         "createdAt": created_at,

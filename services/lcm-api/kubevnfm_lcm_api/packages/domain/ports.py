@@ -30,6 +30,8 @@ class OnboardedFiles:
     """How it is signed: OPTION_1, OPTION_2 (SOL004 5.1); empty when it is not."""
     certificate: str = ""
     """PEM of the signer, if the package contains it as a file."""
+    encrypted: frozenset[str] = frozenset()
+    """The encrypted files, by path."""
 
 
 class PackageSources(Protocol):

@@ -20,12 +20,13 @@ from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import list_page
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.packages import catalogue as packages
+from kubevnfm_lcm_api.packages.domain.facts import files_as_shown
 from kubevnfm_lcm_api.packages.http.context import ADDRESSES, ONBOARDED, PACKAGES, is_by_vnfd, package_of, services
 from kubevnfm_lcm_api.packages.http.shapes import EVERY_PACKAGE, ONBOARDED_PACKAGES
 
 _OURS = ("createdAt", "updatedAt", "internal")
 _ALSO_LOWER_CASE = ("onboardingFailureDetails", "packageSecurityOption", "vnfmInfo")
-"""python-tackerclient prints attributes that it does not know by their names in lower case only (api.md 7.3)."""
+"""python-tackerclient prints attributes that it does not know only if the names are in lower case (api.md 7.3)."""
 
 
 async def view(request: web.Request, document: JsonMapping) -> JsonObject:
@@ -36,10 +37,10 @@ async def view(request: web.Request, document: JsonMapping) -> JsonObject:
         f"{ONBOARDED}/{quote(document['vnfdId'], safe='')}" if is_by_vnfd(request) else f"{PACKAGES}/{document['id']}"
     )
     me = f"{api_root(request)}{path}"
-    links = {"self": {"href": me}, "packageContent": {"href": f"{me}/package_content"}}
-    if document["onboardingState"] == "ONBOARDED":
-        links["vnfd"] = {"href": f"{me}/vnfd"}
-    shown = without_secret_leaves({name: value for name, value in document.items() if name not in _OURS})
+    below = {"packageContent": "/package_content", "vnfd": "/vnfd"}
+    links = {"self": {"href": me}, **{name: {"href": f"{me}{path}"} for name, path in below.items()}}
+    public = {name: value for name, value in document.items() if name not in _OURS}
+    shown = without_secret_leaves({**public, **files_as_shown(document)})
     if not shown.get("userDefinedData"):
         shown.pop("userDefinedData", None)
     return {**shown, "usageState": usage, "_links": links}

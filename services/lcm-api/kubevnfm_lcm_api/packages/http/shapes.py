@@ -10,6 +10,7 @@ from kubevnfm_lcm_api.http.listing import Listed
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
 
 _TEXT: Final = Attribute("string")
+_FLAG: Final = Attribute("boolean")
 _CHECKSUM: Final = Attribute("object", {"algorithm": _TEXT, "hash": _TEXT})
 PACKAGE: Final = Shape(
     {
@@ -28,11 +29,14 @@ PACKAGE: Final = Shape(
                 **{name: Attribute("number") for name in ("minDisk", "minRam", "size")},
                 "createdAt": Attribute("datetime"),
                 "checksum": _CHECKSUM,
+                "isEncrypted": _FLAG,
             },
             "object",
         ),
         "additionalArtifacts": Attribute(
-            "array", {"artifactPath": _TEXT, "checksum": _CHECKSUM, "nonManoArtifactSetId": _TEXT}, "object"
+            "array",
+            {"artifactPath": _TEXT, "checksum": _CHECKSUM, "isEncrypted": _FLAG, "nonManoArtifactSetId": _TEXT},
+            "object",
         ),
         "packageSecurityOption": _TEXT,
         "signingCertificate": _TEXT,
