@@ -58,17 +58,22 @@ class Index:
     """The files whose digests the manifest gives: a signature of the manifest covers them."""
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Files of the sets of non-MANO artifacts (SOL004 4.3.7), by the set's name."""
+    warnings: tuple[str, ...] = ()
+    """Breaches of SOL004 that make nothing unusable."""
 
 
 def read_index(files: PackageFiles, *, is_copy: bool = False) -> Index:
-    """Return the index from TOSCA.meta, or from the manifest in the root of a package without TOSCA-Metadata.
+    """Return the index from TOSCA.meta, or from the root's VNFD and manifest of a package without TOSCA-Metadata.
 
     ``is_copy``: ``files`` are an unpacked copy, which lacks the images; listed files that it lacks are left out.
-    Raises: PackageRefused if neither exists, the entry file is missing, or an entry is incomplete.
+    Raises: PackageRefused if no VNFD is found, the entry file is missing, or an entry is incomplete.
     """
     if META in files.names():
         return _from_meta(files, is_copy=is_copy)
     entry, manifest = _root_files(files)
+    if manifest is None:
+        missing = "without a manifest (*.mf) in the root no digest is checked (SOL004 4.3.2)"
+        return Index(path=entry, entry=entry, warnings=(missing,))
     listed, external = _from_manifest(files, manifest, is_copy=is_copy)
     return Index(
         path=manifest,
@@ -102,17 +107,22 @@ def _certificate(files: PackageFiles, manifest: str, named: str) -> str | None:
     return beside if beside in files.names() else None
 
 
-def _root_files(files: PackageFiles) -> tuple[str, str]:
-    """Return VNFD and manifest of a package without TOSCA-Metadata: one of each in the root."""
+def _root_files(files: PackageFiles) -> tuple[str, str | None]:
+    """Return VNFD and manifest of a package without TOSCA-Metadata: in the root (SOL004 4.1.2), the manifest optional."""
     manifests = sorted(name for name in files.names() if "/" not in name and name.endswith(".mf"))
-    if len(manifests) != 1:
-        raise PackageRefused(
-            f"neither {META} nor exactly one manifest (*.mf) in the root; {len(manifests)} manifests found"
-        )
     roots = sorted(name for name in files.names() if "/" not in name and name.endswith((".yaml", ".yml")))
+    if len(manifests) > 1:
+        raise PackageRefused(f"without {META} the root holds one manifest (*.mf); {len(manifests)} found")
+    manifest = manifests[0] if manifests else None
+    if len(roots) > 1 and manifest is not None:
+        # SOL004 4.3.2: the manifest has the name of the VNFD's main file.
+        stem = posixpath.splitext(manifest)[0]
+        roots = [name for name in roots if posixpath.splitext(name)[0] == stem]
     if len(roots) != 1:
-        raise PackageRefused(f"without {META} the root holds exactly one YAML file, the VNFD; {len(roots)} found")
-    return roots[0], manifests[0]
+        raise PackageRefused(
+            f"without {META} the root holds one YAML file, the VNFD, or one with the manifest's name; {len(roots)} found"
+        )
+    return roots[0], manifest
 
 
 def read_entry(files: PackageFiles) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.archive import Csar, digest_of, file_digest, open_csar
-from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.limits import Limits
@@ -70,6 +69,8 @@ class Package(BaseModel):
     """The flavours that have Heat templates."""
     manifests: tuple[str, ...] = Field(default=())
     """Listed YAML files under Files/: the candidates for ``lcm-kubernetes-def-files``."""
+    warnings: tuple[str, ...] = ()
+    """Faults that make nothing unusable which the VNF needs, each with its file."""
 
     @property
     def software_images(self) -> tuple[SoftwareImage, ...]:
@@ -103,7 +104,6 @@ def describe(csar: Csar) -> Package:
     """Read an archive that is open already; as ``read_package``."""
     vnfd = read_vnfd(csar, entry=csar.index.entry)
     hots = [flavour_id for flavour_id in vnfd.flavours if read_base_hot(csar, flavour_id) is not None]
-    _check_strays(csar, vnfd)
     images = {image.path for image in vnfd.software_images if image.path is not None}
     security = _security(csar)
     keys = {file for files in security.values() for file in files}
@@ -133,16 +133,19 @@ def describe(csar: Csar) -> Package:
         manifests=tuple(
             one.path for one in artifacts if one.path.startswith("Files/") and one.path.endswith((".yaml", ".yml"))
         ),
+        warnings=(*csar.index.warnings, *vnfd.warnings, *_strays(csar, vnfd)),
     )
 
 
-def _check_strays(files: PackageFiles, vnfd: Vnfd) -> None:
-    """Refuse templates of a flavour that the VNFD does not have: the folder is misspelt, and they would not be used."""
-    for name in files.below("BaseHOT/"):
-        folder, _, rest = name.removeprefix("BaseHOT/").partition("/")
-        if rest and folder not in vnfd.flavours:
-            known = ", ".join(vnfd.flavours)
-            raise PackageRefused(f"no flavour {folder}: the VNFD has {known}", file=f"BaseHOT/{folder}/")
+def _strays(files: PackageFiles, vnfd: Vnfd) -> list[str]:
+    """Return a warning for each folder of templates of a flavour that the VNFD does not have: they are not used."""
+    found = (name.removeprefix("BaseHOT/").partition("/") for name in files.below("BaseHOT/"))
+    known = ", ".join(vnfd.flavours)
+    return [
+        f"BaseHOT/{folder}/: no flavour {folder}: the VNFD has {known}; these templates are not used"
+        for folder in dict.fromkeys(folder for folder, _, rest in found if rest)
+        if folder not in vnfd.flavours
+    ]
 
 
 def _security(csar: Csar) -> dict[str, tuple[str, ...]]:

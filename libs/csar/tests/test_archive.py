@@ -137,10 +137,12 @@ def test_a_wrong_block_of_tosca_meta_is_refused(tmp_path: Path, block: str, rule
     assert rule in refusal(zip_of(tmp_path / "package.zip", files)).rule
 
 
-def test_a_package_needs_tosca_meta_or_one_manifest_in_the_root(tmp_path: Path) -> None:
+def test_a_package_needs_tosca_meta_or_a_vnfd_in_the_root(tmp_path: Path) -> None:
     files = v1_files()
     del files[META]
-    assert "neither" in refusal(zip_of(tmp_path / "package.zip", files)).rule
+    assert "one YAML file, the VNFD" in refusal(zip_of(tmp_path / "package.zip", files)).rule
+    several = {"one.mf": "", "two.mf": "", "one.yaml": "a: 1\n"}
+    assert "one manifest (*.mf); 2 found" in refusal(zip_of(tmp_path / "package.zip", several)).rule
 
 
 def test_an_entry_that_is_missing_is_refused(tmp_path: Path) -> None:

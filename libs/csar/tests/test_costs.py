@@ -1,4 +1,4 @@
-"""What a package costs grows with its size, not with its square; what would cost more is refused."""
+"""The cost of a package grows with its size, not with its square; packages that cost more are refused."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_csar import Package, PackageRefused, inside, read_package
-from package_builder import META, package, v1_files
+from package_builder import META, ONE_VNFD, package, v1_files, zip_of
 
 
 def test_the_listing_parts_descriptor_images_and_artifacts(tmp_path: Path) -> None:
@@ -39,10 +39,26 @@ def test_the_listing_parts_descriptor_images_and_artifacts(tmp_path: Path) -> No
     assert Package.model_validate_json(found.model_dump_json()) == found
 
 
-def test_templates_of_a_flavour_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    path = package(tmp_path, {**v1_files(), "BaseHOT/simpel/x.yaml": "heat_template_version: 2013-05-23\n"})
-    with pytest.raises(PackageRefused, match="no flavour simpel"):
-        read_package(path)
+def test_templates_of_a_flavour_that_is_not_there_are_a_warning(tmp_path: Path) -> None:
+    path = package(tmp_path, {**v1_files(), "BaseHOT/simpel/x.yaml": "", "BaseHOT/simpel/y.yaml": ""})
+    (warning,) = read_package(path).warnings
+    assert warning.startswith("BaseHOT/simpel/: no flavour simpel: the VNFD has simple, complex")
+
+
+def test_a_package_without_tosca_metadata_needs_its_vnfd_alone(tmp_path: Path) -> None:
+    found = read_package(zip_of(tmp_path / "package.zip", {"one.yaml": ONE_VNFD, "docs/readme.md": "read me"}))
+    assert (found.entry, found.manifest, found.descriptor_files) == ("one.yaml", None, ("one.yaml",))
+    assert [one.path for one in found.artifacts] == ["docs/readme.md"]
+    (warning,) = found.warnings
+    assert "no digest is checked" in warning
+
+
+def test_of_several_files_in_the_root_the_vnfd_has_the_manifests_name(tmp_path: Path) -> None:
+    files = {"one.yaml": ONE_VNFD, "values.yaml": "a: 1\n"}
+    path = zip_of(tmp_path / "package.zip", {**files, "one.mf": "metadata:\n"})
+    assert (read_package(path).entry, read_package(path).warnings) == ("one.yaml", ())
+    with pytest.raises(PackageRefused, match="or one with the manifest's name; 2 found"):
+        read_package(zip_of(tmp_path / "package.zip", files))
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", "a\\b", "."])

@@ -156,8 +156,6 @@ def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str
         (flavour(artifact_type="tosca.artifacts.Implementation.Bash"), "is supported"),
         (flavour().replace("virtual_binding: masterNode", "virtual_binding: absent"), "is not a VDU"),
         (flavour().replace("virtual_link: internalVL", "virtual_link: nothing"), "is no virtual link"),
-        (flavour().replace("targets: [workerNode]", "targets: [absent]"), "is no node of this flavour"),
-        (flavour().replace("aspect: worker_instance", "aspect: nothing"), "is not declared"),
         (flavour().replace("default_level: instantiation_level_1", "default_level: l9"), "is not among the levels"),
         (flavour().replace("size: 1 MiB", "size: huge"), "a size such as '20 GB' expected"),
         (flavour().replace("max_number_of_instances: 4", "max_number_of_instances: 1"), "exceeds the maximum"),
@@ -171,6 +169,29 @@ def test_a_flavour_that_contradicts_itself_is_refused_with_its_file(tmp_path: Pa
     error = refusal(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed})
     assert rule in error.rule
     assert error.file.startswith("Definitions/flavour_")
+
+
+@pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        (("targets: [workerNode]", "targets: [workerNode, absent]"), "its target absent is no node of this flavour"),
+        (("aspect: worker_instance", "aspect: nothing"), "aspect nothing is not declared: its deltas are not used"),
+        (("aspect: worker_instance", "aspect: nothing"), "gives delta_1 of step_deltas: this step changes nothing"),
+        (("  aspects:\n", "  aspects:\n            third: {max_scale_level: 1}\n"), "aspect third has no deltas"),
+        (
+            ("scale_info: {", "scale_info: {third: {scale_level: 1}, "),
+            "level instantiation_level_2: aspect third is not",
+        ),
+    ],
+)
+def test_contradictions_about_what_is_not_used_are_warnings(
+    tmp_path: Path, changed: tuple[str, str], warning: str
+) -> None:
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": flavour().replace(*changed)}
+    vnfd = vnfd_of(tmp_path, files)
+    assert any(one.startswith("Definitions/flavour_simple.yaml: ") and warning in one for one in vnfd.warnings)
+    assert vnfd.flavour("simple").initial_counts() == {"masterNode": 1, "workerNode": 2}
+    assert vnfd_of(tmp_path).warnings == ()
 
 
 def test_a_missing_fact_is_named(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ class VnfPkgInfo(SolType):
     user_defined_data: JsonObject | None = None
     onboarding_failure_details: ProblemDetails | None = None
     """With ERROR: the file and the rule that it breaks."""
+    warnings: tuple[str, ...] | None = None
+    """Once ONBOARDED; not in SOL005: faults that do not prevent the use of the package, and why instantiate will be refused."""
     onboardingfailuredetails: ProblemDetails | None = None
     """This and the following attributes are not of SOL005. One package, not a list, repeats attributes under their names in
     lower case, because existing clients print no others.

@@ -286,6 +286,8 @@ class Vnfd(Part):
     flavours: dict[str, Flavour] = Field(default_factory=dict)
     initial_values: InitialValues = InitialValues()
     """The initial values of a new instance, whose flavour is not known yet."""
+    warnings: tuple[str, ...] = ()
+    """Contradictions that concern nothing which the VNF uses, each with its file."""
 
     def flavour(self, flavour_id: str) -> Flavour:
         """Return the flavour. Raises UnknownFlavour."""

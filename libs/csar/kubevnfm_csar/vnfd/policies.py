@@ -25,10 +25,12 @@ def scaling_aspects(topology: Topology) -> dict[str, ScalingAspect]:
     found = {}
     for aspect_id, aspect in declared.items():
         names = steps[aspect_id] or list(changes[aspect_id])[:1]
-        for name in names:
-            if name not in changes[aspect_id] and changes[aspect_id]:
-                raise PackageRefused(
-                    f"aspect {aspect_id}: no VduScalingAspectDeltas gives {name} of step_deltas", file=topology.file
+        if not names:
+            topology.warn(f"aspect {aspect_id} has no deltas: scaling it changes nothing")
+        for name in dict.fromkeys(names):
+            if name not in changes[aspect_id]:
+                topology.warn(
+                    f"aspect {aspect_id}: no VduScalingAspectDeltas gives {name} of step_deltas: this step changes nothing"
                 )
         found[aspect_id] = ScalingAspect(
             aspect_id=aspect_id,
@@ -48,7 +50,8 @@ def _changes(topology: Topology, declared: JsonMapping) -> dict[str, dict[str, d
     for name, properties, targets in topology.policies("VduScalingAspectDeltas"):
         aspect_id = text(properties.get("aspect"))
         if aspect_id not in declared:
-            raise PackageRefused(f"policy {name}: aspect {aspect_id} is not declared", file=topology.file)
+            topology.warn(f"policy {name}: aspect {aspect_id} is not declared: its deltas are not used")
+            continue
         for delta, change in mapping(properties.get("deltas")).items():
             count = _instances(topology, change, what=f"policy {name}.{delta}")
             for target in _vdu_targets(topology, name, targets):
@@ -163,5 +166,5 @@ def _instances(topology: Topology, value: Any, *, what: str) -> int:
 def _vdu_targets(topology: Topology, policy: str, targets: tuple[str, ...]) -> tuple[str, ...]:
     for target in targets:
         if target not in topology.nodes:
-            raise PackageRefused(f"policy {policy}: its target {target} is no node of this flavour", file=topology.file)
-    return targets
+            topology.warn(f"policy {policy}: its target {target} is no node of this flavour")
+    return tuple(target for target in targets if target in topology.nodes)

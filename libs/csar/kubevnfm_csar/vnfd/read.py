@@ -52,6 +52,7 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
         files=tuple(templates),
         flavours=flavours,
         initial_values=_initial_values(topologies[entry], top),
+        warnings=tuple(warning for topology in chosen.values() for warning in topology.warnings),
     )
 
 
@@ -138,12 +139,14 @@ def _flavour(flavour_id: str, topology: Topology) -> Flavour:
     vnf = topology.vnf_node()
     levels, default_level = policies.instantiation_levels(topology)
     aspects = policies.scaling_aspects(topology)
-    # Checked at onboarding: in an operation the contradiction would show only after resources exist.
     for level in levels.values():
         for aspect_id, scale_level in level.scale_levels.items():
             if aspect_id not in aspects:
-                raise PackageRefused(f"level {level.level_id}: aspect {aspect_id} is not declared", file=topology.file)
-            if scale_level > aspects[aspect_id].max_scale_level:
+                topology.warn(
+                    f"level {level.level_id}: aspect {aspect_id} is not declared: its scale level is not used"
+                )
+            # Checked at onboarding: in an operation the contradiction would show only after resources exist.
+            elif scale_level > aspects[aspect_id].max_scale_level:
                 raise PackageRefused(
                     f"level {level.level_id}: {aspect_id} at {scale_level} is above its max_scale_level",
                     file=topology.file,

@@ -16,6 +16,8 @@ from kubevnfm_csar.vnfd import types
 from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
 from kubevnfm_csar.vnfd.values import input_defaults, resolve
 
+_WARNINGS: Final = 20
+"""The most warnings of one template: those after them add nothing for its author."""
 _TARGETS: Final = 100_000
 """The most targets of all policies of a kind, groups written out: groups of groups' size would take their product."""
 
@@ -52,6 +54,12 @@ class Topology:
         self.template = mapping(document.get("topology_template"))
         self.inputs = input_defaults(document)
         self.nodes = {node.name: node for node in self._nodes()}
+        self.warnings: list[str] = []
+
+    def warn(self, warning: str) -> None:
+        """Keep a fault of the template that makes nothing unusable which the VNF needs."""
+        if len(self.warnings) < _WARNINGS:
+            self.warnings.append(f"{self.file}: {warning}")
 
     def _nodes(self) -> Iterator[Node]:
         for name, body in mapping(self.template.get("node_templates")).items():

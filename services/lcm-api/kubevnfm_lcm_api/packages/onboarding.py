@@ -37,7 +37,7 @@ from kubevnfm_lcm_api.packages.catalogue import (
 )
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
-from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles, PackageFiles, PackageSources, Upload
+from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles, PackageFiles, PackageSources, Upload
 
 log = structlog.get_logger()
 
@@ -76,9 +76,11 @@ class Onboarding:
         ring: KeyRing,
         clock: Clock,
         limit_bytes: int,
+        foresee: Foresight,
     ) -> None:
         self._packages, self._store, self._outbox, self._files = packages, store, outbox, files
         self._sources, self._ring, self._clock, self._limit_bytes = sources, ring, clock, limit_bytes
+        self._foresee = foresee
         self._fetches = 0
 
     # --- sent by a caller ---------------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ class Onboarding:
         await self._store_contents(package_id, found)
         content = stored.body["internal"]["content"]
         fields = {
-            **facts_of(found, created_at=rfc3339(self._clock.now())),
+            **facts_of(found, created_at=rfc3339(self._clock.now()), foresee=self._foresee),
             "checksum": {"algorithm": "SHA-256", "hash": content["sha256"]},
             "onboardingState": "ONBOARDED",
             "operationalState": "ENABLED",

@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
 from kubevnfm_lcm_api.packages.catalogue import COLLECTION, Packages
-from kubevnfm_lcm_api.packages.domain.ports import PackageUsers
+from kubevnfm_lcm_api.packages.domain.ports import Foresight, PackageUsers
 from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
 from kubevnfm_lcm_api.packages.settings import PackageSettings
@@ -65,10 +65,12 @@ async def package_parts(
     session: aiohttp.ClientSession,
     data_dir: Path,
     limit_bytes: int,
+    foresee: Foresight,
 ) -> AsyncIterator[PackageParts]:
     """Yield the parts, interrupted uploads of an earlier run reset; leaving the block ends the background work.
 
-    ``session``: for calls to addresses that requests name; ``limit_bytes``: the largest package that is accepted.
+    ``session``: for calls to addresses that requests name; ``limit_bytes``: the largest package that is accepted;
+    ``foresee``: what its warnings say of instantiate.
     """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     # Only to refuse bad settings at the start: the processes that unpack packages verify their signatures.
@@ -89,6 +91,7 @@ async def package_parts(
         ring=ring,
         clock=clock,
         limit_bytes=limit_bytes,
+        foresee=foresee,
     )
     await onboarding.recover()
     async with background(uploads=onboarding.watch_uploads()):

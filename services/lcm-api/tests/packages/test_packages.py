@@ -524,3 +524,38 @@ async def test_a_path_leads_nowhere_outside_the_package(world: World, path: str)
     writer.close()
     assert answer.split(b" ")[1] in {b"400", b"404"}
     assert b"application/problem+json" in answer
+
+
+async def test_what_the_vnf_does_not_use_is_a_warning_of_the_package(world: World, tmp_path: Path) -> None:
+    """API-126: a package with faults that concern nothing which the VNF uses is usable."""
+    files = {"one.yaml": ONE_VNFD, "BaseHOT/other/x.yaml": ""}
+    package = await world.upload(zip_of(tmp_path / "one.zip", files).read_bytes())
+    assert package["onboardingState"] == "ONBOARDED"
+    assert [warning.partition(":")[0] for warning in package["warnings"]] == [
+        "without a manifest (*.mf) in the root no digest is checked (SOL004 4.3.2)",
+        "BaseHOT/other/",
+    ]
+    (await world.lcm("POST", "/vnf_instances", {"vnfdId": package["vnfdId"]})).must(201)
+    assert "warnings" not in await world.sample()
+
+
+@pytest.mark.parametrize(
+    ("driver", "reason"),
+    [("own-driver", "management driver own-driver"), ("mgmt-drivers-kubernetes", "no Base HOT for flavour simple")],
+)
+async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(
+    world: World, tmp_path: Path, driver: str, reason: str
+) -> None:
+    """API-127: with the text that instantiate answers."""
+    vnfd = ONE_VNFD + (
+        f"      interfaces: {{Vnflcm: {{instantiate_end: {{implementation: {driver}}}}}}}\n"
+        f"      artifacts: {{{driver}: {{type: tosca.artifacts.Implementation.Python, file: Scripts/driver.py}}}}\n"
+    )
+    files = {"one.yaml": vnfd, "Scripts/driver.py": "", "one.mf": "metadata:\n"}
+    package = await world.upload(zip_of(tmp_path / "one.zip", files).read_bytes())
+    (warning,) = package["warnings"]
+    assert warning.startswith("one.yaml: flavour simple cannot be instantiated: ")
+    assert reason in warning
+    instance = (await world.lcm("POST", "/vnf_instances", {"vnfdId": package["vnfdId"]})).must(201).json["id"]
+    refused = await world.lcm("POST", f"/vnf_instances/{instance}/instantiate", {"flavourId": "simple"})
+    assert refused.problem(422)["detail"].partition(": ")[2] in warning

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_kit.errors import Unprocessable
 
 NOOP: Final = "vnflcm_noop"
@@ -35,3 +35,27 @@ def check_drivers(phases: Mapping[str, str], known: frozenset[str], *, kind: str
                 f"the VNFD maps {phase} to management driver {driver}; "
                 f"for {kind} this VNFM knows {', '.join(sorted({*known, NOOP}))}",
             )
+
+
+def missing_base_hot(flavour_id: str) -> Unprocessable:
+    """Return the refusal of a cluster without the templates that its machines are made from."""
+    return Unprocessable("flavourId", f"the package has no Base HOT for flavour {flavour_id}")
+
+
+def certain_refusals(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]:
+    """Yield why instantiate will be refused, for each flavour where the package alone decides so, whatever is requested.
+
+    ``hot_flavours``: the flavours with a Base HOT. Onboarding shows the texts as warnings of the package.
+    """
+    for flavour_id, flavour in vnfd.flavours.items():
+        phases = driven_phases(flavour)
+        is_cnf = bool(flavour.vdus) and all(vdu.kind == "container" for vdu in flavour.vdus.values())
+        try:
+            if is_cnf:
+                check_drivers(phases, CNF_DRIVERS, kind="CNFs")
+            else:
+                check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
+                if "instantiate_end" in phases and flavour_id not in hot_flavours:
+                    raise missing_base_hot(flavour_id)
+        except Unprocessable as refusal:
+            yield f"{flavour.file}: flavour {flavour_id} cannot be instantiated: {refusal.reason}"

@@ -17,7 +17,12 @@ from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster,
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.requests.drivers import CLUSTER_DRIVERS, check_drivers, driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.drivers import (
+    CLUSTER_DRIVERS,
+    check_drivers,
+    driven_phases,
+    missing_base_hot,
+)
 
 
 class VmDrafts:
@@ -50,7 +55,7 @@ class VmDrafts:
         if "instantiate_end" in phases:
             base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
             if base_hot is None:
-                raise Unprocessable("flavourId", f"the package has no Base HOT for flavour {flavour.flavour_id}")
+                raise missing_base_hot(flavour.flavour_id)
             cluster = check_cluster_parameters(
                 parameters,
                 flavour=flavour,

@@ -54,7 +54,7 @@ class PackageUnreadable(PackageRefused):
 
 @dataclass(frozen=True)
 class UnpackingRules:
-    """Whose signatures are needed, and how much one package may cost."""
+    """The signers that are trusted, and the limit of what one package may cost."""
 
     anchors: Path | None = None
     is_signature_required: bool = False

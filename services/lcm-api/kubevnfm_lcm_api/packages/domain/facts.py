@@ -5,10 +5,10 @@ from __future__ import annotations
 from kubevnfm_csar import SoftwareImage
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
-from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
+from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles
 
 
-def facts_of(found: OnboardedFiles, *, created_at: str) -> JsonObject:
+def facts_of(found: OnboardedFiles, *, created_at: str, foresee: Foresight) -> JsonObject:
     """Return the attributes; optional ones without a value are absent. ``created_at``: of the images' records."""
     package, vnfd = found.package, found.package.vnfd
     optional = {
@@ -25,6 +25,7 @@ def facts_of(found: OnboardedFiles, *, created_at: str) -> JsonObject:
         "vnfmInfo": list(vnfd.vnfm_info),
         "packageSecurityOption": found.security_option,
         "signingCertificate": found.certificate,
+        "warnings": [*package.warnings, *foresee(vnfd, package.base_hot_flavours)],
     }
     return {
         "vnfdId": vnfd.vnfd_id,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kubevnfm_csar import BaseHot, Package
+from kubevnfm_csar import BaseHot, Package, Vnfd
 from kubevnfm_kit.json_types import JsonMapping
 
 
@@ -86,6 +86,10 @@ class PackageFiles(Protocol):
     async def remove(self, package_id: str) -> None:
         """Delete all files of the package, if there are any."""
         ...
+
+
+Foresight = Callable[[Vnfd, Collection[str]], Iterable[str]]
+"""Returns why instantiates of the VNFD will be refused, whatever they request; takes the flavours with a Base HOT too."""
 
 
 class PackageUsers(Protocol):

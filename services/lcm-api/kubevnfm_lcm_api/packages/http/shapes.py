@@ -41,6 +41,7 @@ PACKAGE: Final = Shape(
         "packageSecurityOption": _TEXT,
         "signingCertificate": _TEXT,
         "vnfmInfo": Attribute("array"),
+        "warnings": Attribute("array"),
         "userDefinedData": Attribute("free"),
         "onboardingFailureDetails": Attribute(
             "object", {"type": _TEXT, "title": _TEXT, "detail": _TEXT, "status": Attribute("number")}
