@@ -92,6 +92,8 @@ class StackResources(Facts):
     volumes: tuple[StorageFacts, ...] = ()
     images: tuple[str, ...] = ()
     """Ids of the Glance images that were created for this VNF from its package."""
+    nfv: SecretParams = Field(default_factory=dict)
+    """The stack's parameter ``nfv``: flavors, images, networks and capacities by VDU or VNFC, as user data left them."""
 
 
 class ResourcesCreated(Event, kind="infra.resources.created"):
@@ -208,6 +210,9 @@ class ChangeConnections(StackCommand, kind="infra.openstack.change_connections")
 
 class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
     """Give the stack the template and parameters of another flavour, or of another package."""
+
+    changed_vdus: tuple[str, ...] = ()
+    """The VDUs whose machines change; the others keep their parameters. Empty: all VDUs."""
 
 
 class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):

@@ -159,8 +159,8 @@ class InstantiatedVnfInfo(SolType):
     vnfc_info: tuple[VnfcInfo, ...] = ()
     additional_params: SecretParams | None = None
     """v1 answers show it; sealed in documents."""
-    metadata: JsonObject = Field(default_factory=dict)
-    """v2 answers show it: non-secret facts that an operator needs (stack id, namespace)."""
+    metadata: SecretParams = Field(default_factory=dict)
+    """v2 answers show it: facts that an operator needs (stack id, namespace), and the parameter ``nfv`` of the stack."""
 
 
 ChangeType = Literal["ADDED", "REMOVED", "MODIFIED", "TEMPORARY"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
 from kubevnfm_infra_openstack.domain.failure import failed_resources, failure_of
 from kubevnfm_infra_openstack.domain.hot import AUTO_SCALING_GROUP, FLOATING_IP, NETWORK, PORT, SERVER, VOLUME
-from kubevnfm_infra_openstack.domain.resources import stack_resources
+from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
 from kubevnfm_infra_openstack.domain.stack import (
     FloatingIp,
     HeatResource,
@@ -17,6 +18,7 @@ from kubevnfm_infra_openstack.domain.stack import (
     StackContents,
     StackState,
 )
+from kubevnfm_secrets import Secret
 
 TOP = Stack("top", "vnf-1", StackState.READY)
 VDUS = {"masterNode": "masterNode", "workerNode": "worker"}
@@ -102,6 +104,18 @@ def test_the_top_stacks_ports_and_floating_ips_are_reported() -> None:
     assert by_name["vip_CP"].addresses == ()
     assert [network.resource_id for network in facts.networks] == ["net"]
     assert [(volume.resource_id, volume.server_id) for volume in facts.volumes] == [("vol", "m")]
+
+
+def test_the_parameters_that_user_data_left_are_reported_with_their_passwords_hidden() -> None:
+    nfv = {"VDU": {"masterNode": {"vcImageId": "image-1", "password": "s3cret"}}}
+    facts = stack_resources(TOP, replace(contents(), nfv=nfv), VDUS)
+    assert facts.nfv == {"VDU": {"masterNode": {"vcImageId": "image-1", "password": Secret("s3cret")}}}
+    assert "s3cret" not in facts.model_dump_json()
+
+
+def test_the_parameters_of_a_failed_change_are_not_reported() -> None:
+    broken = existing(replace(contents(), nfv={"VDU": {}}))
+    assert stack_resources(TOP, broken, VDUS).nfv == {}
 
 
 def vdu_of(*resources: HeatResource, vdus: dict[str, str]) -> str:

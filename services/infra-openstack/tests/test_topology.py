@@ -8,7 +8,7 @@ import pytest
 from kubevnfm_csar import ComputeDemand, Cp, Flavour, SoftwareImage, Storage, Vdu, VirtualLink
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.quota import Flavor
-from kubevnfm_infra_openstack.domain.topology import template_of
+from kubevnfm_infra_openstack.domain.topology import template_of, with_present_vdus
 from kubevnfm_kit.errors import Unprocessable
 
 GIB = 1024**3
@@ -83,3 +83,14 @@ def test_a_connection_point_without_a_link_is_named() -> None:
 def test_a_vdu_that_fits_no_flavor_is_named() -> None:
     with pytest.raises(Unprocessable, match=r"VDU masterNode.*2 vCPUs and 4096 MiB"):
         template_of(VNFD, given(), {"m1.small": Flavor(1, 2048)})
+
+
+def test_vdus_that_a_change_does_not_name_keep_their_machines_ports_and_volumes() -> None:
+    present = template_of(VNFD, given(), FLAVORS)
+    master = VNFD.vdus["masterNode"].model_copy(update={"image": SoftwareImage(image_id="masterNode", name="new")})
+    changed = VNFD.model_copy(update={"vdus": {"masterNode": master, "other": Vdu(vdu_id="other")}})
+    wanted = template_of(changed, given(), FLAVORS)
+    first: Any = with_present_vdus(wanted, present, changed, ("other",))
+    assert first["resources"]["masterNode"]["properties"]["image"] == "ubuntu"
+    replaced: Any = with_present_vdus(wanted, present, changed, ("masterNode",))
+    assert replaced["resources"]["masterNode"]["properties"]["image"] == "new"

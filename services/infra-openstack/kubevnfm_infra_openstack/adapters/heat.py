@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import requests
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reason_of
 from kubevnfm_infra_openstack.adapters.together import together
@@ -196,9 +198,10 @@ class HeatStacks:
         """See StackPort."""
         resources = await self.resources(stack)
         ids = {kind: [r.physical_id for r in resources if r.type == kind and r.physical_id] for kind in _DETAILED}
-        servers, (ports, floating_documents) = await asyncio.gather(
+        servers, (ports, floating_documents), nfv = await asyncio.gather(
             self._servers(ids[SERVER], stack.created_at),
             together([self._neutron("ports", ids[PORT]), self._neutron("floatingips", ids[FLOATING_IP])]),
+            self._nfv(stack),
         )
         floating = [_floating_ip(document) for document in floating_documents]
         address_by_port = {f.port_id: f.address for f in floating if f.port_id}
@@ -209,11 +212,26 @@ class HeatStacks:
             port_by_id=found,
             floating_by_id={f.id: f for f in floating},
             cidr_by_subnet_id=await self._cidrs({subnet_id for p in found.values() for subnet_id in p.subnet_ids}),
+            nfv=nfv,
         )
 
     async def close(self) -> None:
         """End the watch."""
         await self._watch.close()
+
+    async def _nfv(self, stack: Stack) -> JsonObject:
+        """Return the present value of the stack's parameter ``nfv``; empty if it has none."""
+        # Without this query Heat computes the outputs, which can take many calls to the other services.
+        response = await self._tenant.call(
+            "orchestration", "GET", _path(stack), query={"resolve_outputs": "False"}, fine=frozenset({404})
+        )
+        value = response.json()["stack"].get("parameters", {}).get("nfv", "") if response.ok else ""
+        try:
+            # Heat shows a JSON parameter as a text, and a hidden one as asterisks.
+            found = json.loads(value)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     async def _list_by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
         pages = await together(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from kubevnfm_csar import Flavour
 from kubevnfm_csar.documents import parse_yaml
 from kubevnfm_events.infra import (
     ChangeConnections,
@@ -31,7 +32,7 @@ from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.resources import members
 from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
-from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of
+from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
 
 _LINKS: Final = "extVirtualLinks"
@@ -74,6 +75,9 @@ class StackChanges:
         Raises VduNotScalable, QuotaExceeded, UserDataFailed, UserDataTimedOut.
         """
         flavour, given = await self._given(command)
+        if command.user_data is not None:
+            # A class sets the images of the machines that it adds.
+            given = await self._with_images(command, cloud, flavour, given)
         patch = await self._asked("scale", command, flavour, given)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
@@ -132,18 +136,27 @@ class StackChanges:
         """Return the stack's new template with its parameters. Raises what `StackOrders.order` raises."""
         flavour, given = await self._given(command)
         if command.grant_request.get("operation") == "CHANGE_VNFPKG":
-            images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
-            given = Granted(given.request, given.grant, given.grant_request, images)
+            given = await self._with_images(command, cloud, flavour, given)
             patch = await self._asked("change_vnfpkg", command, flavour, given)
             if patch is not None:
                 return Wanted(await self._patched(command, live, patch, tags))
             if flavour.hot is None:
-                return Wanted(await self._made_of_topology(command, cloud, live, flavour, given, tags))
+                change = await self._made_of_topology(command, cloud, live, flavour, given, tags)
+                if command.changed_vdus and isinstance(change.template, Mapping):
+                    present = live.definition.template
+                    change = replace(
+                        change,
+                        template=with_present_vdus(change.template, present, flavour.vnfd, command.changed_vdus),
+                    )
+                return Wanted(change)
         order = await self.orders.order(command, cloud, tags=tags, is_new=False)
         body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
         definition = StackDefinition(body, order.parameters, order.files)
         template = order.template
         parameters = dict(order.parameters)
+        if command.changed_vdus:
+            parameters = _with_kept_vdus(parameters, live.definition, _entries(command.changed_vdus, flavour.vnfd))
+            definition = StackDefinition(body, parameters, order.files)
         if command.counts and flavour.hot is not None:
             found = await self._resized(flavour, definition, command.counts, command.counts)
             template, parameters = found.template or template, {**parameters, **found.parameters}
@@ -166,6 +179,13 @@ class StackChanges:
         ring = self.orders.ring
         request, grant = in_clear(command.request, ring), in_clear(command.grant, ring)
         return flavour, Granted(request, grant, in_clear(command.grant_request, ring))
+
+    async def _with_images(
+        self, command: StackCommand, cloud: Cloud, flavour: PackageFlavour, given: Granted
+    ) -> Granted:
+        """Return the operation's input with the images of the package, which are in Glance after this."""
+        images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
+        return Granted(given.request, given.grant, given.grant_request, images)
 
     def _connected(self, command: StackCommand, given: Granted, images: Mapping[str, str] = NO_IMAGES) -> Granted:
         """Return the operation's input with the command's links in place of those of its request."""
@@ -241,6 +261,30 @@ class StackChanges:
         more = {name: amount - had.get(name, 0) for name, amount in wants.items() if amount > had.get(name, 0)}
         if more:
             quota.check(more, await cloud.capacity.free(tuple(more)))
+
+
+def _entries(vdus: Collection[str], vnfd: Flavour) -> frozenset[str]:
+    """Return the names below ``[nfv, VDU]`` of the VDUs and of their storages."""
+    storages = [name for vdu in vdus if vdu in vnfd.vdus for name in vnfd.vdus[vdu].storages]
+    return frozenset({*vdus, *storages})
+
+
+def _with_kept_vdus(
+    parameters: Mapping[str, object], present: StackDefinition, changed: Collection[str]
+) -> dict[str, object]:
+    """Return the parameters with the present flavors, images and zones of all VDUs except the changed ones."""
+    new, old = parameters.get("nfv"), present_value(present, "nfv")
+    new_vdus = new.get("VDU") if isinstance(new, Mapping) else None
+    old_vdus = old.get("VDU") if isinstance(old, Mapping) else None
+    if not isinstance(new, Mapping) or not isinstance(new_vdus, Mapping) or not isinstance(old_vdus, Mapping):
+        return dict(parameters)
+    vdus = {
+        name: {**entry, **{key: value for key, value in old_vdus[name].items() if key in entry}}
+        if name not in changed and isinstance(entry, Mapping) and isinstance(old_vdus.get(name), Mapping)
+        else entry
+        for name, entry in new_vdus.items()
+    }
+    return {**parameters, "nfv": {**new, "VDU": vdus}}
 
 
 def _changed(command: StackCommand, tags: tuple[str, ...], found: Resized) -> StackChange:

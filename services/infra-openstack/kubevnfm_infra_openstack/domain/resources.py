@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from kubevnfm_events.infra import NetworkFacts, PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_secrets import hide
 
 from kubevnfm_infra_openstack.domain.hot import (
     AUTO_SCALING_GROUP,
@@ -81,6 +82,8 @@ def stack_resources(
             if r.type == VOLUME
         ),
         images=tuple(images),
+        # Packages may put passwords there; the facts are stored and shown.
+        nfv=hide(contents.nfv),
     )
 
 
@@ -111,7 +114,8 @@ def existing(contents: StackContents) -> StackContents:
             return resource.physical_id in asked[resource.type]
         return resource.status != "DELETE_COMPLETE"
 
-    return replace(contents, resources=[r for r in contents.resources if is_there(r)])
+    # Not the parameters: Heat keeps those of a change that failed.
+    return replace(contents, resources=[r for r in contents.resources if is_there(r)], nfv={})
 
 
 def _order(server: ServerFacts) -> tuple[str, str, str, str]:

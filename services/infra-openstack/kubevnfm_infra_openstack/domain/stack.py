@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final
 
+from kubevnfm_kit.json_types import JsonObject
+
 from kubevnfm_infra_openstack.domain.hot import Parameters, Template
 
 
@@ -239,3 +241,5 @@ class StackContents:
     port_by_id: Mapping[str, NeutronPort] = field(default_factory=dict)
     floating_by_id: Mapping[str, FloatingIp] = field(default_factory=dict)
     cidr_by_subnet_id: Mapping[str, str] = field(default_factory=dict)
+    nfv: JsonObject = field(default_factory=dict)
+    """The value of the stack's parameter ``nfv``, in clear; empty if it has none."""

@@ -89,6 +89,22 @@ def indexes_after(
     return found
 
 
+def with_present_vdus(template: Template, present: Template, vnfd: Flavour, changed: Collection[str]) -> Template:
+    """Return the template with the present machines, ports and volumes of all VDUs except the changed ones."""
+    staying = {name for vdu in vnfd.vdus.values() if vdu.vdu_id not in changed for name in _parts_of(vdu, vnfd)}
+    before = resources_of(present)
+    resources = {
+        name: before[name] if name in before and {name, name.rpartition("-")[0]} & staying else resource
+        for name, resource in resources_of(template).items()
+    }
+    return {**template, "resources": resources}
+
+
+def _parts_of(vdu: Vdu, vnfd: Flavour) -> set[str]:
+    """Return the names of a VDU's server, ports and volumes, without the number of the instance."""
+    return {vdu.vdu_id, *vdu.storages, *(cp.cp_id for cp in vnfd.cps.values() if cp.vdu_id == vdu.vdu_id)}
+
+
 def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: bool | None) -> _Section:
     version = 6 if (ip_version or "").lower() == "ipv6" else 4
     return {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 
-from kubevnfm_events.infra import CreateResources, StackCommand
+from kubevnfm_csar import Flavour, Storage, Vdu
+from kubevnfm_events.infra import ChangeTemplate, CreateResources, ScaleResources, StackCommand
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets
 
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_flavors, granted_images
@@ -44,25 +46,54 @@ def user_data_input(
 ) -> UserDataInput:
     """Return the input of the user data class."""
     images = {**given.image_by_node, **granted_images(given.grant)}
+    in_grant = dict(given.image_by_node)
+    # As Tacker's local NFVO: images that are in Glance already are granted by name. Not where no machine is made: a
+    # class replaces the image of a healed machine by the granted one.
+    if isinstance(command, CreateResources | ScaleResources | ChangeTemplate):
+        in_grant = {**_named_images(flavour.vnfd), **in_grant}
     return UserDataInput(
         api_version=command.api_version,
         request=given.request,
         instance=instance,
         grant_request=given.grant_request,
-        grant=_with_images(given.grant, given.image_by_node),
+        grant=_with_images(given.grant or _granted_here(given.grant_request), in_grant),
         service_template=with_assets(flavour.service_template, images, granted_flavors(given.grant)),
         image_by_vdu=images,
         secrets=secrets,
     )
 
 
+def _named_images(vnfd: Flavour) -> dict[str, str]:
+    """Return the image names of the VNFD by VDU or storage."""
+    parts: list[tuple[str, Vdu | Storage]] = [*vnfd.vdus.items(), *vnfd.storages.items()]
+    return {name: part.image.name for name, part in parts if part.image is not None}
+
+
+def _granted_here(grant_request: SolObject) -> SolObject:
+    """Return the Grant of a VNFM without an NFVO, which grants everything; v2 classes read it as any other."""
+    answers = {
+        kind: [{"resourceDefinitionId": resource["id"]} for resource in grant_request[kind]]
+        for kind in ("addResources", "removeResources", "updateResources")
+        if grant_request.get(kind)
+    }
+    subject = {
+        name: grant_request[name] for name in ("vnfInstanceId", "vnfLcmOpOccId") if grant_request.get(name) is not None
+    }
+    return {"id": derived_id("grant", *map(str, subject.values())), **subject, **answers}
+
+
 def _with_images(grant: SolObject, images: Mapping[str, str]) -> SolObject:
-    if not images:
+    # v2 classes read images only from the grant. Those that the NFVO has granted stay.
+    granted = granted_images(grant)
+    more = [
+        {"vnfdSoftwareImageId": node, "vimSoftwareImageId": image}
+        for node, image in images.items()
+        if node not in granted
+    ]
+    if not more:
         return grant
-    # v2 classes read images only from the grant.
     assets = dict(grant.get("vimAssets") or {})
-    made = [{"vnfdSoftwareImageId": node, "vimSoftwareImageId": image} for node, image in images.items()]
-    assets["softwareImages"] = [*(assets.get("softwareImages") or ()), *made]
+    assets["softwareImages"] = [*(assets.get("softwareImages") or ()), *more]
     return {**grant, "vimAssets": assets}
 
 

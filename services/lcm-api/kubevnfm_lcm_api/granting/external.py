@@ -24,7 +24,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.problem import ProblemDetails
 
-from kubevnfm_lcm_api.granting.domain.grant_request import grant_request
+from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
@@ -253,7 +253,7 @@ class ExternalGrants:
                 flavour = vnfd.flavour(draft.flavour_id)
             except UnknownFlavour as error:
                 raise NotFound(str(error)) from error
-        return grant_request(record, draft, flavour, root=self._root)
+        return nfvo_grant_request(record, draft, flavour, root=self._root)
 
 
 def _problem(error: VnfmError, record: OccurrenceRecord) -> ProblemDetails:

@@ -57,7 +57,8 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
     command = await asked(world, ScaleResources)
     assert command.counts["VDU1"] == 2, "none of the twin's servers is of VDU1, two steps add two"
     assert command.grant_request["operation"] == "SCALE"
-    assert [one["resourceTemplateId"] for one in command.grant_request["addResources"]] == ["VDU1", "VDU1"]
+    added = [(one["type"], one["resourceTemplateId"]) for one in command.grant_request["addResources"]]
+    assert added == [("COMPUTE", "VDU1"), ("LINKPORT", "VDU1_CP1")] * 2
     assert command.instance["id"] == instance_id
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
     assert shown["scaleStatus"] == [{"aspectId": "VDU1_scale", "scaleLevel": 2}]

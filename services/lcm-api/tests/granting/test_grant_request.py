@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kubevnfm_csar import Flavour
-from kubevnfm_csar.vnfd.model import AffinityRule, Vdu, VirtualLink
+from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Vdu, VirtualLink
 from kubevnfm_events.infra import StorageFacts
-from kubevnfm_lcm_api.granting.domain.grant_request import grant_request
+from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft, ReplaceVmDraft, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.grant_request import user_data_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release, VnfFacts
+from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType
 from lcm_builders import (
     ANSWERS,
@@ -44,7 +46,7 @@ WITH_DISK = RESOURCES.model_copy(
 
 def request_for(draft: Any, flavour: Flavour | None = FLAVOUR, **occ: Any) -> dict[str, Any]:
     record = an_operation(draft).model_copy(update={"facts": VnfFacts(vnfd_id="vnfd-1")}).with_occ(**occ)
-    return grant_request(record, draft, flavour, root=ROOT)
+    return nfvo_grant_request(record, draft, flavour, root=ROOT)
 
 
 def ids(request: dict[str, Any], which: str) -> list[str]:
@@ -142,7 +144,68 @@ def test_secrets_are_not_sent_and_links_follow_the_api_version() -> None:
     record = an_operation(draft).model_copy(update={"api_version": "v1"})
     parameters = draft.parameters["k8s_cluster_installation_param"]["master_node"]
     record = record.with_occ(operation_params={"additionalParams": {"node": parameters, "colour": "red"}})
-    request = grant_request(record, draft, FLAVOUR, root=ROOT)
+    request = nfvo_grant_request(record, draft, FLAVOUR, root=ROOT)
     assert "password" not in request["additionalParams"]["node"]
     assert request["additionalParams"]["colour"] == "red"
     assert request["_links"]["vnfLcmOpOcc"]["href"] == "http://vnfm/vnflcm/v1/vnf_lcm_op_occs/op-1"
+
+
+# --- ports, and the request that user data receive --------------------------------------------------------------------
+
+WITH_CPS = FLAVOUR.model_copy(
+    update={
+        "cps": {
+            "cp1": Cp(cp_id="cp1", vdu_id="masterNode"),
+            "cp2": Cp(cp_id="cp2", vdu_id="masterNode"),
+            "outside": Cp(cp_id="outside", kind="external", vdu_id="masterNode"),
+        }
+    }
+)
+
+
+def for_user_data(draft: Any, flavour: Flavour = WITH_CPS, **occ: Any) -> dict[str, Any]:
+    return user_data_grant_request(an_operation(draft).with_occ(**occ).occ, "vnfd-1", draft, flavour)
+
+
+def test_machines_bring_ports_except_those_that_exist_already() -> None:
+    link: Any = {"id": "l", "resourceId": "n", "extCps": [{"cpdId": "cp2", "cpConfig": {"c": {"linkPortId": "p"}}}]}
+    request = request_for(an_instantiate_draft(ext_virtual_links=(link,)), WITH_CPS)
+    assert ids(request, "addResources")[:3] == ["masterNode-add-0", "masterNode-cp1-add-0", "masterNode-disk-add-0"]
+    assert [one["type"] for one in request["addResources"]].count("LINKPORT") == 1
+    healed = request_for(a_change_draft(HealVmDraft, servers=("server-m1",)), WITH_CPS)
+    assert ids(healed, "addResources") == ["masterNode-add-0"], "a healed machine keeps its ports"
+
+
+def test_user_data_get_the_request_of_an_instantiate_with_its_parameters() -> None:
+    parameters = hide({"colour": "red", "password": "s3cret"})
+    request = for_user_data(an_instantiate_draft(), operation_params={"additionalParams": parameters})
+    assert request["vnfLcmOpOccId"] == "op-1"
+    assert (request["operation"], request["flavourId"]) == ("INSTANTIATE", "simple")
+    assert request["addResources"] == request_for(an_instantiate_draft(), WITH_CPS)["addResources"]
+    assert request["additionalParams"] == parameters
+
+
+def test_user_data_find_the_machines_of_the_named_vdus_of_a_new_package() -> None:
+    draft = a_change_draft(ReplaceVmDraft, is_new_package=True, changed_vdus=("workerNode",))
+    request = for_user_data(draft, operation=OperationType.CHANGE_VNFPKG)
+    assert existing(request, "removeResources") == [("COMPUTE", "server-w1"), ("COMPUTE", "server-w2")]
+    assert ids(request, "addResources") == ["workerNode-add-0", "workerNode-add-1"]
+    assert request["dstVnfdId"] == draft.package.vnfd_id
+    every = for_user_data(draft.model_copy(update={"changed_vdus": ()}), operation=OperationType.CHANGE_VNFPKG)
+    assert len(every["removeResources"]) == len(RESOURCES.servers)
+
+
+def test_user_data_count_the_machines_of_a_new_flavour_from_none() -> None:
+    draft = a_change_draft(ReplaceVmDraft, counts={"masterNode": 1, "workerNode": 4})
+    request = for_user_data(draft)
+    added = [one["resourceTemplateId"] for one in request["addResources"] if one["type"] == "COMPUTE"]
+    assert (added.count("workerNode"), len(request["removeResources"])) == (4, len(RESOURCES.servers))
+
+
+def test_the_class_of_a_stack_that_is_created_again_is_called_as_at_the_instantiation() -> None:
+    draft = a_change_draft(HealVmDraft, is_recreated=True)
+    draft = draft.model_copy(update={"grant_request": for_user_data(draft)})
+    creation = draft.creation.grant_request
+    assert creation["operation"] == "INSTANTIATE"
+    assert "removeResources" not in creation
+    assert [one["type"] for one in creation["addResources"]].count("COMPUTE") == 3

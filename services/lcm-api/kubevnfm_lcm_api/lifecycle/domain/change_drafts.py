@@ -40,7 +40,6 @@ class ChangeFields(TypedDict):
     instantiation_level_id: str | None
     api_version: Literal["v1", "v2"]
     request: SecretParams
-    grant_request: SecretParams
     instance: SecretParams
     user_data: UserData | None
     counts: dict[str, int]
@@ -65,7 +64,7 @@ class ChangeVmDraft(Draft):
     request: SecretParams = Field(default_factory=dict)
     """The operation's request in the shape of its API version, for user data."""
     grant_request: SecretParams = Field(default_factory=dict)
-    """The resources that are added and removed, in SOL003 v3 form, for user data."""
+    """The resources that are added and removed, in SOL003 v3 form, for user data; the acceptance adds it."""
     grant: SecretParams = Field(default_factory=dict)
     """Grant of an external NFVO, in SOL003 v3 form."""
     instance: SecretParams = Field(default_factory=dict)
@@ -152,6 +151,7 @@ class ChangeVmDraft(Draft):
             max_scale_levels=self.max_scale_levels,
             external_cps=self.external_cps,
             ext_virtual_links=connections.get("extVirtualLinks") or (),
+            ext_managed_links=connections.get("extManagedVirtualLinks") or (),
             node_names={},
         )
 
@@ -179,6 +179,8 @@ class ChangeVmDraft(Draft):
                 "max_scale_levels": old.max_scale_levels if keeps_flavour else new.max_scale_levels,
                 "vnf_state": _vnf_state(vnfcs) if vnfcs else old.vnf_state,
                 "vnfc_info": vnfcs,
+                # Without new ones the present parameters are unknown: those of the last success stay.
+                "metadata": {**old.metadata, **new.metadata},
                 "localization_language": old.localization_language,
                 "additional_params": old.additional_params,
             }
@@ -248,7 +250,15 @@ class HealVmDraft(ChangeVmDraft):
         # Empty links are left out: user data expect the attribute to be absent then.
         links = {name: links for name, links in self.connections.items() if links}
         return self.model_copy(
-            update={"request": {**self.instantiate_request, **links}, "instance": self.instance_to_make}
+            update={
+                "request": {**self.instantiate_request, **links},
+                "instance": self.instance_to_make,
+                # A class computes the stack from the machines that are added; none exists when it is called.
+                "grant_request": {
+                    **{name: value for name, value in self.grant_request.items() if name != "removeResources"},
+                    "operation": "INSTANTIATE",
+                },
+            }
         )
 
     @property
@@ -296,6 +306,8 @@ class ReplaceVmDraft(ChangeVmDraft):
     """The earlier package: the rollback needs the VDU names of its descriptor."""
     before_flavour_id: str
     is_new_package: bool = False
+    changed_vdus: tuple[str, ...] = ()
+    """The VDUs that the request names (``vdu_params``); none: all are changed."""
     instantiate_request: SecretParams = Field(default_factory=dict)
     """The InstantiateVnfRequest that would lead to the same VNF; a heal of the whole stack creates it with this request."""
     parameters: SecretParams = Field(default_factory=dict)
@@ -305,6 +317,10 @@ class ReplaceVmDraft(ChangeVmDraft):
     vnf_configurable_properties: SecretParams = Field(default_factory=dict)
     vnf: dict[str, str] = Field(default_factory=dict)
     """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
+
+    def changes_vdu(self, vdu_id: str) -> bool:
+        """Return whether the VDU's machines are changed."""
+        return not self.changed_vdus or vdu_id in self.changed_vdus
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """INSTANTIATED with the new flavour, or the new package."""

@@ -195,6 +195,7 @@ class InstantiateVmDraft(InstantiateDraft):
             max_scale_levels=self.max_scale_levels,
             external_cps=self.external_cps,
             ext_virtual_links=self.ext_virtual_links,
+            ext_managed_links=self._ext_managed_links,
             node_names=self.node_names,
         ).model_copy(
             update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
@@ -211,14 +212,18 @@ class InstantiateVmDraft(InstantiateDraft):
             request=self.request,
             connections={
                 "extVirtualLinks": list(self.ext_virtual_links),
-                "extManagedVirtualLinks": merged(
-                    self.request.get("extManagedVirtualLinks") or (),
-                    self.grant.get("extManagedVirtualLinks") or (),
-                    "vnfVirtualLinkDescId",
-                ),
+                "extManagedVirtualLinks": self._ext_managed_links,
             },
             cluster_vim_id=self.cluster_vim.vim_id if self.cluster_vim else None,
             cluster_vim_key=self.cluster_vim_name if self.cluster_vim else None,
+        )
+
+    @property
+    def _ext_managed_links(self) -> list[dict[str, Any]]:
+        return merged(
+            self.request.get("extManagedVirtualLinks") or (),
+            self.grant.get("extManagedVirtualLinks") or (),
+            "vnfVirtualLinkDescId",
         )
 
     def _cluster_connection(self, cluster: ClusterAccess, vim: VimRegistered) -> VimConnectionInfo:

@@ -92,7 +92,7 @@ def _cp_id(server: ServerFacts, port: PortFacts) -> str:
     return f"{port.name}-{derived_id(server.vnfc_id, port.resource_id)}"
 
 
-def _index(server: ServerFacts) -> int | None:
+def index_of(server: ServerFacts) -> int | None:
     """Return the number in ``<vdu>-<index>``, the names by which Tacker's user data classes distinguish machines."""
     # The server itself has this name in the top template, or its group has it.
     for name in (server.name, server.group or ""):
@@ -102,11 +102,28 @@ def _index(server: ServerFacts) -> int | None:
     return None
 
 
+def _parameters(server: ServerFacts, volumes: Sequence[StorageFacts], nfv: Mapping[str, Any]) -> dict[str, Any]:
+    """Return flavor, zone and images that the stack's parameters give a machine and its volumes, named as by Tacker."""
+    index = index_of(server)
+    entries = nfv.get("VDU")
+    found: dict[str, Any] = {}
+    for name in (server.vdu_id, *(volume.name for volume in volumes)):
+        key = name if index is None else f"{name}-{index}"
+        entry = entries.get(key) if isinstance(entries, Mapping) else None
+        if not isinstance(entry, Mapping):
+            continue
+        found[f"image-{key}"] = entry.get("vcImageId")
+        if name == server.vdu_id:
+            found.update(flavor=entry.get("computeFlavourId") or server.flavor, zone=entry.get("locationConstraints"))
+    return found
+
+
 def _vnfc(
     server: ServerFacts,
     vnfd_id: str,
     vim_key: str,
-    volumes: Sequence[str],
+    volumes: Sequence[StorageFacts],
+    nfv: Mapping[str, Any],
     node_name: str | None,
     fixed: frozenset[tuple[str, str]],
 ) -> VnfcResourceInfo:
@@ -119,8 +136,9 @@ def _vnfc(
         "image_id": server.image_id,
         "host": server.host,
         "node_name": node_name,
-        "vdu_idx": _index(server),
+        "vdu_idx": index_of(server),
         "creation_time": server.created_at.isoformat() if server.created_at else None,
+        **_parameters(server, volumes, nfv),
     }
     metadata.update({name: value for name, value in facts.items() if value is not None})
     return VnfcResourceInfo(
@@ -129,7 +147,7 @@ def _vnfc(
         vnfd_id=vnfd_id,
         compute_resource=_handle(server.server_id, vim_key, SERVER),
         zone_id=server.zone,
-        storage_resource_ids=tuple(volumes) or None,
+        storage_resource_ids=tuple(volume.resource_id for volume in volumes) or None,
         vnfc_cp_info=tuple(
             VnfcCpInfo(id=_cp_id(server, port), cpd_id=port.name, cp_protocol_info=_protocol(port, fixed))
             for port in _own_ports(server)
@@ -149,16 +167,18 @@ def info_of_stack(
     max_scale_levels: Sequence[ScaleInfo],
     external_cps: Mapping[str, str],
     ext_virtual_links: Sequence[Mapping[str, Any]],
+    ext_managed_links: Sequence[Mapping[str, Any]],
     node_names: Mapping[str, str],
 ) -> InstantiatedVnfInfo:
     """Return instantiatedVnfInfo of a VM-based VNF (SOL003 5.5.2.2).
 
-    ``external_cps``: descriptor of the external CP by internal CP name; ``node_names``: Kubernetes node by VNFC id.
+    ``external_cps``: descriptor of the external CP by internal CP name; ``ext_managed_links``: extManagedVirtualLinks
+    of request and grant; ``node_names``: Kubernetes node by VNFC id.
     """
-    volumes_by_server: dict[str, list[str]] = {}
+    volumes_by_server: dict[str, list[StorageFacts]] = {}
     for volume in resources.volumes:
         if volume.server_id is not None:
-            volumes_by_server.setdefault(volume.server_id, []).append(volume.resource_id)
+            volumes_by_server.setdefault(volume.server_id, []).append(volume)
     fixed = _fixed_addresses(ext_virtual_links)
     vnfcs = tuple(
         _vnfc(
@@ -166,6 +186,7 @@ def info_of_stack(
             vnfd_id,
             vim_key,
             volumes_by_server.get(server.server_id, ()),
+            resources.nfv,
             node_names.get(server.vnfc_id),
             fixed,
         )
@@ -178,6 +199,7 @@ def info_of_stack(
         max_scale_levels=tuple(max_scale_levels) or None,
         ext_cp_info=ext_cps,
         ext_virtual_link_info=ext_links or None,
+        ext_managed_virtual_link_info=tuple(_managed(link, vim_key) for link in ext_managed_links) or None,
         vnfc_resource_info=vnfcs,
         vnf_virtual_link_resource_info=tuple(
             VnfVirtualLinkResourceInfo(
@@ -202,8 +224,18 @@ def info_of_stack(
         vnfc_info=tuple(
             VnfcInfo(id=f"{vnfc.vdu_id}-{vnfc.id}", vdu_id=vnfc.vdu_id, vnfc_resource_info_id=vnfc.id) for vnfc in vnfcs
         ),
-        metadata={"stack_id": resources.stack_id, "stack_name": resources.stack_name},
+        metadata={
+            "stack_id": resources.stack_id,
+            "stack_name": resources.stack_name,
+            **({"nfv": resources.nfv} if resources.nfv else {}),
+        },
     )
+
+
+def _managed(link: Mapping[str, Any], vim_key: str) -> dict[str, Any]:
+    """Return the ExtManagedVirtualLinkInfo (SOL003 5.5.3.3) of an ExtManagedVirtualLinkData."""
+    resource = {"vimConnectionId": link.get("vimConnectionId") or vim_key, "resourceId": link["resourceId"]}
+    return {**{name: link[name] for name in ("id", "vnfVirtualLinkDescId")}, "networkResource": resource}
 
 
 def _external(

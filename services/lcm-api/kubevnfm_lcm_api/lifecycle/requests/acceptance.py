@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from kubevnfm_csar import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.grant_request import user_data_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
@@ -37,27 +41,33 @@ class Acceptance:
         *,
         original: Mapping[str, object],
         version: ApiVersion,
+        flavour: Flavour | None = None,
         claims: Mapping[str, Any] = NO_CLAIMS,
         state: OperationState = OperationState.STARTING,
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
         ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
-        body in the form of its API version, ``claims`` further fields of the instance that are true from now on.
+        body in the form of its API version, ``flavour`` the one after the operation, for the grant request of user data,
+        ``claims`` further fields of the instance that are true from now on.
         ``state`` is PROCESSING for an operation that needs no grant.
         Raises Conflict if the instance was changed or claimed meanwhile.
         """
         now = rfc3339(self._clock.now())
+        occ = VnfLcmOpOcc(
+            id=new_id(),
+            operation_state=state,
+            state_entered_time=now,
+            start_time=now,
+            vnf_instance_id=record.vnf.id,
+            operation=operation,
+            operation_params=dict(hide(original)),
+        )
+        if flavour is not None and isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
+            request = user_data_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
+            draft = draft.model_copy(update={"grant_request": request})
         occurrence = OccurrenceRecord(
-            occ=VnfLcmOpOcc(
-                id=new_id(),
-                operation_state=state,
-                state_entered_time=now,
-                start_time=now,
-                vnf_instance_id=record.vnf.id,
-                operation=operation,
-                operation_params=dict(hide(original)),
-            ),
+            occ=occ,
             api_version=version,
             plan=draft.plan,
             steps=SEQUENCES.planned(draft),

@@ -12,7 +12,7 @@ from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ConnectVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import CHANGE_EXT_CONN, ChangeableVnfs, grant_request
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import CHANGE_EXT_CONN, ChangeableVnfs
 
 Link = dict[str, Any]
 
@@ -43,11 +43,16 @@ class ChangeConnectivity:
         fields: ChangeFields = {
             **vnf.fields(hide(original), request.additional_params, version, files, connections=entries),
             "connections": {**before, "extVirtualLinks": links},
-            "grant_request": grant_request("CHANGE_EXT_CONN", vnf.record),
         }
         draft = ConnectVmDraft(**fields)
         return await self._acceptance.accept(
-            vnf.stored, vnf.record, OperationType.CHANGE_EXT_CONN, draft, original=original, version=version
+            vnf.stored,
+            vnf.record,
+            OperationType.CHANGE_EXT_CONN,
+            draft,
+            original=original,
+            version=version,
+            flavour=vnf.flavour,
         )
 
 

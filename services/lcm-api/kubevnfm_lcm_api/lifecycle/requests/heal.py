@@ -10,9 +10,9 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import InstantiatedVnfInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange, grant_request
+from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
 
 _ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
@@ -40,22 +40,9 @@ class Heal:
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
-        vdu_by_server = {server.server_id: server.vdu_id for server in vnf.resources.servers}
-        replaced: dict[str, list[str]] = {}
-        for server_id in servers:
-            replaced.setdefault(vdu_by_server[server_id], []).append(server_id)
         files = await self._vnfs.files(vnf.package.package_id)
-        fields: ChangeFields = {
-            **vnf.fields(hide(original), request.additional_params, version, files),
-            "grant_request": grant_request(
-                "INSTANTIATE" if is_recreated else "HEAL",
-                vnf.record,
-                added=vnf.counts if is_recreated else {vdu: len(ids) for vdu, ids in replaced.items()},
-                removed={} if is_recreated else replaced,
-            ),
-        }
         draft = HealVmDraft(
-            **fields,
+            **vnf.fields(hide(original), request.additional_params, version, files),
             servers=tuple(servers),
             volumes=tuple(volumes),
             is_recreated=is_recreated,
@@ -63,7 +50,13 @@ class Heal:
             instance_to_make=_not_instantiated(vnf),
         )
         return await self._acceptance.accept(
-            vnf.stored, vnf.record, OperationType.HEAL, draft, original=original, version=version
+            vnf.stored,
+            vnf.record,
+            OperationType.HEAL,
+            draft,
+            original=original,
+            version=version,
+            flavour=vnf.flavour,
         )
 
 

@@ -96,6 +96,7 @@ class Instantiate:
             draft,
             original=original,
             version=version,
+            flavour=flavour,
         )
 
 

@@ -22,7 +22,6 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_VNFPKG,
     ChangeableVnfs,
     VnfUnderChange,
-    grant_request,
     scale_status,
     supported_tasks,
 )
@@ -75,7 +74,13 @@ class ChangeFlavour:
             counts=counts,
         )
         return await self._acceptance.accept(
-            vnf.stored, vnf.record, OperationType.CHANGE_FLAVOUR, draft, original=original, version=version
+            vnf.stored,
+            vnf.record,
+            OperationType.CHANGE_FLAVOUR,
+            draft,
+            original=original,
+            version=version,
+            flavour=flavour,
         )
 
 
@@ -94,7 +99,7 @@ class ChangePackage:
         Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
         """
         vnf = await self._vnfs.find(instance_id, CHANGE_VNFPKG)
-        _check_parameters(request.additional_params, vnf.flavour)
+        changed_vdus = _checked_parameters(request.additional_params, vnf.flavour)
         named = await self._packages.usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(named.package_id, named.checksum)
         try:
@@ -119,6 +124,7 @@ class ChangePackage:
             level_id=None,
             levels=levels,
             counts={**flavour.initial_counts(), **vnf.counts},
+            changed_vdus=changed_vdus,
         )
         return await self._acceptance.accept(
             vnf.stored,
@@ -127,19 +133,23 @@ class ChangePackage:
             draft,
             original=original,
             version=version,
+            flavour=flavour,
             claims={"internal/dstVnfdId": vnfd.vnfd_id},
         )
 
 
-def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
-    """Check the parameters that Tacker adds to the request (api.md 3.4). Raises InvalidInput, Unprocessable."""
+def _checked_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> tuple[str, ...]:
+    """Check the parameters that Tacker adds to the request (api.md 3.4); return the VDUs that it names, none for all.
+
+    Raises InvalidInput, Unprocessable.
+    """
     upgrade = parameters.get("upgrade_type", ROLLING)
     if upgrade != ROLLING:
         raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
     vdus = parameters.get("vdu_params", [])
     if not isinstance(vdus, list | tuple):
         raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
-    named: set[str] = set()
+    named: dict[str, None] = {}
     for index, vdu in enumerate(vdus):
         place = f"additionalParams/vdu_params[{index}]/vdu_id"
         vdu_id = vdu.get("vdu_id") if isinstance(vdu, Mapping) else None
@@ -147,13 +157,11 @@ def _check_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> None:
             raise InvalidInput(place, "the VDU's id expected")
         if vdu_id not in flavour.vdus:
             raise InvalidInput(place, f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
-        named.add(vdu_id)
-    if named and named != set(flavour.vdus):
-        missing = ", ".join(sorted(set(flavour.vdus) - named))
-        raise Unprocessable("additionalParams/vdu_params", f"all VDUs are changed together; not named: {missing}")
+        named[vdu_id] = None
     for name in (*_COORDINATION, "lcm-kubernetes-def-files"):
         if parameters.get(name) is not None:
             raise Unprocessable(f"additionalParams/{name}", "not supported yet for a VNF of plain machines")
+    return () if set(named) == set(flavour.vdus) else tuple(named)
 
 
 async def replaced(
@@ -170,6 +178,7 @@ async def replaced(
     level_id: str | None,
     levels: Mapping[str, int],
     counts: Mapping[str, int],
+    changed_vdus: tuple[str, ...] = (),
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
     if driven_phases(flavour):
@@ -195,8 +204,6 @@ async def replaced(
     files = await vnfs.files(package.package_id)
     entries = await vnfs.connections(vnf, request.vim_connection_info, version)
     present = vnf.fields(hide(original), parameters, version, files, connections=entries)
-    record = vnf.record
-    added = {vdu: count - (vnf.counts.get(vdu, 0) if is_package else 0) for vdu, count in counts.items()}
     fields: ChangeFields = {
         **present,
         "package": package,
@@ -211,13 +218,13 @@ async def replaced(
         "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
         "scale_status": scale_status(levels),
         "max_scale_levels": _max_levels(flavour),
-        "grant_request": grant_request(operation.value, record, added=added),
     }
     return ReplaceVmDraft(
         **fields,
         before_package=vnf.package,
         before_flavour_id=vnf.flavour.flavour_id,
         is_new_package=is_package,
+        changed_vdus=changed_vdus,
         instantiate_request=as_instantiated,
         parameters=parameters,
         tasks=supported_tasks(vnfd, flavour, is_cnf=False),

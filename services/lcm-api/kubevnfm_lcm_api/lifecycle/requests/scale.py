@@ -12,13 +12,13 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     SCALE,
     SCALE_TO_LEVEL,
     ChangeableVnfs,
     VnfUnderChange,
-    grant_request,
     scale_status,
 )
 
@@ -100,12 +100,6 @@ class Scale:
             **vnf.fields(hide(original), request.additional_params, version, files),
             "counts": wanted,
             "scale_status": scale_status(levels),
-            "grant_request": grant_request(
-                operation.value,
-                vnf.record,
-                added={vdu: count - vnf.counts[vdu] for vdu, count in wanted.items()},
-                removed={vdu: [server.server_id for server in servers] for vdu, servers in leaving.items()},
-            ),
         }
         draft = ScaleVmDraft(
             **fields,
@@ -114,7 +108,7 @@ class Scale:
             steps_of={name: _steps(aspect) for name, aspect in vnf.flavour.aspects.items()},
         )
         return await self._acceptance.accept(
-            vnf.stored, vnf.record, operation, draft, original=original, version=version
+            vnf.stored, vnf.record, operation, draft, original=original, version=version, flavour=vnf.flavour
         )
 
 
@@ -146,13 +140,22 @@ def _newest_first(parameters: Mapping[str, Any], version: ApiVersion) -> bool:
 
 def _leaving(vnf: VnfUnderChange, wanted: Mapping[str, int], *, is_newest_first: bool) -> dict[str, list[ServerFacts]]:
     """Return the machines to remove, by VDU."""
-    # Machines of one stack update have the same creation time; the id makes the order the same at every repeat.
+    # User data count on from the number of machines, so those that they have numbered leave from the end: a healed
+    # machine is the newest, whatever its number. Machines of one stack update have the same creation time; the id makes
+    # the order the same at every repeat.
+    numbered = vnf.record.internals.user_data is not None
     leaving: dict[str, list[ServerFacts]] = {}
     for vdu_id, count in wanted.items():
+        present = [server for server in vnf.resources.servers if server.vdu_id == vdu_id]
+        index_by_id = {server.server_id: index_of(server) if numbered else None for server in present}
         servers = sorted(
-            (server for server in vnf.resources.servers if server.vdu_id == vdu_id),
-            key=lambda server: (server.created_at.isoformat() if server.created_at else "", server.vnfc_id),
-            reverse=is_newest_first,
+            present,
+            key=lambda server: (
+                index_by_id[server.server_id] or 0,
+                server.created_at.isoformat() if server.created_at else "",
+                server.vnfc_id,
+            ),
+            reverse=is_newest_first or any(index is not None for index in index_by_id.values()),
         )
         if len(servers) > count:
             leaving[vdu_id] = servers[: len(servers) - count]

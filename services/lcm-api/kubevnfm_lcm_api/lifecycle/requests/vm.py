@@ -11,7 +11,7 @@ from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
-from kubevnfm_sol.lcm import InstantiateVnfRequest
+from kubevnfm_sol.lcm import InstantiateVnfRequest, VnfInstance
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
@@ -72,7 +72,7 @@ class VmDrafts:
             **fields,
             stack_name=stack_name(record.vnf.id),
             request=hide(original),
-            instance=record.vnf.model_dump(by_alias=True, exclude_none=True),
+            instance=_instance(record.vnf, fields),
             user_data=user_data,
             phases=phases,
             cluster_vim_name=cluster_vim_name,
@@ -84,6 +84,16 @@ class VmDrafts:
         for vim in await self._vims.list({"name": [name]}):
             if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
                 raise Conflict(f"{ROOT}/vim_name: a VIM named {name} is registered already")
+
+
+def _instance(vnf: VnfInstance, fields: InstantiateFields) -> dict[str, Any]:
+    """Return the VnfInstance with what the request adds to it, as user data expect it."""
+    merged = {
+        "vim_connection_info": fields["vim_connections"],
+        "extensions": {**vnf.extensions, **fields["extensions"]},
+        "vnf_configurable_properties": {**vnf.vnf_configurable_properties, **fields["vnf_configurable_properties"]},
+    }
+    return vnf.model_copy(update=merged).model_dump(by_alias=True, exclude_none=True)
 
 
 def _check_masters(cluster: CheckedCluster) -> None:

@@ -130,7 +130,6 @@ class VnfUnderChange:
             "instantiation_level_id": internals.instantiation_level_id,
             "api_version": version,
             "request": dict(original),
-            "grant_request": {},
             "instance": instance,
             "user_data": named or internals.user_data,
             "counts": self.counts,
@@ -194,43 +193,6 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     if record.internals.phases:
         raise TaskUnsupported(task, "VNFs with a management driver support instantiate and terminate only")
     raise TaskUnsupported(task, _REASONS.get(task, "it was instantiated by an earlier version"))
-
-
-def grant_request(
-    operation: str,
-    record: InstanceRecord,
-    *,
-    added: Mapping[str, int] = {},
-    removed: Mapping[str, list[str]] = {},
-) -> dict[str, Any]:
-    """Return the added and the removed machines by VDU, in the form of a GrantRequest, for user data (SOL003 9.5.2.2)."""
-    added_resources = [
-        {"id": f"{vdu_id}-add-{number}", "type": "COMPUTE", "vduId": vdu_id, "resourceTemplateId": vdu_id}
-        for vdu_id, amount in added.items()
-        for number in range(amount)
-    ]
-    removed_resources = [
-        {
-            "id": f"{vdu_id}-remove-{number}",
-            "type": "COMPUTE",
-            "vduId": vdu_id,
-            "resourceTemplateId": vdu_id,
-            "resource": {
-                "resourceId": server_id,
-                "vimConnectionId": record.stack.vim_key if record.stack is not None else None,
-            },
-        }
-        for vdu_id, servers in removed.items()
-        for number, server_id in enumerate(servers)
-    ]
-    return {
-        "vnfInstanceId": record.vnf.id,
-        "vnfdId": record.vnf.vnfd_id,
-        "operation": operation,
-        "isAutomaticInvocation": False,
-        **({"addResources": added_resources} if added_resources else {}),
-        **({"removeResources": removed_resources} if removed_resources else {}),
-    }
 
 
 def scale_status(levels: Mapping[str, int]) -> tuple[ScaleInfo, ...]:

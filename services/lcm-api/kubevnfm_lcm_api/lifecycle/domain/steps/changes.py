@@ -207,6 +207,11 @@ class NeedsReplacement(NeedsStackBefore, Protocol):
     @property
     def before_flavour_id(self) -> str: ...
 
+    @property
+    def changed_vdus(self) -> tuple[str, ...]:
+        """The VDUs that change; none: all do."""
+        ...
+
 
 @dataclass(frozen=True)
 class ReplaceTemplate(_StackStep[NeedsReplacement]):
@@ -221,7 +226,7 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
 
     def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
         """Ask for the new template."""
-        return ChangeTemplate(**_fields(draft))
+        return ChangeTemplate(**_fields(draft), changed_vdus=draft.changed_vdus)
 
     def undo(self, draft: NeedsReplacement) -> RestoreResources:
         """Restore the earlier stack, by the earlier descriptor."""

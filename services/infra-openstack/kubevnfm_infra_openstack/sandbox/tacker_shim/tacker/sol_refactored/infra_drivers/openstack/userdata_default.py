@@ -136,19 +136,29 @@ class DefaultUserData(userdata_utils.AbstractUserData):
         return {"parameters": {"nfv": {}}}
 
     @staticmethod
-    def _versions(inst, flavour_id, grant_req, grant, tmp_csar_dir):
-        vnfd, hot = base_hot_of(inst, flavour_id, tmp_csar_dir)
-        vdus = script.init_nfv_dict(hot["template"]).get("VDU", {})
-        kept = {
-            name: {key: None for key in ("computeFlavourId", "vcImageId") if key in vdu} for name, vdu in vdus.items()
-        }
-        fill_vdus(kept, flavour_id, vnfd, grant_req, grant)
-        return {"parameters": {"nfv": {"VDU": kept}}}
-
-    @staticmethod
     def change_vnfpkg(req, inst, grant_req, grant, tmp_csar_dir):
-        return DefaultUserData._versions(inst, instance_flavour(inst), grant_req, grant, tmp_csar_dir)
+        """New flavors and images for the VDUs of the grant request and their storages; new links of all."""
+        flavour_id = instance_flavour(inst)
+        vnfd = script.get_vnfd(grant_req["dstVnfdId"], tmp_csar_dir)
+        nfv = script.init_nfv_dict(vnfd.get_base_hot(flavour_id)["template"])
+        nodes = vnfd.get_vdu_nodes(flavour_id)
+        changed = {r["resourceTemplateId"] for r in grant_req.get("removeResources") or () if r["type"] == "COMPUTE"}
+        changed |= {storage for name in changed & set(nodes) for storage in vnfd.get_vdu_storages(nodes[name])}
+        vdus = {
+            name: {key: None for key in ("computeFlavourId", "vcImageId") if key in vdu}
+            for name, vdu in nfv.get("VDU", {}).items()
+            if name in changed
+        }
+        fill_vdus(vdus, flavour_id, vnfd, grant_req, grant)
+        links = [*(req.get("extVirtualLinks") or ()), *(grant.get("extVirtualLinks") or ())]
+        named = {cp["cpdId"] for link in links for cp in link["extCps"]}
+        cps = fill_cps(
+            {name: cp for name, cp in nfv.get("CP", {}).items() if name in named},
+            lambda name: script.get_param_network(name, grant, req),
+            lambda name: script.get_param_fixed_ips(name, grant, req),
+        )
+        return {"parameters": {"nfv": with_additional_params({"VDU": vdus, "CP": cps}, req, grant)}}
 
     @staticmethod
     def change_vnfpkg_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        return DefaultUserData._versions(inst, instance_flavour(inst), grant_req, {}, tmp_csar_dir)
+        return {"parameters": {"nfv": inst["instantiatedVnfInfo"]["metadata"]["nfv"]}}

@@ -46,24 +46,44 @@ def _take_vdus(vnfd, flavour_id, top):
     return {name: resources.pop(name) for name in vnfd.get_vdu_nodes(flavour_id) if name in resources}
 
 
-def _clone(top, taken, counted):
+def _clone(top, taken, numbered):
     """Put ``<vdu>-<idx>`` into the template for each (vdu, idx)."""
-    for name, index in counted:
+    for name, index in numbered:
         if name in taken:
             top["resources"][add_idx(name, index)] = add_idx_to_vdu_template(taken[name], index)
 
 
-def _numbered(resources, start):
-    """(vdu, idx) per resource, counting on from ``start(vdu)``."""
+def _numbered(resources, start=lambda name: 0):
+    """Resource by (vdu, idx), counting on from ``start(vdu)``."""
     following = {}
-    numbered = []
+    numbered = {}
     for resource in resources:
         name = resource["resourceTemplateId"]
-        index = following.get(name, None)
+        index = following.get(name)
         index = start(name) if index is None else index
         following[name] = index + 1
-        numbered.append((name, index))
+        numbered[name, index] = resource
     return numbered
+
+
+def _present(inst):
+    """VNFC by (vdu, idx)."""
+    return {
+        (vnfc["vduId"], vnfc["metadata"]["vdu_idx"]): vnfc
+        for vnfc in inst["instantiatedVnfInfo"].get("vnfcResourceInfo") or ()
+        if (vnfc.get("metadata") or {}).get("vdu_idx") is not None
+    }
+
+
+def _touched(inst, grant_req):
+    """(vdu, idx) of the VNFCs that the grant request removes."""
+    gone = {resource["resource"]["resourceId"] for resource in _computes(grant_req, "removeResources")}
+    return [key for key, vnfc in _present(inst).items() if vnfc["computeResource"]["resourceId"] in gone]
+
+
+def _left(inst):
+    """A copy of the parameters that the last operation left."""
+    return copy.deepcopy(inst["instantiatedVnfInfo"]["metadata"]["nfv"])
 
 
 def _removal(vnfd, flavour_id, counted):
@@ -90,12 +110,13 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vnfd, hot = base_hot_of(inst, req["flavourId"], tmp_csar_dir)
         top = hot["template"]
         taken = _take_vdus(vnfd, req["flavourId"], top)
-        _clone(top, taken, _numbered(_computes(grant_req, "addResources"), lambda name: 0))
+        added = _numbered(_computes(grant_req, "addResources"))
+        _clone(top, taken, added)
         nfv = StandardUserData._filled(
             top,
             req["flavourId"],
             vnfd,
-            grant_req,
+            added,
             grant,
             lambda name: script.get_param_network(name, grant, req),
             lambda name: script.get_param_fixed_ips(name, grant, req),
@@ -104,9 +125,14 @@ class StandardUserData(userdata_utils.AbstractUserData):
         return fields_of(top, with_additional_params(nfv, req, grant), hot)
 
     @staticmethod
-    def _filled(top, flavour_id, vnfd, grant_req, grant, network, fixed_ips):
+    def _filled(top, flavour_id, vnfd, added, grant, network, fixed_ips):
         nfv = script.init_nfv_dict(top)
-        fill_vdus(nfv.get("VDU", {}), flavour_id, vnfd, grant_req, grant, rm_idx)
+        vdus = nfv.get("VDU", {})
+        fill_vdus(vdus, flavour_id, vnfd, {}, grant, rm_idx)
+        for (name, index), resource in added.items():
+            if "locationConstraints" in vdus.get(add_idx(name, index), {}):
+                zone = script.get_param_zone_by_vnfc(resource["id"], grant)
+                vdus[add_idx(name, index)]["locationConstraints"] = zone
         cps = nfv.get("CP", {})
         for name, cp in fill_cps(cps, network, fixed_ips, rm_idx).items():
             cps[name].update(cp)
@@ -116,8 +142,8 @@ class StandardUserData(userdata_utils.AbstractUserData):
     def scale(req, inst, grant_req, grant, tmp_csar_dir):
         flavour_id = instance_flavour(inst)
         vnfd, hot = base_hot_of(inst, flavour_id, tmp_csar_dir)
-        if req["type"] == "SCALE_IN":
-            return _removal(vnfd, flavour_id, StandardUserData._leaving(inst, grant_req))
+        if not _computes(grant_req, "addResources"):
+            return _removal(vnfd, flavour_id, _touched(inst, grant_req))
         top = hot["template"]
         taken = _take_vdus(vnfd, flavour_id, top)
         added = _numbered(
@@ -128,24 +154,18 @@ class StandardUserData(userdata_utils.AbstractUserData):
             top,
             flavour_id,
             vnfd,
-            grant_req,
+            added,
             grant,
             lambda name: script.get_param_network_from_inst(name, inst),
             lambda name: script.get_param_fixed_ips_from_inst(name, inst),
         )
-        return {"template": yaml.safe_dump(top), "parameters": {"nfv": nfv}}
-
-    @staticmethod
-    def _leaving(inst, grant_req):
-        index_by_id = {
-            vnfc["computeResource"]["resourceId"]: vnfc["metadata"]["vdu_idx"]
-            for vnfc in inst["instantiatedVnfInfo"]["vnfcResourceInfo"]
-            if "vdu_idx" in (vnfc.get("metadata") or {})
+        script.apply_ext_managed_vls_from_inst(top, inst)
+        # The answer is a merge patch: a null would remove a parameter that the present machines read.
+        nfv = {
+            part: {name: {key: v for key, v in entry.items() if v is not None} for name, entry in entries.items()}
+            for part, entries in nfv.items()
         }
-        return [
-            (resource["resourceTemplateId"], index_by_id[resource["resource"]["resourceId"]])
-            for resource in _computes(grant_req, "removeResources")
-        ]
+        return {"template": yaml.safe_dump(top), "parameters": {"nfv": with_additional_params(nfv, req, grant)}}
 
     @staticmethod
     def scale_rollback(req, inst, grant_req, grant, tmp_csar_dir):
@@ -161,54 +181,75 @@ class StandardUserData(userdata_utils.AbstractUserData):
         flavour_id = instance_flavour(inst)
         vnfd, hot = base_hot_of(inst, flavour_id, tmp_csar_dir)
         top = hot["template"]
-        taken = _take_vdus(vnfd, flavour_id, top)
-        present = [
-            (vnfc["vduId"], vnfc["metadata"]["vdu_idx"])
-            for vnfc in inst["instantiatedVnfInfo"].get("vnfcResourceInfo") or ()
-            if (vnfc.get("metadata") or {}).get("vdu_idx") is not None
-        ]
-        _clone(top, taken, present)
+        _clone(top, _take_vdus(vnfd, flavour_id, top), _present(inst))
         cps = script.init_nfv_dict(top).get("CP", {})
-        return {"parameters": {"nfv": {"CP": fill_cps(cps, network, fixed_ips, rm_idx)}}}
+        return {"CP": fill_cps(cps, network, fixed_ips, rm_idx)}
 
     @staticmethod
     def change_ext_conn(req, inst, grant_req, grant, tmp_csar_dir):
-        return StandardUserData._connections(
+        nfv = StandardUserData._connections(
             inst,
             tmp_csar_dir,
             lambda name: script.get_param_network(name, grant, req),
             lambda name: script.get_param_fixed_ips(name, grant, req),
         )
+        return {"parameters": {"nfv": with_additional_params(nfv, req, grant)}}
 
     @staticmethod
     def change_ext_conn_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        return StandardUserData._connections(
-            inst,
-            tmp_csar_dir,
-            lambda name: script.get_param_network_from_inst(name, inst),
-            lambda name: script.get_param_fixed_ips_from_inst(name, inst),
-        )
+        return {"parameters": {"nfv": _left(inst)}}
 
     @staticmethod
     def heal(req, inst, grant_req, grant, tmp_csar_dir):
-        return {"parameters": {"nfv": {}}}
-
-    @staticmethod
-    def _versions(inst, grant_req, grant, tmp_csar_dir):
         flavour_id = instance_flavour(inst)
         vnfd, _ = base_hot_of(inst, flavour_id, tmp_csar_dir)
-        vdus = {}
-        for vnfc in inst["instantiatedVnfInfo"].get("vnfcResourceInfo") or ():
-            index = (vnfc.get("metadata") or {}).get("vdu_idx")
-            if index is not None:
-                vdus[add_idx(vnfc["vduId"], index)] = {"computeFlavourId": None, "vcImageId": None}
-        fill_vdus(vdus, flavour_id, vnfd, grant_req, grant, rm_idx)
-        return {"parameters": {"nfv": {"VDU": vdus}}}
+        vdus = _left(inst).get("VDU", {})
+        for name, index in _touched(inst, grant_req):
+            # Only an image that the NFVO has granted anew; otherwise the machine keeps its own.
+            image = script.get_param_image(name, flavour_id, vnfd, grant, fallback_vnfd=False)
+            if image is not None:
+                vdus.setdefault(add_idx(name, index), {})["vcImageId"] = image
+        return {"parameters": {"nfv": with_additional_params({"VDU": vdus}, req, grant)}}
 
     @staticmethod
     def change_vnfpkg(req, inst, grant_req, grant, tmp_csar_dir):
-        return StandardUserData._versions(inst, grant_req, grant, tmp_csar_dir)
+        """The new package's template for all VNFCs; new flavors and images only for those of the grant request."""
+        flavour_id = instance_flavour(inst)
+        vnfd = script.get_vnfd(grant_req["dstVnfdId"], tmp_csar_dir)
+        hot = vnfd.get_base_hot(flavour_id)
+        top = hot["template"]
+        taken = _take_vdus(vnfd, flavour_id, top)
+        _clone(top, taken, _present(inst))
+        nfv = script.init_nfv_dict(top)
+        changed = {"resources": {}}
+        _clone(changed, taken, _touched(inst, grant_req))
+        new = script.init_nfv_dict(changed).get("VDU", {})
+        for vdu in new.values():
+            vdu.pop("locationConstraints", None)  # a machine that is changed stays in its zone
+        fill_vdus(new, flavour_id, vnfd, {}, grant, rm_idx)
+        left = _left(inst)
+        # A package may read entries that the earlier one did not read: only new ones can be filled.
+        vdus = {**nfv.get("VDU", {}), **left.get("VDU", {})}
+        for name, vdu in new.items():
+            vdus[name] = {**(left.get("VDU", {}).get(name) or {}), **vdu}
+        connected = fill_cps(
+            nfv.get("CP", {}),
+            lambda name: script.get_param_network(name, grant, req),
+            lambda name: script.get_param_fixed_ips(name, grant, req),
+            rm_idx,
+        )
+        given = {name for name, cp in connected.items() if cp.get("network") is not None}
+        cps = {**nfv.get("CP", {}), **left.get("CP", {}), **{name: connected[name] for name in given}}
+        script.apply_ext_managed_vls(top, req, grant)
+        if not (req.get("extManagedVirtualLinks") or grant.get("extManagedVirtualLinks")):
+            script.apply_ext_managed_vls_from_inst(top, inst)
+        return {**fields_of(top, with_additional_params({"VDU": vdus, "CP": cps}, req, grant), hot), "existing": False}
 
     @staticmethod
     def change_vnfpkg_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        return StandardUserData._versions(inst, grant_req, {}, tmp_csar_dir)
+        flavour_id = instance_flavour(inst)
+        vnfd, hot = base_hot_of(inst, flavour_id, tmp_csar_dir)
+        top = hot["template"]
+        _clone(top, _take_vdus(vnfd, flavour_id, top), _present(inst))
+        script.apply_ext_managed_vls_from_inst(top, inst)
+        return {**fields_of(top, _left(inst), hot), "existing": False}
