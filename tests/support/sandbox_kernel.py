@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -39,12 +43,38 @@ def needs_confinement() -> None:
 
 @cache
 def _refusal() -> str:
-    import asyncio
-    import threading
-
     found: list[tuple[SandboxState, str]] = []
     # A thread, because the test's own loop runs.
     thread = threading.Thread(target=lambda: found.append(asyncio.run(Sandbox(Limits()).state())))
     thread.start()
     thread.join()
     return found[0][1]
+
+
+def sandbox_processes() -> list[int]:
+    """Return the sandbox's processes that descend from this test process."""
+    parents: dict[int, int] = {}
+    ours: list[int] = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue  # it has ended meanwhile
+        if any(word.endswith((b"/launcher.py", b"/runner.py", b"/connector.py")) for word in words):
+            ours.append(int(path.name))
+    return [pid for pid in ours if os.getpid() in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    while (pid := parents.get(pid, 0)) and pid not in found:
+        found.add(pid)
+    return found
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until it holds; at most 30 s."""
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110 - there is no event for another process's end
+            await asyncio.sleep(0.01)

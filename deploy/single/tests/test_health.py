@@ -40,7 +40,7 @@ async def test_a_machine_that_cannot_says_at_start_and_in_its_health_what_it_doe
     state: str,
     event: str,
 ) -> None:
-    def missing() -> bytes:
+    def missing(**_: bool) -> bytes:
         raise FilterUnavailable("libseccomp.so.2 is not installed (Debian and Ubuntu: libseccomp2)")
 
     needs_confinement()

@@ -19,7 +19,7 @@ from typing import Final, TypedDict
 import structlog
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled
+from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
 
 log = structlog.get_logger()
 
@@ -30,6 +30,8 @@ _STDERR_BYTES: Final = 64 * 1024
 _FILE_MIB: Final = 16
 _GRACE_S: Final = 1.0
 """Time between closing stdin, on which the guard kills its child, and killing the guard."""
+_THREADS: Final = 256
+"""Limit of RLIMIT_NPROC for code that may connect. The kernel counts all processes of the user."""
 _GUARD_DEADLINE: Final = 124
 _ALARM: Final = 14
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
@@ -45,6 +47,10 @@ _NATIVE: Final = frozenset(
 )
 """Python's own modules in native code that foreign code may import: they compute, or raise audit events for what they do.
 Any other one (``_ctypes``, ``_sqlite3``, ``readline``, ``_dbm``, ``mmap``, ``_posixsubprocess``, ``_ssl`` ...) is not there."""
+
+
+_SCRIPT_NATIVE: Final = frozenset({"_posixsubprocess", "_ssl", "fcntl", "grp", "mmap", "resource", "termios"})
+"""Libraries for connections, such as paramiko, import these. The kernel confines scripts, not an audit hook."""
 
 
 class SandboxUnavailable(VnfmError):
@@ -88,7 +94,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """What runs in the sandbox: the function ``run(given, package)`` of a module of ours, which calls the foreign code."""
+    """The code that runs in the sandbox: the function ``run(given, package)`` of a module of ours, which calls the foreign code."""
 
     entry: str
     """The module with ``run`` and the exception class ``Refused``; may list ``PRELOADED`` modules."""
@@ -102,6 +108,10 @@ class Program:
     """Whether an audit hook also refuses, with a plain text, what the kernel refuses."""
     native: frozenset[str] = frozenset()
     """Modules of Python in native code that the code may import in addition."""
+    imports: Path | None = None
+    """A folder of further modules of ours that the code may import, after Python's own."""
+    reach: tuple[tuple[str, int], ...] = ()
+    """The addresses and TCP ports to which the code may connect; port 0 stands for any. With one of them it may have threads."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +126,45 @@ class Ended:
     timed_out: bool
 
 
+@dataclass(frozen=True)
+class Script:
+    """A Python file of a package that is run as a process."""
+
+    file: str
+    """Its path in the package."""
+    package: Path
+    """The folder of the package, which the script can read; its path there is in ``KUBEVNFM_PACKAGE``."""
+    stdin: bytes
+    shim: Path
+    """A folder of modules that the script may import."""
+    modules: tuple[str, ...] = ()
+    """As in Program."""
+    reach: tuple[tuple[str, int], ...] = ()
+    """As in Program."""
+
+
+@dataclass(frozen=True)
+class ScriptEnded:
+    """How a script ended."""
+
+    status: int
+    """Its exit status; that of a process if the script ended the process itself."""
+    stdout: bytes
+    stderr: bytes
+    """The end of its stderr."""
+    timed_out: bool
+
+
+class ScriptRefused(VnfmError):
+    """The script cannot be executed; the message says why."""
+
+    code = "script-refused"
+    title = "Code of the package not run"
+    status = 422
+
+
 class _Config(TypedDict):
-    """What the launcher gets; see there."""
+    """The argument of the launcher; see there."""
 
     timeout_s: float
     memory_mib: int
@@ -138,6 +185,10 @@ class _Config(TypedDict):
     native_folder: str
     python: str
     python_library: str
+    reach: list[tuple[str, int]]
+    threads: int
+    connector: str
+    seccomp_number: int
     places: Mapping[str, list[str]]
 
 
@@ -152,6 +203,31 @@ class Sandbox:
         """Run the program with the input (JSON). Raises SandboxUnavailable."""
         async with self._places:
             return await self._run(program, document)
+
+    async def run_script(self, script: Script) -> ScriptEnded:
+        """Run the script. Raises SandboxUnavailable, ScriptRefused if the package has no such file.
+
+        The whole of stdout is kept, up to 16 MiB in a file; a script that writes more gets an OSError.
+        """
+        program = Program(
+            entry="kubevnfm_script",
+            shim=_HERE / "script",
+            package=script.package,
+            modules=script.modules,
+            watched=False,
+            native=_SCRIPT_NATIVE,
+            reach=script.reach,
+            imports=script.shim,
+        )
+        given = {"file": script.file, "stdin": base64.b64encode(script.stdin).decode()}
+        ended = await self.run(program, json.dumps(given).encode())
+        try:
+            answer = json.loads(ended.answer)
+        except ValueError:
+            return ScriptEnded(ended.status, b"", ended.said, ended.timed_out)
+        if "error" in answer:
+            raise ScriptRefused(str(answer["error"]))
+        return ScriptEnded(int(answer["status"]), base64.b64decode(answer["stdout"]), ended.said, timed_out=False)
 
     async def state(self) -> tuple[SandboxState, str]:
         """Try the sandbox; return its state, and the kernel's reason if it is not CONFINED."""
@@ -198,10 +274,13 @@ class Sandbox:
             "shim": [str(program.shim), "/shim"],
             "runner": [runner, "/runner.py"],
         }
+        if program.imports is not None:
+            places["imports"] = [str(program.imports), "/imports"]
         try:
-            filter_, no_filter = base64.b64encode(compiled()).decode(), ""
+            filter_ = base64.b64encode(compiled(network=bool(program.reach))).decode()
+            number, no_filter = number_of("seccomp"), ""
         except FilterUnavailable as error:
-            filter_, no_filter = None, str(error)
+            filter_, number, no_filter = None, -1, str(error)
         return {
             "timeout_s": self._limits.timeout_s,
             "memory_mib": self._limits.memory_mib,
@@ -222,6 +301,10 @@ class Sandbox:
             "native_folder": str(native_folder),
             "python": python,
             "python_library": str(shared.parent) if shared.is_file() else "",
+            "reach": list(program.reach),
+            "threads": _THREADS if program.reach else 0,
+            "connector": str(_HERE / "connector.py"),
+            "seccomp_number": number,
             "places": {**places, "modules": [str(next(iter(modules.values()), _HERE)), "/modules"]},
         }
 

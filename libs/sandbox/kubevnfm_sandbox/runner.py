@@ -5,8 +5,8 @@ Started as ``python -I -S -B runner.py <JSON>``. It uses only the standard libra
 Protocol: stdin carries the length of the input in bytes, a newline, and the input (JSON). It stays open as long as the
 service lives. The answer (JSON) goes to the descriptor that the launcher names; the output of the code goes to stderr.
 
-What confines the code is the kernel. The audit hook (PEP 578) adds plain texts, and is all that is left beside the limits
-where the operator trusts the code and the kernel has neither namespaces nor Landlock.
+The kernel confines the code. The audit hook (PEP 578) adds plain texts, and is all that is left beside the limits where
+the operator trusts the code and the kernel has neither namespaces nor Landlock.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ _COMMON = [
     "collections",
     "copy",
     "datetime",
+    "encodings.idna",
     "enum",
     "functools",
     "hashlib",
@@ -213,6 +214,8 @@ def main() -> None:
     os.set_inheritable(handed["answers"], False)
     given = read_input()
     sys.path.insert(0, places["shim"])
+    if "imports" in places:
+        sys.path.append(places["imports"])
     sys.meta_path.insert(0, _NoNativeCode(native, handed["native_folder"]))
     sys.meta_path.append(_OnlyThese(modules, places["modules"]))
     entry = importlib.import_module(handed["entry"])

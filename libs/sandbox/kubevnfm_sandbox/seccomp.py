@@ -8,13 +8,15 @@ functions that this takes.
 from __future__ import annotations
 
 import ctypes
+import socket
 import tempfile
 from functools import cache
 from typing import Final
 
 _ALLOW: Final = 0x7FFF0000
 _ENOSYS: Final = 0x00050000 | 38
-"""What a refused call returns: as if the kernel did not have it, so the C library takes its older way where it has one."""
+"""The result of a refused call: as if the kernel did not have it, so the C library takes its older way where it has one."""
+_NOTIFY: Final = 0x7FC00000
 _LIBRARY: Final = "libseccomp.so.2"
 
 _CALLS: Final = """
@@ -45,33 +47,79 @@ class _Comparison(ctypes.Structure):
     )
 
 
-_EQUAL: Final = 4
+_EQUAL, _MASKED_EQUAL = 4, 7
+_CLONE_THREAD: Final = 0x10000
+_FAST_OPEN: Final = 0x20000000
+"""Flag of send calls that makes them connect."""
+_Rule = tuple[str, int, *tuple[_Comparison, ...]]
+
+
+def _is(argument: int, value: int) -> _Comparison:
+    return _Comparison(argument, _EQUAL, value, 0)
+
+
+def _has(argument: int, mask: int, value: int) -> _Comparison:
+    return _Comparison(argument, _MASKED_EQUAL, mask, value)
+
+
+_CONDITIONAL: Final[tuple[_Rule, ...]] = (("prlimit64", _ALLOW, _is(0, 0)),)
+_NETWORK: Final = """
+    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 getpeername getsockname getsockopt madvise recvfrom recvmmsg
+    recvmsg setsockopt shutdown
+""".split()  # noqa: SIM905 - a list of names is read as a text
+_NETWORK_CONDITIONAL: Final[tuple[_Rule, ...]] = (
+    ("clone", _ALLOW, _has(0, _CLONE_THREAD, _CLONE_THREAD)),
+    *(
+        ("socket", _ALLOW, _is(0, family), _has(1, 0xF, socket.SOCK_STREAM))
+        for family in (socket.AF_INET, socket.AF_INET6)
+    ),
+    ("socketpair", _ALLOW, _is(0, socket.AF_UNIX)),
+    ("connect", _NOTIFY),
+    ("sendto", _ALLOW, _has(3, _FAST_OPEN, 0)),
+    ("sendmsg", _ALLOW, _has(2, _FAST_OPEN, 0)),
+    ("sendmmsg", _ALLOW, _has(3, _FAST_OPEN, 0)),
+)
+"""Without ``bind``, ``listen`` and ``accept``; a socket of the host's network only comes from the listener."""
 
 
 class FilterUnavailable(Exception):
     """libseccomp is missing or has failed; the message says which."""
 
 
-@cache
-def compiled() -> bytes:
-    """Return the filter for this machine's architecture (an array of struct sock_filter). Raises FilterUnavailable."""
+def _library() -> ctypes.CDLL:
     try:
-        library = ctypes.CDLL(_LIBRARY)
+        return ctypes.CDLL(_LIBRARY)
     except OSError:
         raise FilterUnavailable(f"{_LIBRARY} is not installed (Debian and Ubuntu: libseccomp2)") from None
+
+
+def number_of(name: str) -> int:
+    """Return the number of a system call on this machine's architecture. Raises FilterUnavailable."""
+    return int(_library().seccomp_syscall_resolve_name(name.encode()))
+
+
+@cache
+def compiled(*, network: bool = False) -> bytes:
+    """Return the filter for this machine's architecture (an array of struct sock_filter). Raises FilterUnavailable.
+
+    ``network``: also admit threads and TCP; each connect is decided by the listener of the filter.
+    """
+    library = _library()
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(_ENOSYS)))
     if not context:
         raise FilterUnavailable(f"{_LIBRARY} cannot make a filter for this machine")
     try:
-        for name in _CALLS:
+        for name in (*_CALLS, *(_NETWORK if network else ())):
             number = library.seccomp_syscall_resolve_name(name.encode())
             # Negative: this architecture, or this version of the library, does not have it.
             if number >= 0:
                 _checked(library.seccomp_rule_add_array(context, ctypes.c_uint32(_ALLOW), number, 0, None), name)
-        limits = library.seccomp_syscall_resolve_name(b"prlimit64")
-        own = (_Comparison * 1)(_Comparison(0, _EQUAL, 0, 0))
-        _checked(library.seccomp_rule_add_array(context, ctypes.c_uint32(_ALLOW), limits, 1, own), "prlimit64")
+        for name, action, *conditions in (*_CONDITIONAL, *(_NETWORK_CONDITIONAL if network else ())):
+            number = library.seccomp_syscall_resolve_name(name.encode())
+            listed = (_Comparison * len(conditions))(*conditions)
+            made = library.seccomp_rule_add_array(context, ctypes.c_uint32(action), number, len(conditions), listed)
+            _checked(made, name)
         with tempfile.TemporaryFile() as file:
             _checked(library.seccomp_export_bpf(context, file.fileno()), "export")
             file.seek(0)

@@ -263,7 +263,7 @@ async def test_trusted_packages_run_there(attack: Attack, part: str) -> None:
 
 
 async def test_a_machine_without_libseccomp_is_refused_by_name(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> bytes:
+    def missing(**_: bool) -> bytes:
         raise seccomp.FilterUnavailable("libseccomp.so.2 is not installed (Debian and Ubuntu: libseccomp2)")
 
     needs_confinement()

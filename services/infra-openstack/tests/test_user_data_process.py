@@ -21,7 +21,7 @@ from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimed
 from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sandbox.process import Limits, SandboxUnavailable
-from sandbox_kernel import KERNELS, Kernel
+from sandbox_kernel import KERNELS, Kernel, sandbox_processes, until
 from stack_world import PACKAGE, FolderPackages
 
 REQUEST = {
@@ -447,27 +447,8 @@ async def test_a_path_outside_the_package_is_rejected_unread(path: str) -> None:
 
 async def test_a_cancelled_run_leaves_no_process(run: Run) -> None:
     task = asyncio.create_task(run("import time\ntime.sleep(60)", timeout_s=50))
-    await until(lambda: bool(children()))
+    await until(lambda: bool(sandbox_processes()))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: not children())
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - there is no event for another process's end
-            await asyncio.sleep(0.01)
-
-
-def children() -> list[str]:
-    """Return the user data processes of this test process, with their children."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if any(word.endswith((b"/launcher.py", b"/runner.py")) for word in words):
-            found.append(path.parent.name)
-    return found
+    await until(lambda: not sandbox_processes())

@@ -1,0 +1,1 @@
+"""The program by which ``Sandbox.state`` tries the sandbox."""

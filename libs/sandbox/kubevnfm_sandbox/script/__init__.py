@@ -1,0 +1,1 @@
+"""The program by which ``Sandbox.run_script`` executes a Python file of a package."""

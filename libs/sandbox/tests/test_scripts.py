@@ -1,0 +1,193 @@
+"""Scripts of packages: run as processes, with the network open to granted addresses only."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from kubevnfm_sandbox.process import Sandbox, Script, ScriptEnded, ScriptRefused
+from sandbox_kernel import KERNELS, Kernel, sandbox_processes, until
+
+Run = Callable[..., Coroutine[Any, Any, ScriptEnded]]
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    return Kernel(request.param)
+
+
+@pytest.fixture
+def run(tmp_path: Path, kernel: Kernel) -> Run:
+    package, shim = tmp_path / "package", tmp_path / "shim"
+    for folder in (package, shim):
+        folder.mkdir()
+    (shim / "ours.py").write_text("NAME = 'ours'\n")
+
+    async def run(
+        code: str, *, stdin: bytes = b"", timeout_s: float = 30, reach: tuple[tuple[str, int], ...] = ()
+    ) -> Any:
+        (package / "script.py").write_text(dedent(code))
+        script = Script(file="script.py", package=package, stdin=stdin, shim=shim, reach=reach)
+        return await Sandbox(kernel.limits(timeout_s=timeout_s)).run_script(script)
+
+    return run
+
+
+@pytest.fixture
+async def machine() -> AsyncIterator[int]:
+    """Yield the port of a machine that greets each caller and repeats what it gets."""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello ")
+        while line := await reader.read(1024):
+            writer.write(line)
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        yield int(server.sockets[0].getsockname()[1])
+
+
+async def test_a_script_reads_a_pickle_and_answers_with_one(run: Run) -> None:
+    code = """
+    import pickle, sys
+    import ours
+    given = pickle.load(sys.stdin.buffer)
+    print("progress", file=sys.stderr)
+    sys.stdout.buffer.write(pickle.dumps({"operation": given["operation"], "module": ours.NAME}))
+    """
+    ended = await run(code, stdin=pickle.dumps({"operation": "instantiate_end"}))
+    assert pickle.loads(ended.stdout) == {"operation": "instantiate_end", "module": "ours"}
+    assert (ended.status, ended.stderr, ended.timed_out) == (0, b"progress\n", False)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"),
+    [
+        ("import sys\nsys.exit(3)", 3, b""),
+        ("raise SystemExit('no such node')", 1, b"no such node"),
+        ("raise KeyError('nfv')", 1, b"KeyError: 'nfv'"),
+        ("import os\nos._exit(7)", 7, b""),
+        ("if __name__ == '__main__':\n    exit_code = 0", 0, b""),
+    ],
+)
+async def test_the_exit_status_is_that_of_a_process(run: Run, code: str, status: int, said: bytes) -> None:
+    ended = await run(code.replace("\\n", "\n"))
+    assert ended.status == status
+    assert said in ended.stderr
+
+
+async def test_the_answer_of_a_failed_script_is_kept(run: Run) -> None:
+    ended = await run("import sys\nprint('kept')\nsys.exit(1)")
+    assert (ended.status, ended.stdout) == (1, b"kept\n")
+
+
+async def test_an_endless_script_is_killed(run: Run) -> None:
+    assert (await run("import time\ntime.sleep(60)", timeout_s=1)).timed_out
+
+
+async def test_a_file_that_is_missing_is_refused_by_name(tmp_path: Path, kernel: Kernel) -> None:
+    script = Script(file="Scripts/absent.py", package=tmp_path, stdin=b"", shim=tmp_path)
+    with pytest.raises(ScriptRefused, match=r"Scripts/absent\.py: no such file in the package"):
+        await Sandbox(kernel.limits()).run_script(script)
+
+
+TALK = """
+import socket, sys
+sock = socket.create_connection(("{host}", {port}), timeout={timeout})
+sock.sendall(b"there")
+sock.shutdown(socket.SHUT_WR)
+while part := sock.recv(100):
+    sys.stdout.buffer.write(part)
+"""
+
+
+@pytest.mark.parametrize("timeout", [None, 10])
+async def test_a_granted_address_is_reached(run: Run, machine: int, timeout: float | None) -> None:
+    code = TALK.format(host="127.0.0.1", port=machine, timeout=timeout)
+    ended = await run(code, reach=(("127.0.0.1", machine),))
+    assert (ended.stdout, ended.status) == (b"hello there", 0), ended.stderr
+
+
+async def test_an_address_is_granted_with_every_port_by_port_0(run: Run, machine: int) -> None:
+    ended = await run(TALK.format(host="127.0.0.1", port=machine, timeout=5), reach=(("127.0.0.1", 0),))
+    assert ended.stdout == b"hello there"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "::ffff:127.0.0.1"])
+async def test_no_other_address_or_port_is_reached(run: Run, machine: int, host: str) -> None:
+    ended = await run(TALK.format(host=host, port=machine, timeout=5), reach=(("127.0.0.1", 1), ("10.9.8.7", 0)))
+    assert ended.status == 1
+    assert b"Permission denied" in ended.stderr
+
+
+async def test_asyncio_and_threads_work(run: Run, machine: int) -> None:
+    code = f"""
+    import asyncio, threading
+    async def main():
+        reader, writer = await asyncio.open_connection("127.0.0.1", {machine})
+        writer.write_eof()
+        print((await reader.read()).decode())
+    threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    """
+    ended = await run(code, reach=(("127.0.0.1", machine),))
+    assert ended.stdout == b"hello \n" * 4, ended.stderr
+
+
+async def test_a_closed_port_of_a_granted_address_refuses(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    ended = await run(TALK.format(host="127.0.0.1", port=port, timeout=None), reach=(("127.0.0.1", port),))
+    assert b"ConnectionRefusedError" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+        "socket.socket(socket.AF_UNIX)",
+        "socket.socket().bind(('127.0.0.1', 0))",
+        "socket.socket().listen()",
+        "socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', {port}))",
+        "socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', {port}))",
+        "os.fork()",
+        "__import__('subprocess').run(['/bin/true'])",
+    ],
+)
+async def test_no_way_around_connect(run: Run, machine: int, attempt: str) -> None:
+    ended = await run(f"import os, socket\n{attempt.format(port=machine)}", reach=(("127.0.0.1", machine),))
+    assert ended.status == 1
+    assert b"Function not implemented" in ended.stderr
+
+
+async def test_a_connected_socket_connects_to_no_other_address(run: Run, machine: int) -> None:
+    code = f"""
+    import socket
+    sock = socket.create_connection(("127.0.0.1", {machine}))
+    try:
+        sock.connect(("127.0.0.2", {machine}))
+    except PermissionError:
+        print("refused")
+    """
+    assert (await run(code, reach=(("127.0.0.1", machine),))).stdout == b"refused\n"
+
+
+async def test_a_cancelled_script_leaves_no_process(run: Run) -> None:
+    code = "import time, socket\nsocket.socket()\ntime.sleep(60)"
+    task = asyncio.create_task(run(code, timeout_s=50, reach=(("127.0.0.1", 1),)))
+    await until(lambda: len(sandbox_processes()) >= 2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not sandbox_processes())
+
+
+async def test_a_script_without_granted_addresses_has_no_sockets(run: Run) -> None:
+    assert b"Function not implemented" in (await run("import socket\nsocket.socket()")).stderr
