@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-clients test-fuzz lint format schemas stored-operations bench up down clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-openstack test-clients test-fuzz lint format schemas stored-operations bench up down clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ test-unit: samples ## Runs the tests of the services and libs, which need no ser
 
 test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirings
 	@$(PYTEST) tests/e2e
+
+test-openstack: samples ## Runs the end-to-end tests of machines against a real OpenStack: CLOUD=NAME is its entry in clouds.yaml
+	@KUBEVNFM_E2E_CLOUD=$(CLOUD) $(PYTEST) --timeout 3600 $(addprefix tests/e2e/,test_vm.py test_operations.py test_many_at_once.py test_vims.py)
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
 from lab_process import LabControl, LabProcess
+from real_cloud import REAL_CLOUD, RealCloud
 from servers.ferretdb import FerretServer, ferretdb
 from servers.rabbitmq import RabbitServer, rabbitmq
 from user import User
@@ -19,7 +20,7 @@ __all__ = ["ferretdb", "rabbitmq"]
 
 GIVEN_URL = os.environ.get("KUBEVNFM_E2E_URL")
 """If set, the tests use this running installation in place of their own; see `GivenInstallation`."""
-WIRINGS = ["single", "six"] if GIVEN_URL is None else ["given"]
+WIRINGS = ["given"] if GIVEN_URL is not None else ["single"] if REAL_CLOUD is not None else ["single", "six"]
 
 
 def pytest_configure() -> None:
@@ -29,7 +30,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Spread the longest tests evenly over the list, because each worker begins with a contiguous part of it."""
+    """Spread the longest tests evenly over the list, because each worker begins with a contiguous part of it.
+
+    On a real cloud, skip the tests that need the lab's faults.
+    """
+    if REAL_CLOUD is not None:
+        for item in items:
+            if item.get_closest_marker("faults") is not None:
+                item.add_marker(pytest.mark.skip(reason="a real cloud has no faults on request"))
     if not hasattr(config, "workerinput"):
         return
     longest = [item for item in items if _is_long(item)]
@@ -45,8 +53,11 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess]:
-    """A lab without simulated delays, shared by all tests of the session."""
+def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess | RealCloud]:
+    """A lab without simulated delays, shared by all tests of the session; or the real cloud."""
+    if REAL_CLOUD is not None:
+        yield RealCloud(REAL_CLOUD)
+        return
     if GIVEN_URL is not None:
         yield LabProcess.given(tmp_path_factory.mktemp("lab"), json.loads(os.environ["KUBEVNFM_E2E_LAB"]))
         return
@@ -59,8 +70,11 @@ def lab_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabProcess
 
 
 @pytest.fixture
-async def lab(lab_process: LabProcess) -> AsyncIterator[LabControl]:
+async def lab(lab_process: LabProcess | RealCloud) -> AsyncIterator[LabControl | RealCloud]:
     """The control interface of the lab; the faults that a test injects end with the test."""
+    if isinstance(lab_process, RealCloud):
+        yield lab_process
+        return
     async with LabControl(lab_process.control_url) as control:
         yield control
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from installations import Installation
 from lab_process import LabControl
 from user import GRACEFUL, User, sample_body
@@ -23,6 +24,7 @@ async def test_one_of_two_operations_on_one_instance_is_accepted(user: User) -> 
     (await user.ask(instance_id, "terminate", GRACEFUL)).must(404)
 
 
+@pytest.mark.faults
 async def test_retry_and_rollback_at_once_are_one_of_both(user: User, lab: LabControl) -> None:
     """API-042."""
     instance_id = await user.create(await user.sample("vm"))

@@ -97,6 +97,7 @@ async def test_a_scaling_that_cannot_be_is_refused(user: User, change: dict[str,
     await user.terminate(instance_id)
 
 
+@pytest.mark.faults
 async def test_a_scale_out_that_fails_is_rolled_back_and_a_scale_in_has_no_way_back(
     user: User, lab: LabControl
 ) -> None:
@@ -268,6 +269,7 @@ async def package_of(user: User, vnfd_id: str, content: bytes) -> str:
     return vnfd_id
 
 
+@pytest.mark.faults
 async def test_a_flavour_is_changed_and_a_change_that_fails_is_rolled_back(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
@@ -331,6 +333,7 @@ async def cancel(user: User, operation: str, mode: str) -> None:
     (await user.lcm("POST", path, {"cancelMode": mode})).must(202)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("mode", ["GRACEFUL", "FORCEFUL"])
 async def test_an_operation_that_runs_is_cancelled(user: User, lab: LabControl, mode: str) -> None:
     """API-052, API-053."""

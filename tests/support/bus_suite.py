@@ -114,7 +114,7 @@ class Background:
         self.tasks.append(asyncio.create_task(one_after_the_other()))
 
     async def all_published(self) -> None:
-        await asyncio.wait_for(asyncio.gather(*self.tasks), timeout=30)
+        await asyncio.wait_for(asyncio.gather(*self.tasks), timeout=60)
 
     async def end(self) -> None:
         for task in self.tasks:
@@ -377,7 +377,7 @@ class MessageBusSuite:
         assert any_words.numbers == [1, 2]
 
     async def test_an_event_without_a_consumer_is_published_without_error(self, bus: MessageBus, words: Words) -> None:
-        await asyncio.wait_for(bus.publish(words.event(1)), timeout=10)
+        await asyncio.wait_for(bus.publish(words.event(1)), timeout=60)
 
     async def test_a_dead_event_is_found_with_its_queues_service(self, bus: MessageBus, words: Words) -> None:
         inbox = Recorder(answers=[Dead("not for us")])
@@ -425,7 +425,7 @@ class MessageBusSuite:
         async with open_bus() as bus:
             await bus.consume_commands(words.service, slow)
             background.publish(bus, words.command(1))
-            await asyncio.wait_for(begun.wait(), timeout=20)
+            await asyncio.wait_for(begun.wait(), timeout=60)
 
         assert ended.is_set()
         await background.all_published()

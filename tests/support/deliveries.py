@@ -21,7 +21,7 @@ async def deliveries_with(world: World, subscription_id: str, **facts: Any) -> d
         state = await deliveries(world, subscription_id)
         return state if all(state.get(name) == value for name, value in facts.items()) else None
 
-    return await until(matching, timeout_s=30)
+    return await until(matching, timeout_s=300)
 
 
 class Heard:
@@ -37,4 +37,4 @@ class Heard:
         async def enough() -> list[Any] | None:
             return self.events if len(self.events) >= count else None
 
-        return await until(enough, timeout_s=30)
+        return await until(enough, timeout_s=300)

@@ -11,7 +11,7 @@ _PAUSE_S: Final = 0.05
 T = TypeVar("T")
 
 
-async def until(found: Callable[[], Awaitable[T | None]], *, timeout_s: float = 60.0, pause_s: float = _PAUSE_S) -> T:
+async def until(found: Callable[[], Awaitable[T | None]], *, timeout_s: float = 300.0, pause_s: float = _PAUSE_S) -> T:
     """Await ``found()`` repeatedly; return its first result that is not None. Raises TimeoutError."""
     async with asyncio.timeout(timeout_s):
         # A user over HTTP gets no event to wait for, so this polls as a user's script would.
@@ -20,7 +20,7 @@ async def until(found: Callable[[], Awaitable[T | None]], *, timeout_s: float = 
         return answer
 
 
-async def until_true(holds: Callable[[], Awaitable[bool]], *, timeout_s: float = 20.0, pause_s: float = 0.002) -> None:
+async def until_true(holds: Callable[[], Awaitable[bool]], *, timeout_s: float = 120.0, pause_s: float = 0.002) -> None:
     """Await ``holds()`` repeatedly, in process; return when it is true. Raises TimeoutError."""
 
     async def found() -> bool | None:

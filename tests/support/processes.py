@@ -101,7 +101,9 @@ class Process:
         self._running = None
 
 
-def await_answer(url: str, process: Process, *, timeout_s: float = 60.0, context: ssl.SSLContext | None = None) -> None:
+def await_answer(
+    url: str, process: Process, *, timeout_s: float = 300.0, context: ssl.SSLContext | None = None
+) -> None:
     """Return when GET answers 200. Raises AssertionError if the process ends first, or at the timeout."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ class Notification:
     authorization: str
     peer: str
     """The common name in the client certificate; empty without one."""
+    received_at: float = field(default_factory=time.monotonic)
+    """Seconds on a monotonic clock."""
 
     @property
     def user(self) -> str:
@@ -121,7 +124,7 @@ class Subscriber:
             bodies = self.about(id)
             return bodies if len(bodies) >= count else None
 
-        return await until(enough, timeout_s=30)
+        return await until(enough, timeout_s=300)
 
     async def was_tried(self, count: int) -> list[dict[str, Any]]:
         """Wait until ``count`` notifications came, accepted or not; return their bodies."""
@@ -129,7 +132,7 @@ class Subscriber:
         async def enough() -> list[dict[str, Any]] | None:
             return self.tried if len(self.tried) >= count else None
 
-        return await until(enough, timeout_s=30)
+        return await until(enough, timeout_s=300)
 
     async def _test(self, request: web.Request) -> web.Response:
         authorization = request.headers.get("Authorization", "")

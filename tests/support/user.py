@@ -16,9 +16,12 @@ from installations import Installation
 from lab_process import LabProcess
 from patience import until
 from processes import PROJECT
+from real_cloud import REAL_CLOUD
 
 ApiVersion = Literal["v1", "v2"]
 VERSION: Final[Mapping[ApiVersion, str]] = {"v1": "1.3.0", "v2": "2.0.0"}
+OPERATION_S: Final = 300.0 if REAL_CLOUD is None else 600.0
+"""A generous limit for one operation."""
 RESTING: Final = frozenset({"COMPLETED", "FAILED_TEMP", "FAILED", "ROLLED_BACK"})
 SAMPLES: Final = PROJECT / "deploy" / "samples"
 PACKED: Final = PROJECT / ".run" / "samples"
@@ -160,7 +163,7 @@ class User:
         accepted = (await self.ask(instance_id, task, body)).must(202)
         return accepted.headers["Location"].rsplit("/", 1)[-1]
 
-    async def rest(self, operation_id: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
+    async def rest(self, operation_id: str, *, timeout_s: float = OPERATION_S) -> dict[str, Any]:
         """Wait until the operation rests, also while the gateway is unavailable; return kubevnfm's view of it."""
 
         async def rests() -> dict[str, Any] | None:
@@ -174,14 +177,14 @@ class User:
         return await until(rests, timeout_s=timeout_s)
 
     async def do(
-        self, instance_id: str, task: str, body: Mapping[str, Any], *, timeout_s: float = 60.0
+        self, instance_id: str, task: str, body: Mapping[str, Any], *, timeout_s: float = OPERATION_S
     ) -> dict[str, Any]:
         """Carry out an operation that must complete; return kubevnfm's view of it."""
         view = await self.rest(await self.start(instance_id, task, body), timeout_s=timeout_s)
         assert view["state"] == "COMPLETED", json.dumps(view.get("error", view), indent=1)
         return view
 
-    async def act(self, operation_id: str, action: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
+    async def act(self, operation_id: str, action: str, *, timeout_s: float = OPERATION_S) -> dict[str, Any]:
         """Retry, roll back or fail an operation in FAILED_TEMP; return kubevnfm's view of it when it rests again."""
         (await self.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/{action}")).must(200 if action == "fail" else 202)
         return await self.rest(operation_id, timeout_s=timeout_s)

@@ -66,7 +66,7 @@ class Events:
         return [envelope.data for envelope in self.envelopes]
 
     async def has(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.envelopes) < count:  # noqa: ASYNC110 - a plain list has no event to wait for
                 await asyncio.sleep(0.01)
 

@@ -64,7 +64,7 @@ class Caller:
 
     async def is_cut_off(self) -> bytes:
         """Wait until the other side has closed; return what it said before."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             try:
                 return await self.reader.read()
             except ConnectionError:

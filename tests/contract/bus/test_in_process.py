@@ -37,7 +37,7 @@ class TestInProcess(MessageBusSuite):
         await asyncio.sleep(NEVER_S)
         assert not publishing.done()
         gate.set()
-        await asyncio.wait_for(publishing, timeout=5)
+        await asyncio.wait_for(publishing, timeout=60)
 
     async def test_closing_refuses_what_was_not_taken(self, words: Words) -> None:
         async def stuck(_: Delivery) -> Verdict:

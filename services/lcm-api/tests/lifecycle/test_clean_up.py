@@ -44,7 +44,7 @@ async def test_a_clean_up_is_shown_with_its_failures_and_its_end_is_published(wo
     assert (await clean_up(world, operation_id))["steps"][0]["attempt"] >= 3
     assert not subscriber.instance_ids
     world.twins.failing.clear()
-    await asyncio.wait_for(subscriber.received.wait(), 20)
+    await asyncio.wait_for(subscriber.received.wait(), 60)
     assert subscriber.instance_ids == [instance_id]
     assert (await clean_up(world, operation_id))["state"] == "ROLLED_BACK"
     (await world.lcm("GET", f"/vnf_instances/{instance_id}")).problem(404)
@@ -61,6 +61,6 @@ async def test_a_clean_up_continues_after_a_restart(tmp_path: Path) -> None:
     async with lcm_world(tmp_path) as world:
         subscriber = RemainsSubscriber()
         await world.bus.consume_events("tests.gone", ["lcm.remains.removed"], subscriber)
-        await asyncio.wait_for(subscriber.received.wait(), 20)
+        await asyncio.wait_for(subscriber.received.wait(), 60)
         assert subscriber.instance_ids == [instance_id]
         assert (await clean_up(world, operation_id))["state"] == "ROLLED_BACK"

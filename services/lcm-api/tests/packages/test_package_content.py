@@ -278,7 +278,7 @@ async def test_a_path_outside_the_package_is_refused(one: Onboarded, path: str) 
     # As it is: a client would normalize the path.
     request = f"GET {one.path}/artifacts/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     writer.write(request.encode())
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     assert answer.split(b" ")[1] == b"400"
     assert b"application/problem+json" in answer

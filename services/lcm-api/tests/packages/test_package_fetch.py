@@ -295,7 +295,7 @@ async def test_while_it_is_fetched_nothing_else_can_be_done_with_it(
     package_id = str((await world.packages("POST", body={})).must(201).json["id"])
     address = f"{url}/hanging?signature=query-marked-4"
     await ask(world, package_id, addressInformation=address, userName="reader", password="pw-marked-1")
-    await asyncio.wait_for(repository.begun.wait(), 10)
+    await asyncio.wait_for(repository.begun.wait(), 60)
     shown = (await world.packages("GET", f"/{package_id}")).must(200)
     assert shown.json["onboardingState"] == "UPLOADING"
     listed = (await world.packages("GET", params={"all_fields": ""})).must(200)
@@ -352,7 +352,7 @@ async def test_a_fetch_that_a_restart_cut_off_begins_again(tmp_path: Path) -> No
             repository.content = world.zipped("vm")
             package_id = str((await world.packages("POST", body={})).must(201).json["id"])
             await ask(world, package_id, addressInformation=f"{url}/hanging")
-            await asyncio.wait_for(repository.begun.wait(), 10)
+            await asyncio.wait_for(repository.begun.wait(), 60)
         repository.hangs.set()
         async with lcm_world(tmp_path, **allowed) as world:
             assert (await world.onboarded(package_id))["onboardingState"] == "ONBOARDED"

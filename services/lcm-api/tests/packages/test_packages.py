@@ -203,7 +203,7 @@ async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: Wor
         + b"x" * 1000
     )
     await writer.drain()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await state_of(world, package_id) != "UPLOADING":
             pass
         (await world.packages("PUT", f"/{package_id}/package_content", data=b"x", headers=ZIP)).problem(409)
@@ -520,7 +520,7 @@ async def test_a_path_leads_nowhere_outside_the_package(world: World, path: str)
         f"GET /internal/v1/packages/{package['id']}/files/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     )
     writer.write(f"{request}Authorization: Bearer {TOKEN}\r\n\r\n".encode())  # as it is: clients tidy paths up
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     assert answer.split(b" ")[1] in {b"400", b"404"}
     assert b"application/problem+json" in answer

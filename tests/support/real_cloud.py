@@ -1,0 +1,92 @@
+"""An OpenStack that runs already, in the role of the lab: the end-to-end tests compare kubevnfm's answers with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import openstack
+from openstack.connection import Connection
+
+REAL_CLOUD: Final = os.environ.get("KUBEVNFM_E2E_CLOUD")
+"""If set, the tests use this cloud in place of the lab: an entry of clouds.yaml."""
+
+
+class RealCloud:
+    """A cloud with the methods of `lab_process.LabProcess` and `lab_process.LabControl` that the tests of machines call.
+
+    ``name`` is an entry of the file clouds.yaml, which openstacksdk finds. The cloud must have what the samples name: the
+    networks net0 and net1, the flavors m1.tiny and m1.small, the images ubuntu and dummy. Its password must differ from
+    all other words, since tests search for it. Tests that inject faults have the mark ``faults`` and are skipped.
+    """
+
+    ssh_port = 22
+
+    def __init__(self, name: str) -> None:
+        self._connection: Connection = openstack.connect(cloud=name)
+
+    def vim(self, **changes: Any) -> dict[str, Any]:
+        """Return the body that registers the cloud as a VIM."""
+        auth = self._connection.config.get_auth_args()
+        return {
+            "name": "lab",
+            "type": "openstack",
+            "is_default": True,
+            "auth_url": auth["auth_url"],
+            "vim_project": {"name": auth["project_name"], "project_domain_name": auth["project_domain_name"]},
+            "auth_cred": {
+                "username": auth["username"],
+                "password": auth["password"],
+                "user_domain_name": auth["user_domain_name"],
+                "cert_verify": "False",
+            },
+            **changes,
+        }
+
+    @property
+    def vim_password(self) -> str:
+        return str(self._connection.config.get_auth_args()["password"])
+
+    async def inventory(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the stacks and their servers and volumes; the name of each begins with the name of its stack."""
+        return await asyncio.to_thread(self._inventory)
+
+    async def names(self) -> set[str]:
+        """Return the kind and name of everything that belongs to a stack of a VNF."""
+        found = await self.inventory()
+        return {f"{kind}/{thing['name']}" for kind in found for thing in found[kind]}
+
+    def _inventory(self) -> dict[str, list[dict[str, Any]]]:
+        # Heat lists a deleted stack for a moment.
+        stacks = [
+            stack
+            for stack in self._connection.orchestration.stacks()
+            if stack.name.startswith("vnf-") and stack.status != "DELETE_COMPLETE"
+        ]
+        servers = {server.id: server for server in self._connection.compute.servers()}
+        found: dict[str, list[dict[str, Any]]] = {"stacks": [{"id": stack.id, "name": stack.name} for stack in stacks]}
+        for stack in stacks:
+            for kind, resource_id in self._resources(stack):
+                if kind == "OS::Nova::Server" and resource_id in servers:
+                    server = servers[resource_id]
+                    found.setdefault("servers", []).append(
+                        {
+                            "id": server.id,
+                            "name": f"{stack.name}/{server.name}",
+                            "status": server.status,
+                            "addresses": sorted(
+                                address["addr"] for each in server.addresses.values() for address in each
+                            ),
+                        }
+                    )
+                elif kind == "OS::Cinder::Volume":
+                    found.setdefault("volumes", []).append({"id": resource_id, "name": f"{stack.name}/{resource_id}"})
+        return found
+
+    def _resources(self, stack: Any) -> Iterator[tuple[str, str]]:
+        """Yield type and id of the resources of a stack and of the stacks in it."""
+        path = f"/stacks/{stack.name}/{stack.id}/resources"
+        for resource in self._connection.orchestration.get(path, params={"nested_depth": 5}).json()["resources"]:
+            yield resource["resource_type"], resource["physical_resource_id"]
