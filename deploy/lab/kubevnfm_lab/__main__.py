@@ -9,9 +9,11 @@ import logging
 import signal
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kubevnfm_lab.lab import Lab, LabSettings
-from kubevnfm_lab.machines import MachineSettings
+from kubevnfm_lab.machines import MachineSettings, StateDirInUse
+from kubevnfm_lab.openstack.identity.api import PATHS
 from kubevnfm_lab.openstack.settings import CloudSettings, Durations
 
 
@@ -28,10 +30,27 @@ def _arguments() -> argparse.Namespace:
         help="machines listen on their addresses in this network as well as in 127.0.0.0/8; this host must have them",
     )
     parser.add_argument("--ready-file", type=Path, help="write the line with the endpoints here too")
-    parser.add_argument("--state-dir", type=Path, help="keep the machines' files here")
+    parser.add_argument("--state-dir", type=Path, help="keep the machines' files here; for one lab at a time")
     parser.add_argument("--node-seconds", type=float, default=0.0, help="how long each kubeadm run takes on a machine")
     parser.add_argument("--server-seconds", type=float, default=0.0, help="how long Nova takes to make a server")
+    parser.add_argument(
+        "--catalog-entry",
+        action="append",
+        default=[],
+        type=_catalog_entry,
+        metavar="TYPE=URL",
+        help="add a service to Keystone's catalogue, such as nfv-orchestration=http://127.0.0.1:9890",
+    )
     return parser.parse_args()
+
+
+def _catalog_entry(text: str) -> tuple[str, str]:
+    kind, _, url = text.partition("=")
+    if not kind or urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
+        raise argparse.ArgumentTypeError(f"TYPE=URL with an http or https URL expected, got {text!r}")
+    if kind in {known for known, _, _ in PATHS}:
+        raise argparse.ArgumentTypeError(f"{kind} is a service of the lab itself")
+    return kind, url
 
 
 def _settings(arguments: argparse.Namespace) -> LabSettings:
@@ -39,7 +58,9 @@ def _settings(arguments: argparse.Namespace) -> LabSettings:
         host=arguments.host,
         port=arguments.port,
         state_dir=arguments.state_dir,
-        cloud=CloudSettings(durations=Durations(server_create_s=arguments.server_seconds)),
+        cloud=CloudSettings(
+            durations=Durations(server_create_s=arguments.server_seconds), catalog=dict(arguments.catalog_entry)
+        ),
         machines=MachineSettings(
             ssh_port=arguments.ssh_port,
             reachable_networks=("127.0.0.0/8", *arguments.listen_on),
@@ -71,7 +92,10 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
     arguments = _arguments()
-    asyncio.run(run(_settings(arguments), arguments.ready_file))
+    try:
+        asyncio.run(run(_settings(arguments), arguments.ready_file))
+    except StateDirInUse as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

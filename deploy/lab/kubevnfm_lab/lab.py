@@ -57,7 +57,7 @@ class Lab:
     @classmethod
     @asynccontextmanager
     async def start(cls, settings: LabSettings | None = None) -> AsyncIterator[Lab]:
-        """Yield a running lab; leaving the block stops everything in it."""
+        """Yield a running lab; leaving the block stops everything in it. Raises StateDirInUse."""
         settings = settings or LabSettings()
         faults, ledger = FaultBook(), CallLedger()
         async with AsyncExitStack() as stack:

@@ -15,6 +15,8 @@ import asyncssh
 import pytest
 from aiohttp import web
 from kubevnfm_lab.lab import Lab, LabSettings
+from kubevnfm_lab.machines import StateDirInUse
+from kubevnfm_lab.openstack.settings import CloudSettings
 from openstack_stand import Answer, path_of
 from openstack_templates import SMALL, VERSION
 
@@ -33,11 +35,15 @@ class Client:
             parsed = await answer.json() if is_json and answer.status != 204 else await answer.text()
             return Answer(answer.status, answer.content_type, dict(answer.headers), parsed)
 
-    async def make_stack(self, name: str, template: str = SMALL) -> dict[str, Any]:
+    async def token(self) -> Answer:
+        """Log in to the project of the lab."""
         user = {"name": "nfv", "domain": {"id": "default"}, "password": "nfv"}
         scope = {"project": {"name": "nfv", "domain": {"id": "default"}}}
         auth = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
-        token = await self.call("POST", f"{self.lab.auth_url}/auth/tokens", auth)
+        return await self.call("POST", f"{self.lab.auth_url}/auth/tokens", auth)
+
+    async def make_stack(self, name: str, template: str = SMALL) -> dict[str, Any]:
+        token = await self.token()
         headers = {"X-Auth-Token": token.headers["X-Subject-Token"]}
         root = f"{self.lab.base_url}/orchestration/v1/{token.body['token']['project']['id']}"
         made = await self.call("POST", f"{root}/stacks", {"stack_name": name, "template": template}, headers)
@@ -210,6 +216,56 @@ async def test_leaving_the_lab_ends_calls_that_hang_in_it(tmp_path: Path) -> Non
             await asyncio.wait([hanging], timeout=0.05)
             hanging.cancel()
             await asyncio.wait([hanging])
+
+
+async def _process(*arguments: str) -> tuple[int, str]:
+    """Run the lab's program to its end; return its exit code and its errors."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubevnfm_lab", *arguments,
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        _, errors = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, errors.decode()
+
+
+async def test_a_state_folder_belongs_to_one_lab_at_a_time(tmp_path: Path) -> None:
+    """The end of another lab removed the programs of this one."""
+    settings = LabSettings(state_dir=tmp_path)
+    async with Lab.start(settings):
+        with pytest.raises(StateDirInUse, match=str(tmp_path)):
+            async with Lab.start(settings):
+                pass
+        code, errors = await _process("--state-dir", str(tmp_path))
+        assert (code, errors) == (
+            1,
+            f"state folder {tmp_path}: another lab uses it; each lab needs a folder of its own\n",
+        )
+        assert (tmp_path / "stand-ins/ask").is_file()
+    async with Lab.start(settings) as lab, aiohttp.ClientSession() as session:
+        stack = await Client(lab, session).make_stack("again")
+        assert stack["stack_status"] == "CREATE_COMPLETE", stack["stack_status_reason"]
+
+
+async def test_the_catalogue_takes_further_services(tmp_path: Path) -> None:
+    urls = {"nfv-orchestration": "http://127.0.0.1:9890", "object-store": "https://objects.example/v1/{project}"}
+    settings = LabSettings(state_dir=tmp_path, cloud=CloudSettings(catalog=urls))
+    async with Lab.start(settings) as lab, aiohttp.ClientSession() as session:
+        client = Client(lab, session)
+        token = (await client.token()).body["token"]
+        project = token["project"]["id"]
+        found = {entry["type"]: {one["url"] for one in entry["endpoints"]} for entry in token["catalog"]}
+        assert found["nfv-orchestration"] == {"http://127.0.0.1:9890"}
+        assert found["object-store"] == {f"https://objects.example/v1/{project}"}
+        assert found["compute"] == {f"{lab.base_url}/compute/v2.1"}
+
+
+@pytest.mark.parametrize("entry", ["nfv-orchestration", "=http://x", "a=ftp://x", "a=http://", "compute=http://x"])
+async def test_an_entry_of_the_catalogue_that_cannot_be_meant_is_refused(entry: str) -> None:
+    code, errors = await _process("--catalog-entry", entry)
+    assert code == 2
+    assert "--catalog-entry" in errors
 
 
 async def test_it_runs_as_a_process_that_says_when_it_is_ready_and_ends_at_a_signal(tmp_path: Path) -> None:

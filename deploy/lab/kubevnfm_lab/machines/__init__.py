@@ -2,5 +2,6 @@
 
 from kubevnfm_lab.machines.fleet import SshMachines
 from kubevnfm_lab.machines.settings import MachineSettings
+from kubevnfm_lab.machines.state_dir import StateDirInUse
 
-__all__ = ["MachineSettings", "SshMachines"]
+__all__ = ["MachineSettings", "SshMachines", "StateDirInUse"]

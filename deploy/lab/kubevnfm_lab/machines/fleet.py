@@ -27,6 +27,7 @@ from kubevnfm_lab.machines.relay import Relay, Target
 from kubevnfm_lab.machines.rootfs import BASE_PROGRAMS, Rootfs, StandIns
 from kubevnfm_lab.machines.settings import MachineSettings
 from kubevnfm_lab.machines.sshd import Sshd
+from kubevnfm_lab.machines.state_dir import reserved
 from kubevnfm_lab.machines.storage import VolumeShelf
 from kubevnfm_lab.machines.wordlist import words
 from kubevnfm_lab.ports import Clusters, ConnectionDropped, Faults, Ledger, MachineSpec
@@ -102,15 +103,19 @@ class SshMachines:
         ledger: Ledger,
         settings: MachineSettings | None = None,
     ) -> AsyncIterator[SshMachines]:
-        """Yield the machines, none booted yet; leaving the block destroys all and removes their files."""
+        """Yield the machines, none booted yet; leaving the block destroys all and removes their files.
+
+        Raises: StateDirInUse while another lab has the folder.
+        """
         machines = cls(
             state_dir, clusters=clusters, faults=faults, ledger=ledger, settings=settings or MachineSettings()
         )
-        await machines._open()
-        try:
-            yield machines
-        finally:
-            await machines._close()
+        with reserved(machines._state_dir):
+            await machines._open()
+            try:
+                yield machines
+            finally:
+                await machines._close()
 
     @property
     def ssh_port(self) -> int:
@@ -280,8 +285,6 @@ class SshMachines:
         return None
 
     async def _open(self) -> None:
-        # Other local users must not read the secret in the stand-ins.
-        self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self._ssh_port:
             self._ssh_port = _free_port()
         gate_port = await self._gate.open()

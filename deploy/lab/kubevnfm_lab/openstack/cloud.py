@@ -99,6 +99,7 @@ class Cloud:
             self.identity,
             wire("keystone", "/identity", lambda request, request_id: {"Vary": "X-Auth-Token"}),
             region=self.settings.region,
+            others=self.settings.catalog,
         )
         OrchestrationApi(
             self.engine,

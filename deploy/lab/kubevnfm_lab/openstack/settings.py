@@ -81,6 +81,8 @@ class CloudSettings:
 
     credentials: tuple[Credentials, ...] = (Credentials(),)
     region: str = "RegionOne"
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    """Further services in Keystone's catalogue: URL by type. ``{project}`` in a URL is the id of the token's project."""
     token_lifetime_s: float = 3600.0
     flavors: tuple[Flavor, ...] = FLAVORS
     images: tuple[str, ...] = ("dummy", "ubuntu")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urljoin
 
 from aiohttp import web
 
@@ -36,9 +38,11 @@ PATHS: Final[tuple[tuple[str, str, str], ...]] = (
 class IdentityApi:
     """The handlers of Keystone's routes."""
 
-    def __init__(self, identity: Identity, wire: Wire, *, region: str) -> None:
+    def __init__(self, identity: Identity, wire: Wire, *, region: str, others: Mapping[str, str]) -> None:
+        """``others``: services that the lab does not have, URL by type."""
         self._identity, self._region = identity, region
-        self._ids = {kind: (new_hex(), [new_hex() for _ in range(3)]) for kind, _, _ in PATHS}
+        self._services = (*PATHS, *((kind, kind, url) for kind, url in others.items()))
+        self._ids = {kind: (new_hex(), [new_hex() for _ in range(3)]) for kind, _, _ in self._services}
         for path in ("", "/"):
             wire.route("GET", path, "versions", self.versions, open_to_all=True)
         for path in ("/v3", "/v3/"):
@@ -162,7 +166,7 @@ class IdentityApi:
     async def list_services(self, call: Call) -> web.Response:
         services = [
             {"id": self._ids[kind][0], "type": kind, "name": name, "enabled": True, "links": {}}
-            for kind, name, _ in PATHS
+            for kind, name, _ in self._services
         ]
         return json_answer({"services": services, "links": _links(call)})
 
@@ -249,7 +253,7 @@ class IdentityApi:
                         "id": endpoint_id,
                         "interface": interface,
                         "region_id": self._region,
-                        "url": base + path.replace("{project}", token.project.project_id),
+                        "url": urljoin(base, place.replace("{project}", token.project.project_id)),
                         "region": self._region,
                     }
                     for endpoint_id, interface in zip(self._ids[kind][1], ("public", "internal", "admin"), strict=True)
@@ -258,7 +262,7 @@ class IdentityApi:
                 "type": kind,
                 "name": name,
             }
-            for kind, name, path in PATHS
+            for kind, name, place in self._services
         ]
 
 
