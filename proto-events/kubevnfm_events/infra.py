@@ -213,6 +213,9 @@ class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
 
     changed_vdus: tuple[str, ...] = ()
     """The VDUs whose machines change; the others keep their parameters. Empty: all VDUs."""
+    instantiate_request: SecretParams = Field(default_factory=dict)
+    """The InstantiateVnfRequest that leads to the wanted VNF, in SOL003 v3 form, for what knows only instantiation:
+    the built-in rules, and user data without a method for the operation. Empty: ``request`` is one."""
 
 
 class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):

@@ -94,6 +94,12 @@ async def test_a_package_with_user_data_runs_every_operation(user: User, lab: La
     if not form.has_groups:
         assert sorted(v["metadata"]["vdu_idx"] for v in info["vnfcResourceInfo"] if v["vduId"] == "VDU1") == [0, 1]
 
+    for level in (2, 2, 1):
+        target = {"aspectId": "VDU2_scale", "scaleLevel": level}
+        await user.do(instance_id, "scale_to_level", {"scaleInfo": [target], "additionalParams": form.parameters})
+        assert len(servers(await info_of(user, instance_id), "VDU2")) == level + 1
+    info = await info_of(user, instance_id)
+
     await user.do(instance_id, "heal", {"additionalParams": {"all": True, **form.parameters}})
     after = await info_of(user, instance_id)
     assert {vdu: len(servers(after, vdu)) for vdu in VDUS} == {"VDU1": 2, "VDU2": 2}

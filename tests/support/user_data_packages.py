@@ -1,4 +1,4 @@
-"""VNF packages with user data in the forms that users of Tacker's v2 API ship: two VDUs, one with an image file."""
+"""VNF packages with user data in the forms that users of Tacker ship: two VDUs, one with an image file."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Form:
 FORMS: Final = {
     "shipped-standard": Form("per_machine.py", "PerMachineUserData"),
     "shipped-default": Form("by_group.py", "ByGroupUserData", has_groups=True),
+    "v1": Form("v1.py", "V1UserData", has_groups=True),
     "derived-standard": Form("derived.py", "OwnStandardUserData"),
     "derived-default": Form("derived.py", "OwnDefaultUserData", has_groups=True),
     "none": Form(None, has_groups=True),

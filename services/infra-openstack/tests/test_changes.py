@@ -270,7 +270,10 @@ async def test_the_packages_user_data_decides_the_operation(site: Site) -> None:
         3,
         user_data=user_data,
         request={"type": "SCALE_OUT", "aspectId": "worker_instance"},
-        grant_request={"operation": "SCALE"},
+        grant_request={
+            "operation": "SCALE",
+            "addResources": [{"id": "w-0", "type": "COMPUTE", "resourceTemplateId": "workerNode"}],
+        },
     )
     assert len(ids(after)) == 5, "the class decides, not the counts"
 

@@ -78,7 +78,10 @@ class StackChanges:
         if command.user_data is not None:
             # A class sets the images of the machines that it adds.
             given = await self._with_images(command, cloud, flavour, given)
-        patch = await self._asked("scale", command, flavour, given)
+        patch: HeatPatch | None = None
+        # A scale to the present level changes nothing; classes expect machines in the grant request.
+        if given.grant_request.get("addResources") or given.grant_request.get("removeResources"):
+            patch = await self._asked("scale", command, flavour, given)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
         elif flavour.hot is None:
@@ -149,6 +152,8 @@ class StackChanges:
                         template=with_present_vdus(change.template, present, flavour.vnfd, command.changed_vdus),
                     )
                 return Wanted(change)
+            if command.instantiate_request:
+                command = command.model_copy(update={"request": command.instantiate_request})
         order = await self.orders.order(command, cloud, tags=tags, is_new=False)
         body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
         definition = StackDefinition(body, order.parameters, order.files)

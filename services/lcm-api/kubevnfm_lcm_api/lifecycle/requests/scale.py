@@ -96,8 +96,9 @@ class Scale:
         wanted = {**vnf.counts, **(counts if counts is not None else _counts(vnf, levels))}
         leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(request.additional_params, version))
         files = await self._vnfs.files(vnf.package.package_id)
+        body = {**_direction(vnf.counts, wanted), **hide(original)}
         fields: ChangeFields = {
-            **vnf.fields(hide(original), request.additional_params, version, files),
+            **vnf.fields(body, request.additional_params, version, files),
             "counts": wanted,
             "scale_status": scale_status(levels),
         }
@@ -124,6 +125,15 @@ def _counts(vnf: VnfUnderChange, levels: Mapping[str, int]) -> dict[str, int]:
             # Not below 0: machines may be missing that the levels count.
             counts[vdu_id] = max(0, counts.get(vdu_id, vnf.counts.get(vdu_id, 0)) + more)
     return counts
+
+
+def _direction(present: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, str]:
+    """Return the ``type`` of a ScaleVnfRequest with this result; nothing if machines are both added and removed."""
+    # Tacker's user data know only scale, not scale to level: they read `type`.
+    differences = [count - present[vdu_id] for vdu_id, count in wanted.items()]
+    if min(differences, default=0) < 0:
+        return {} if max(differences) > 0 else {"type": "SCALE_IN"}
+    return {"type": "SCALE_OUT"}
 
 
 def _steps(aspect: ScalingAspect) -> tuple[dict[str, int], ...]:

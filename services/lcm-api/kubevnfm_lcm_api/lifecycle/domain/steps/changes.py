@@ -212,6 +212,11 @@ class NeedsReplacement(NeedsStackBefore, Protocol):
         """The VDUs that change; none: all do."""
         ...
 
+    @property
+    def instantiate_request(self) -> SecretParams:
+        """The InstantiateVnfRequest that would lead to the same VNF."""
+        ...
+
 
 @dataclass(frozen=True)
 class ReplaceTemplate(_StackStep[NeedsReplacement]):
@@ -226,7 +231,9 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
 
     def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
         """Ask for the new template."""
-        return ChangeTemplate(**_fields(draft), changed_vdus=draft.changed_vdus)
+        return ChangeTemplate(
+            **_fields(draft), changed_vdus=draft.changed_vdus, instantiate_request=draft.instantiate_request
+        )
 
     def undo(self, draft: NeedsReplacement) -> RestoreResources:
         """Restore the earlier stack, by the earlier descriptor."""
