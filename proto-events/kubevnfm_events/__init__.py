@@ -12,7 +12,7 @@ from kubevnfm_events.base import (
     decode,
     from_document,
 )
-from kubevnfm_events.common import CancelStep, ClusterAccess, CommandFailed, PackageRef, VimConnection
+from kubevnfm_events.common import CancelStep, ClusterAccess, CommandFailed, PackageRef, ServiceFacts, VimConnection
 
 __all__ = [
     "MESSAGES",
@@ -26,6 +26,7 @@ __all__ = [
     "InvalidMessage",
     "Message",
     "PackageRef",
+    "ServiceFacts",
     "VimConnection",
     "credentials",
     "decode",

@@ -63,6 +63,14 @@ class ClusterAccess(Facts):
     kubernetes_version: str = ""
 
 
+class ServiceFacts(Facts):
+    """A Service of type NodePort: each of its ports answers on every node of the cluster."""
+
+    namespace: str
+    name: str
+    node_ports: tuple[int, ...]
+
+
 class CommandFailed(Event, kind="service.command.failed"):
     """A command failed; the same event for every service."""
 

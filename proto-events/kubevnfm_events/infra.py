@@ -9,7 +9,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
-from kubevnfm_events.common import CancelStep, PackageRef, VimConnection
+from kubevnfm_events.common import CancelStep, PackageRef, ServiceFacts, VimConnection
 
 # --- Heat -------------------------------------------------------------------------------------------------------------
 
@@ -293,6 +293,7 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
     namespace: str
     objects: tuple[ObjectFacts, ...] = ()
     pods: tuple[PodFacts, ...] = ()
+    services: tuple[ServiceFacts, ...] = ()
 
 
 class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):

@@ -9,7 +9,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
-from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef
+from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef, ServiceFacts
 
 Phase = Literal[
     "instantiate_start", "instantiate_end", "terminate_start", "terminate_end", "scale_start", "scale_end",
@@ -67,6 +67,10 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
     """The floating address of ``cluster_fip_name`` or of the first master."""
     max_nodes: int | None = None
     """The most nodes that the VNFD's scaling allows: sizes the pod network's node mask."""
+    services: tuple[ServiceFacts, ...] = ()
+    """CNFs: the Services whose node ports are exposed outside of the cluster."""
+    force: bool = False
+    """FORCEFUL termination: a machine that does not answer does not hold it up."""
 
 
 class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):

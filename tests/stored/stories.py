@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 from kubevnfm_csar.pack import pack
-from kubevnfm_events import ClusterAccess, Event
+from kubevnfm_events import ClusterAccess, Event, ServiceFacts
 from kubevnfm_events.infra import (
     NetworkFacts,
     ObjectFacts,
@@ -131,6 +131,14 @@ RESTARTED: Final = ObjectsUpdated(
     def_files=("Files/kubernetes/deployment.yaml",),
 )
 CNF_ANSWERS: Final[Mapping[str, Event]] = {"infra.k8s.apply_objects": RELEASE, "infra.k8s.update_objects": RESTARTED}
+NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
+NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.apply_objects": RELEASE.model_copy(
+        update={"services": (ServiceFacts(namespace="default", name="web", node_ports=(30080,)),)}
+    ),
+    "mgmt.run_phase": PhaseDone(driver=NODE_PORTS, phase="instantiate_end"),
+    "mgmt.run_phase/terminate_end": PhaseDone(driver=NODE_PORTS, phase="terminate_end"),
+}
 
 
 Play = Callable[[Script], Awaitable[None]]
@@ -251,6 +259,30 @@ async def updatable_cnf(script: Script) -> str:
         await script.world.upload(content)
     instance_id = await script.world.create("cnf")
     await script.do(instance_id, "instantiate", cnf_body())
+    return instance_id
+
+
+async def cnf_with_node_ports(script: Script) -> str:
+    """Return a new instance of a CNF whose driver has a load balancer forward to its node ports."""
+    script.world.vims.add("vim-k", "kubernetes")
+    phases = dict.fromkeys(("instantiate_end", "terminate_end"), NODE_PORTS)
+    files = {"Scripts/configure_lb.sh": "exit 0\n"}
+    await script.world.upload(variant(script.world.folder, phases=phases, files=files))
+    return await script.world.create("cnf")
+
+
+def balanced_body() -> dict[str, Any]:
+    """Return the instantiate request of a CNF behind a load balancer."""
+    login = {"ssh_ip": "10.0.0.9", "ssh_username": "ubuntu", "ssh_password": "secret-of-the-balancer"}
+    balancer = {"script_path": "Scripts/configure_lb.sh", "external_lb_param": login}
+    body = cnf_body()
+    return {**body, "additionalParams": {**body["additionalParams"], "lcm-kubernetes-external-lb": balancer}}
+
+
+async def live_cnf_with_node_ports(script: Script) -> str:
+    """Return a CNF behind a load balancer that is INSTANTIATED."""
+    instance_id = await cnf_with_node_ports(script)
+    await script.do(instance_id, "instantiate", balanced_body())
     return instance_id
 
 
@@ -427,6 +459,7 @@ _FORCEFUL: Final = {"terminationType": "FORCEFUL"}
 _HEAL_ALL: Final = {"cause": "all of it", "additionalParams": {"all": True}}
 _ASK_VM: Final = ask("instantiate", vm_body())
 _ASK_CLUSTER: Final = ask("instantiate", sample_request("cluster", "instantiate"))
+_ASK_BALANCED: Final = ask("instantiate", balanced_body())
 _ASK_CNF: Final = ask("instantiate", cnf_body())
 _OUT: Final = {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": "1"}
 _IN: Final = {"type": "SCALE_IN", "aspectId": "VDU1_scale", "numberOfSteps": "1"}
@@ -509,6 +542,28 @@ STORIES: Final[Mapping[str, Story]] = {
     "instantiate-cnf-rolled-back": Story(
         play(cnf, _ASK_CNF, fail("apply_objects", "rollback"), succeed("apply_objects"), ends="ROLLED_BACK"),
         CNF_ANSWERS,
+    ),
+    "instantiate-cnf-node-ports": Story(
+        play(cnf_with_node_ports, _ASK_BALANCED, retry("apply_objects", "instantiate_end")), NODE_PORT_ANSWERS
+    ),
+    "instantiate-cnf-node-ports-rolled-back": Story(
+        play(
+            cnf_with_node_ports,
+            _ASK_BALANCED,
+            succeed("apply_objects"),
+            fail("instantiate_end", "rollback"),
+            succeed("instantiate_end", "apply_objects"),
+            ends="ROLLED_BACK",
+        ),
+        NODE_PORT_ANSWERS,
+    ),
+    "terminate-cnf-node-ports": Story(
+        play(
+            live_cnf_with_node_ports,
+            ask("terminate", _GRACEFUL),
+            retry("delete_objects", "terminate_end", "forget_machines"),
+        ),
+        NODE_PORT_ANSWERS,
     ),
     "instantiate-cnf-after-remains": Story(
         play(

@@ -14,14 +14,27 @@ from kubevnfm_cluster.parameters import (
     Timeouts,
     Vrrp,
 )
-from kubevnfm_cluster.request import RequestedCluster, StorageServer, read_cluster_parameters, read_request
+from kubevnfm_cluster.request import (
+    LOAD_BALANCER,
+    BalancerLogin,
+    LoadBalancer,
+    RequestedCluster,
+    StorageServer,
+    read_cluster_parameters,
+    read_load_balancer,
+    read_request,
+    request_load_balancer,
+)
 from kubevnfm_cluster.rules import SharedAddress, check_networks, node_mask, refuse_shared_addresses
 
 __all__ = [
     "CLUSTER",
+    "LOAD_BALANCER",
     "ROOT",
+    "BalancerLogin",
     "ClusterParameters",
     "Drain",
+    "LoadBalancer",
     "MasterGroup",
     "Mirror",
     "NodeChoice",
@@ -36,6 +49,8 @@ __all__ = [
     "check_networks",
     "node_mask",
     "read_cluster_parameters",
+    "read_load_balancer",
     "read_request",
     "refuse_shared_addresses",
+    "request_load_balancer",
 ]

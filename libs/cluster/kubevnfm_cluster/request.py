@@ -33,6 +33,7 @@ from kubevnfm_cluster.parameters import (
 )
 from kubevnfm_cluster.rules import check_rules
 
+LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
 _SERVER: Final = rf"{HOST}(:\d{{1,5}})?"
 _FOLDER: Final = r"/[A-Za-z0-9._/-]{1,1023}"
@@ -62,6 +63,12 @@ def _hosts_entry(value: object) -> str:
     if not re.fullmatch(HOST, name):
         raise ValueError
     return value
+
+
+def _address(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return str(ip_address(value))
 
 
 def _folder(value: object) -> str:
@@ -168,6 +175,45 @@ class AdditionalParams(Part):
     all: Annotated[bool, FLAG] = False
     tacker_extension_heal_include_block_storage: Annotated[bool, FLAG] = True
     is_reverse: Annotated[str, one_of("True", "False")] = "False"
+
+
+class BalancerLogin(Part):
+    """The load balancer, and how to log in to it."""
+
+    ssh_ip: Annotated[str, Form("an IP address", _address)]
+    ssh_username: UserName
+    ssh_password: Password
+
+
+class LoadBalancer(Part):
+    """The load balancer outside of the cluster that a script of the package configures for a CNF's node ports."""
+
+    script_path: PackagePath
+    external_lb_param: BalancerLogin
+
+
+def request_load_balancer(additional_params: Mapping[str, object]) -> LoadBalancer:
+    """Return the load balancer that a request names; texts may be Secret leaves. Unknown attributes are refused.
+
+    Raises: InvalidInput naming the field (``additionalParams/lcm-kubernetes-external-lb/...``) and what was expected.
+    """
+    given = _in_clear({LOAD_BALANCER: additional_params.get(LOAD_BALANCER)})
+    balancer = read_load_balancer(given)
+    section = given[LOAD_BALANCER]
+    assert isinstance(section, Mapping)
+    _refuse_unknown(section, balancer, path=f"additionalParams/{LOAD_BALANCER}")
+    return balancer
+
+
+def read_load_balancer(additional_params: Mapping[str, object]) -> LoadBalancer:
+    """Return the load balancer in additionalParams that were accepted before; secrets may be sealed.
+
+    Raises: InvalidInput as `request_load_balancer`.
+    """
+    path = f"additionalParams/{LOAD_BALANCER}"
+    if additional_params.get(LOAD_BALANCER) is None:
+        raise InvalidInput(path, "missing: an object with script_path and external_lb_param expected")
+    return _read(LoadBalancer, additional_params[LOAD_BALANCER], path=path)
 
 
 def read_request(additional_params: Mapping[str, object]) -> RequestedCluster:

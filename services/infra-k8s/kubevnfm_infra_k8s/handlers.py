@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events import PackageRef
+from kubevnfm_events import PackageRef, ServiceFacts
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
@@ -35,6 +35,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedO
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.updating import UpdateRun, files_after
 from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
 from kubevnfm_infra_k8s.domain.waiting import Awaited
@@ -48,6 +49,7 @@ _ENDING_S: Final = 1.0
 _REPORT_S: Final = 5.0
 """The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+_SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
 _REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 
 
@@ -192,7 +194,13 @@ class InfraK8sHandlers:
 
     async def _updated(self, cluster: Cluster, release: Release, files: tuple[str, ...]) -> ObjectsUpdated:
         applied = await self._applied(cluster, release)
-        return ObjectsUpdated(namespace=applied.namespace, objects=applied.objects, pods=applied.pods, def_files=files)
+        return ObjectsUpdated(
+            namespace=applied.namespace,
+            objects=applied.objects,
+            pods=applied.pods,
+            services=applied.services,
+            def_files=files,
+        )
 
     async def _applied(self, cluster: Cluster, release: Release) -> ObjectsApplied:
         """Return the event with the objects of the inventory and the pods that run VDUs."""
@@ -218,7 +226,21 @@ class InfraK8sHandlers:
                 for entry in release.entries
             ),
             pods=tuple(pods_of_vdus(workloads, pods=pods, replica_sets=replica_sets)),
+            services=await _node_ports(cluster, release),
         )
+
+
+async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts, ...]:
+    """Return the node ports of the release's Services, those that the cluster has chosen included."""
+    keys = [entry.key for entry in release.entries if (entry.key.api_version, entry.key.kind) == ("v1", "Service")]
+    bodies = await each_of(keys, lambda key: cluster.get(_SERVICES, key))
+    found: list[ServiceFacts] = []
+    for key, body in zip(keys, bodies, strict=True):
+        spec = (body or {}).get("spec") or {}
+        if spec.get("type") == "NodePort":
+            ports = tuple(int(port["nodePort"]) for port in spec.get("ports") or [] if port.get("nodePort"))
+            found.append(ServiceFacts(namespace=key.namespace, name=key.name, node_ports=ports))
+    return tuple(found)
 
 
 def _deadline(context: StepContext, began: datetime, wait_s: float) -> datetime:

@@ -83,6 +83,23 @@ async def test_applied_objects_are_reported_with_their_pods(
     assert news[-1] == ("ready", "finished")
 
 
+async def test_node_ports_are_reported_with_those_that_the_cluster_chose(site: Any, make: Make) -> None:
+    ports = [{"name": "http", "port": 80, "nodePort": 30080}, {"name": "https", "port": 443}]
+    done = await site.apply(
+        {
+            "f.yaml": [
+                make("Service", "web", spec={"type": "NodePort", "selector": {"app": "web"}, "ports": ports}),
+                make("Service", "inner", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]}),
+            ]
+        }
+    )
+    ((name, found),) = [(each.name, each.node_ports) for each in done.services]
+    assert name == "web"
+    assert found[0] == 30080
+    assert len(found) == 2
+    assert found[1] > 0
+
+
 async def test_progress_is_published_as_text(site: Any, faults: FaultBook, workload: Make) -> None:
     faults.add(part="program", verb="image *", effect="slow", seconds=0.2)
     await site.apply({"f.yaml": workload(replicas=2)})

@@ -103,7 +103,13 @@ def test_every_state_of_an_operation_has_fixtures() -> None:
 
 def test_fixtures_hold_no_secret_in_clear_text() -> None:
     texts = [path.read_text(encoding="utf-8") for path in story_paths()]
-    secrets = ("secret-of-the-cloud", "token-of-the-cluster", "token-of-the-vim", '"password":"ubuntu"')
+    secrets = (
+        "secret-of-the-balancer",
+        "secret-of-the-cloud",
+        "token-of-the-cluster",
+        "token-of-the-vim",
+        '"password":"ubuntu"',
+    )
     assert [secret for secret in secrets if any(secret in text for text in texts)] == []
     assert any('"$sealed"' in text for text in texts)
 

@@ -70,7 +70,7 @@ def _names(manifests: Sequence[Manifest], *, of: str | None = None) -> frozenset
 
 @dataclass(frozen=True)
 class Updated:
-    """What one call has reached."""
+    """The state that one call has reached."""
 
     release: Release
     restarted: Sequence[Wanted]

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from kubevnfm_events import ServiceFacts
 from kubevnfm_events.infra import UpdateObjects
+from kubevnfm_events.mgmt import RunPhase
 from lcm_world import World, sample_request
 from package_variants import OTHER_CNF, variant
 
@@ -136,3 +138,75 @@ async def test_changed_files_that_are_not_there_are_refused(world: World, metada
     instance_id = await an_updatable_cnf(world)
     body = {"vnfdId": OTHER_CNF, "metadata": metadata}
     assert field in (await world.lcm("PATCH", f"/vnf_instances/{instance_id}", body)).problem(400)["detail"]
+
+
+BALANCER = {
+    "script_path": "Scripts/configure_lb.sh",
+    "external_lb_param": {"ssh_ip": "10.0.0.9", "ssh_username": "ubuntu", "ssh_password": "secret-of-the-lb"},
+}
+SERVICES = (ServiceFacts(namespace="default", name="web", node_ports=(30080,)),)
+
+
+async def a_cnf_with_node_ports(world: World) -> str:
+    world.vims.add("VIM_ID", "kubernetes")
+    phases = dict.fromkeys(("instantiate_start", "instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
+    await world.upload(variant(world.folder, phases=phases, files={"Scripts/configure_lb.sh": "exit 0\n"}))
+    applied = world.twins.answers["infra.k8s.apply_objects"]
+    world.twins.answers["infra.k8s.apply_objects"] = applied.model_copy(update={"services": SERVICES})
+    return await world.create("cnf")
+
+
+def with_balancer(balancer: object) -> dict[str, Any]:
+    body = sample_request("cnf", "instantiate")
+    return {**body, "additionalParams": {**body["additionalParams"], "lcm-kubernetes-external-lb": balancer}}
+
+
+def phases_sent(world: World) -> list[tuple[str, bool]]:
+    return [(c.data.phase, c.data.force) for c in world.twins.commands if isinstance(c.data, RunPhase)]
+
+
+async def test_node_ports_are_exposed_after_the_objects_and_concealed_after_them(world: World) -> None:
+    """``mgmt-drivers-cnf-nodeport`` of Tacker."""
+    instance_id = await a_cnf_with_node_ports(world)
+    assert await ended(world, instance_id, "instantiate", with_balancer(BALANCER)) == "COMPLETED"
+    command = world.twins.commands[-1].data
+    assert isinstance(command, RunPhase)
+    assert (command.driver, command.phase) == ("mgmt-drivers-cnf-nodeport", "instantiate_end")
+    assert command.services == SERVICES
+    assert "secret-of-the-lb" not in str((await world.lcm("GET", f"/vnf_instances/{instance_id}")).json)
+    assert await ended(world, instance_id, "terminate", {"terminationType": "GRACEFUL"}) == "COMPLETED"
+    assert phases_sent(world) == [("instantiate_end", False), ("terminate_end", False)]
+    assert [type(command.data).__name__ for command in world.twins.commands] == [
+        "ApplyObjects", "RunPhase", "DeleteObjects", "RunPhase", "ForgetInstance",
+    ]  # fmt: skip
+
+
+async def test_a_load_balancer_that_fails_does_not_hold_up_the_rollback(world: World) -> None:
+    instance_id = await a_cnf_with_node_ports(world)
+    world.twins.failing.add("mgmt.run_phase")
+    operation = await world.reached(await world.ask(instance_id, "instantiate", with_balancer(BALANCER)))
+    assert operation["operationState"] == "FAILED_TEMP"
+    world.twins.failing.clear()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation['id']}/rollback")).must(202)
+    await world.reached(operation["id"], "ROLLED_BACK")
+    assert phases_sent(world) == [("instantiate_end", False), ("terminate_end", True)]
+
+
+@pytest.mark.parametrize(
+    ("balancer", "field"),
+    [
+        (None, "additionalParams/lcm-kubernetes-external-lb"),
+        ({"script_path": "Scripts/configure_lb.sh"}, "lcm-kubernetes-external-lb/external_lb_param"),
+        ({**BALANCER, "script_path": "none.sh"}, "lcm-kubernetes-external-lb/script_path"),
+        ({**BALANCER, "port": 22}, "lcm-kubernetes-external-lb/port"),
+        ({**BALANCER, "external_lb_param": {"ssh_ip": "lb"}}, "external_lb_param"),
+    ],
+)
+async def test_a_load_balancer_that_cannot_be_used_is_refused_by_name(
+    world: World, balancer: object, field: str
+) -> None:
+    instance_id = await a_cnf_with_node_ports(world)
+    path = f"/vnf_instances/{instance_id}/instantiate"
+    problem = (await world.lcm("POST", path, with_balancer(balancer))).problem(400)
+    assert field in problem["detail"]
+    assert world.twins.commands == []

@@ -22,6 +22,7 @@ from lcm_builders import (
     ANSWERS,
     CLUSTER_PARAMETERS,
     NOW,
+    PACKAGE,
     RESOURCES,
     RING,
     a_change_draft,
@@ -38,6 +39,7 @@ from lcm_builders import (
 )
 
 SAGA = Saga(RING)
+NODE_PORTS = dict.fromkeys(("instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
 DRAFTS = {
     "cluster": an_instantiate_draft(),
     "cluster after remains": an_instantiate_draft(remains_of="op-0"),
@@ -53,6 +55,8 @@ DRAFTS = {
     "change flavour": a_change_draft(ReplaceVmDraft),
     "operate": an_operate_draft(),
     "modify cnf": a_cnf_modification(),
+    "cnf behind a load balancer": a_cnf_draft(phases=NODE_PORTS),
+    "terminate cnf behind a load balancer": a_cnf_terminate_draft(phases=NODE_PORTS, package=PACKAGE),
 }
 IRREVERSIBLE = ("terminate", "scale in", "heal")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}

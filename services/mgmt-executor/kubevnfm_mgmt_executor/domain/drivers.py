@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubevnfm_mgmt_executor.domain import kubernetes
+from kubevnfm_mgmt_executor.domain import kubernetes, node_ports
 from kubevnfm_mgmt_executor.domain.driver import Driver
 
 DRIVERS: Final[Mapping[str, Driver]] = {
     "kubernetes": kubernetes.PHASES,
+    "mgmt-drivers-cnf-nodeport": node_ports.PHASES,
     "mgmt-drivers-kubernetes": kubernetes.PHASES,  # the name in packages that were written for older managers
 }
 """Driver by the implementation name in VNFDs."""

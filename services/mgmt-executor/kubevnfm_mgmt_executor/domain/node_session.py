@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -162,12 +162,31 @@ class NodeSession:
                 "the result of the install script is not JSON", node=self.address.node, task=task
             ) from error
 
-    async def _run(self, machine: Machine, argv: list[str], *, task: str, timeout_s: float) -> tuple[int | None, str]:
+    async def run_own(self, arguments: Sequence[str], *, task: str, timeout_s: float) -> None:
+        """Run the script with arguments, as the login's user; once, because it may not be repeatable.
+
+        Raises: CommandUnsuccessful; CommandTimedOut; ConnectionLost, and how far the script came is unknown then.
+        """
+        machine = await self._open()
+        argv = ["bash", f"{self._files.folder}/{self._files.script}", *arguments]
+        exit_code, last_lines = await self._run(machine, argv, task=task, timeout_s=timeout_s, as_root=False)
+        if exit_code != 0:
+            raise CommandUnsuccessful(
+                node=self.address.node,
+                task=task,
+                command=self._files.script,
+                exit_code=exit_code,
+                last_lines=last_lines,
+            )
+
+    async def _run(
+        self, machine: Machine, argv: list[str], *, task: str, timeout_s: float, as_root: bool = True
+    ) -> tuple[int | None, str]:
         collected = CollectedOutput(self._mask)
         started_at, began = rfc3339(self._clock.now()), time.monotonic()
         exit_code: int | None = None
         try:
-            exit_code = await machine.run(argv, task=task, timeout_s=timeout_s, output=collected.add, as_root=True)
+            exit_code = await machine.run(argv, task=task, timeout_s=timeout_s, output=collected.add, as_root=as_root)
             return exit_code, collected.last_lines()
         finally:
             # Also after an error or a cancellation: the output until then is what shows the reason.

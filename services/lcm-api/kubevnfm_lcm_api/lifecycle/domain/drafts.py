@@ -252,8 +252,15 @@ class InstantiateCnfDraft(InstantiateDraft):
     adopt: bool = False
     vdus: tuple[VduTarget, ...] = ()
     wait_timeout_s: float | None = None
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as far as mgmt-executor runs it."""
 
     release: Release | None = None
+
+    @property
+    def is_forceful(self) -> bool:
+        """Only a termination is."""
+        return False
 
     def with_release(self, release: Release | None) -> Self:
         """Return the draft with the applied objects; None: there are none."""
@@ -282,7 +289,7 @@ class InstantiateCnfDraft(InstantiateDraft):
             update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
         )
         deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
-        return self._instantiated(instance, info, deployment)
+        return self._instantiated(instance, info, deployment).with_internals(phases=self.phases)
 
 
 class TerminateFields(TypedDict):
@@ -364,6 +371,10 @@ class TerminateCnfDraft(TerminateDraft):
     plan: ClassVar[str] = "terminate_cnf"
 
     release: Release | None = None
+    package: PackageRef | None = None
+    """None: no driver has work, or version 0.1.0 accepted the request."""
+    phases: dict[str, str] = Field(default_factory=dict)
+    parameters: SecretParams = Field(default_factory=dict)
 
     def without_release(self) -> Self:
         """Return the draft once nothing is left of the release."""

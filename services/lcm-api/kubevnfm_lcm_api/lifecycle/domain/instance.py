@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from kubevnfm_events.infra import ObjectFacts, PodFacts, StackResources, UserData
+from kubevnfm_events import ServiceFacts
+from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, PodFacts, StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
@@ -25,6 +26,12 @@ class Release(BaseModel):
     namespace: str
     objects: tuple[ObjectFacts, ...] = ()
     pods: tuple[PodFacts, ...] = ()
+    services: tuple[ServiceFacts, ...] = ()
+
+    @classmethod
+    def from_applied(cls, applied: ObjectsApplied) -> Self:
+        """Return what infra-k8s reported."""
+        return cls(namespace=applied.namespace, objects=applied.objects, pods=applied.pods, services=applied.services)
 
 
 class StackDeployment(SolType):

@@ -37,8 +37,10 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     INSTALL_TIMEOUT_S,
     INSTANTIATE_END,
     INSTANTIATE_START,
+    TERMINATE_END,
     TERMINATE_START,
     ForgetMachines,
+    RunCnfPhase,
     RunDriverPhase,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
@@ -75,6 +77,8 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
     if draft.remains_of is not None:
         plan.then(RemoveRemains(draft.remains_of))
     plan.then(ApplyCnfObjects(draft.wait_timeout_s))
+    if INSTANTIATE_END in draft.phases:
+        plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
     return plan
 
 
@@ -99,6 +103,10 @@ def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     # None: a GRACEFUL termination without a time leaves each pod its own terminationGracePeriodSeconds.
     grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
     plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
+    if TERMINATE_END in draft.phases:
+        plan.then(RunCnfPhase(TERMINATE_END), id=TERMINATE_END)
+    if draft.phases:
+        plan.then(ForgetMachines())
     return plan
 
 
@@ -180,6 +188,7 @@ SEQUENCES: Final = Sequences(
         ForgetMachines,
         DeleteCnfObjects,
         UpdateCnfObjects,
+        RunCnfPhase,
         ScaleVnf,
         HealVnfcs,
         RecreateVnf,

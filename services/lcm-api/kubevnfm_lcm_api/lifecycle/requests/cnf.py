@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_kit.errors import InvalidInput
@@ -12,7 +13,7 @@ from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
-from kubevnfm_lcm_api.lifecycle.requests.drivers import CNF_DRIVERS, check_drivers, driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.drivers import CNF_DRIVERS, check_drivers, driven_phases, executor_phases
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 _MAPPING: Final = "vdu_mapping"
@@ -40,6 +41,9 @@ def cnf_draft(
         not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S
     ):
         raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
+    phases = executor_phases(flavour)
+    if phases:
+        check_load_balancer(parameters, files)
     return InstantiateCnfDraft(
         **fields,
         def_files=def_files,
@@ -48,7 +52,16 @@ def cnf_draft(
         adopt=_flag(parameters, "adopt"),
         vdus=vdu_targets(flavour, parameters, request.instantiation_level_id),
         wait_timeout_s=float(wait) if wait is not None else None,
+        phases=phases,
     )
+
+
+def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[str]) -> None:
+    """Check the load balancer that additionalParams name. Raises InvalidInput naming the field."""
+    balancer = request_load_balancer(parameters)
+    if balancer.script_path not in files:
+        place = f"additionalParams/{LOAD_BALANCER}/script_path"
+        raise InvalidInput(place, f"the package has no file {balancer.script_path}")
 
 
 def vdu_targets(flavour: Flavour, parameters: Mapping[str, Any], level_id: str | None) -> tuple[VduTarget, ...]:

@@ -14,13 +14,24 @@ CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
 """Implementation names of the built-in cluster driver."""
 CONTAINER_UPDATE: Final = "mgmt-container-update"
 """Tacker's driver that changes a CNF's ConfigMaps, Secrets and images at ``modify_information_end``, and only there."""
-CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE})
+NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
+"""Tacker's driver that has a load balancer forward to a CNF's node ports, after instantiate and until terminate."""
+CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE, NODE_PORTS})
 """Implementation names of the built-in drivers of CNFs."""
 
 
 def driven_phases(flavour: Flavour) -> dict[str, str]:
     """Return the management driver by phase, without phases whose driver has no work."""
     return {phase: driver.name for phase, driver in flavour.phases.items() if driver.name != NOOP}
+
+
+def executor_phases(flavour: Flavour) -> dict[str, str]:
+    """Return the driver by phase of a CNF, as far as mgmt-executor runs it; other phases of the drivers have no work."""
+    return {
+        phase: driver
+        for phase, driver in driven_phases(flavour).items()
+        if driver == NODE_PORTS and phase in ("instantiate_end", "terminate_end")
+    }
 
 
 def check_drivers(phases: Mapping[str, str], known: frozenset[str], *, kind: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kubevnfm_cluster import LOAD_BALANCER
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
@@ -21,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cnf import check_load_balancer
 
 DEFAULT_GRACEFUL_S: Final = 10
 """The wait of a GRACEFUL request without a timeout; Tacker v2 has the same default."""
@@ -82,7 +84,7 @@ class Terminate:
             "graceful_wait_s": 0.0 if is_forceful else float(wait_s),
         }
         if isinstance(deployment, ReleaseDeployment):
-            return TerminateCnfDraft(**fields, release=deployment.release)
+            return await self._cnf_draft(fields, record, deployment, request)
         return TerminateVmDraft(
             **fields,
             stack_name=deployment.stack_name,
@@ -92,6 +94,28 @@ class Terminate:
             # The driver's terminate phases need the login data of the instantiate request.
             parameters={**internals.parameters, **request.additional_params},
             cluster_vim_key=internals.cluster_vim_key,
+        )
+
+    async def _cnf_draft(
+        self,
+        fields: TerminateFields,
+        record: InstanceRecord,
+        deployment: ReleaseDeployment,
+        request: TerminateVnfRequest,
+    ) -> TerminateCnfDraft:
+        """Return the draft. Raises InvalidInput for another load balancer than at the instantiation, if it is malformed."""
+        internals = record.internals
+        if not internals.phases:
+            return TerminateCnfDraft(**fields, release=deployment.release)
+        package = await self._package(record)
+        if LOAD_BALANCER in request.additional_params:
+            check_load_balancer(request.additional_params, await self._packages.file_names(package.package_id))
+        return TerminateCnfDraft(
+            **fields,
+            release=deployment.release,
+            package=package,
+            phases=internals.phases,
+            parameters={**internals.parameters, **request.additional_params},
         )
 
     async def _package(self, record: InstanceRecord) -> PackageRef:

@@ -97,7 +97,7 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
 
     def fold(self, draft: NeedsManifests, reply: ObjectsApplied) -> Draft:
         """Keep what was applied."""
-        return draft.with_release(Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods))
+        return draft.with_release(Release.from_applied(reply))
 
     def fold_remains(self, draft: NeedsManifests, remains: Mapping[str, object]) -> Draft:
         """Keep what was applied before it failed."""
@@ -172,8 +172,7 @@ class UpdateCnfObjects(Step[NeedsUpdate, ObjectsUpdated]):
 
     def fold(self, draft: NeedsUpdate, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
-        release = Release(namespace=reply.namespace, objects=reply.objects, pods=reply.pods)
-        return draft.updated(release, reply.def_files)
+        return draft.updated(Release.from_applied(reply), reply.def_files)
 
     def fold_remains(self, draft: NeedsUpdate, remains: Mapping[str, object]) -> Draft:
         """Keep what runs after the failure."""
