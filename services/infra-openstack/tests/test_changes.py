@@ -270,6 +270,7 @@ async def test_the_packages_user_data_decides_the_operation(site: Site) -> None:
         3,
         user_data=user_data,
         request={"type": "SCALE_OUT", "aspectId": "worker_instance"},
+        instance={"instantiatedVnfInfo": {"flavourId": "simple"}},
         grant_request={
             "operation": "SCALE",
             "addResources": [{"id": "w-0", "type": "COMPUTE", "resourceTemplateId": "workerNode"}],

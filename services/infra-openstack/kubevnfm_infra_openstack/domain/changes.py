@@ -33,7 +33,7 @@ from kubevnfm_infra_openstack.domain.resources import members
 from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
-from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
+from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input, with_nfv
 
 _LINKS: Final = "extVirtualLinks"
 NO_IMAGES: Final[Mapping[str, str]] = {}
@@ -81,7 +81,7 @@ class StackChanges:
         patch: HeatPatch | None = None
         # A scale to the present level changes nothing; classes expect machines in the grant request.
         if given.grant_request.get("addResources") or given.grant_request.get("removeResources"):
-            patch = await self._asked("scale", command, flavour, given)
+            patch = await self._asked("scale", command, flavour, given, live)
         if patch is not None:
             change = await self._patched(command, live, patch, tags)
         elif flavour.hot is None:
@@ -97,7 +97,7 @@ class StackChanges:
         """Return the change that replaces the servers and volumes."""
         # A server that the stack no longer contains was replaced by an earlier delivery of this command.
         flavour, given = await self._given(command)
-        patch = await self._asked("heal", command, flavour, given)
+        patch = await self._asked("heal", command, flavour, given, live)
         # An empty update: Heat replaces unhealthy resources in every update.
         change = StackChange(tags, command.timeout_s)
         if patch is not None:
@@ -114,7 +114,7 @@ class StackChanges:
         Raises Unprocessable for a connection point whose network the template does not read from a parameter.
         """
         flavour, given = await self._given(command)
-        patch = await self._asked("change_ext_conn", command, flavour, given)
+        patch = await self._asked("change_ext_conn", command, flavour, given, live)
         if patch is not None:
             return Wanted(await self._patched(command, live, patch, tags))
         if flavour.hot is None:
@@ -140,7 +140,7 @@ class StackChanges:
         flavour, given = await self._given(command)
         if command.grant_request.get("operation") == "CHANGE_VNFPKG":
             given = await self._with_images(command, cloud, flavour, given)
-            patch = await self._asked("change_vnfpkg", command, flavour, given)
+            patch = await self._asked("change_vnfpkg", command, flavour, given, live)
             if patch is not None:
                 return Wanted(await self._patched(command, live, patch, tags))
             if flavour.hot is None:
@@ -198,14 +198,16 @@ class StackChanges:
         return Granted({**given.request, **links}, given.grant, given.grant_request, images)
 
     async def _asked(
-        self, method: str, command: StackCommand, flavour: PackageFlavour, given: Granted
+        self, method: str, command: StackCommand, flavour: PackageFlavour, given: Granted, live: LiveStack
     ) -> HeatPatch | None:
         """Return the result of the package's user data; None if the built-in rules apply to the operation."""
         if command.user_data is None or flavour.hot is None:
             return None
         ring = self.orders.ring
         secrets = clear_texts((command.request, command.instance, command.grant), ring)
-        to_class = user_data_input(command, flavour, given, in_clear(command.instance, ring), secrets)
+        # Instances of version 0.1.0 were stored without it.
+        instance = with_nfv(in_clear(command.instance, ring), present_value(live.definition, "nfv"))
+        to_class = user_data_input(command, flavour, given, instance, secrets)
         return await self.orders.user_data.change(command.user_data, method, flavour.folder, flavour.hot, to_class)
 
     async def _patched(

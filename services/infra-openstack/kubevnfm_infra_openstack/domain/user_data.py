@@ -24,6 +24,14 @@ def in_clear(document: SolObject, ring: KeyRing) -> SolObject:
     return as_v3(revealed(changed, ring))
 
 
+def with_nfv(instance: SolObject, nfv: object) -> SolObject:
+    """Return the VnfInstance with the parameter ``nfv`` of its stack in ``metadata``, unless it has one there."""
+    info = instance.get("instantiatedVnfInfo")
+    if not isinstance(info, Mapping) or nfv is None or "nfv" in (info.get("metadata") or {}):
+        return instance
+    return {**instance, "instantiatedVnfInfo": {**info, "metadata": {**(info.get("metadata") or {}), "nfv": nfv}}}
+
+
 def clear_texts(documents: Iterable[SolObject], ring: KeyRing) -> frozenset[str]:
     """Return every secret value of the documents, to be masked in the output of foreign code."""
     found: set[str] = set()

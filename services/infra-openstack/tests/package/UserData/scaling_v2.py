@@ -22,6 +22,8 @@ class ScalingUserData(AbstractUserData):  # type: ignore[misc]  # found in the p
     @staticmethod
     def scale(req: Any, inst: Any, grant_req: Any, grant: Any, tmp_csar_dir: str) -> Any:
         assert (req["type"], grant_req["operation"]) == ("SCALE_OUT", "SCALE")
+        assert inst["instantiatedVnfInfo"]["metadata"]["nfv"]["VDU"]["workerNode"]["desired_capacity"] == 2
+        assert [one["resourceDefinitionId"] for one in grant["addResources"]] == ["w-0"]
         return {"parameters": {"nfv": {"VDU": {"workerNode": {"desired_capacity": 5}}}}}
 
     scale_rollback = change_ext_conn = change_ext_conn_rollback = heal = change_vnfpkg = change_vnfpkg_rollback = scale
