@@ -43,6 +43,14 @@ async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(world: Worl
     assert world.twins.commands == []
 
 
+@pytest.mark.parametrize("driver", ["mgmt-container-update", "mgmt-drivers-cnf-nodeport", "vnflcm_noop"])
+async def test_a_package_whose_drivers_run_for_a_cnf_is_onboarded_without_warning(world: World, driver: str) -> None:
+    """Its VDUs are of type Vdu.Compute, as in packages for Tacker, so it might be a VNF of machines."""
+    package = await world.upload(variant(world.folder, phases={"instantiate_end": driver}))
+    assert package["onboardingState"] == "ONBOARDED"
+    assert "warnings" not in package
+
+
 @pytest.mark.parametrize("sample", ["cnf", "vm"])
 async def test_a_phase_whose_driver_has_no_work_is_as_one_without_driver(world: World, sample: str) -> None:
     """``vnflcm_noop`` of Tacker."""

@@ -59,14 +59,26 @@ def certain_refusals(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]
     ``hot_flavours``: the flavours with a Base HOT. Onboarding shows the texts as warnings of the package.
     """
     for flavour_id, flavour in vnfd.flavours.items():
-        phases = driven_phases(flavour)
+        as_cnf = _refusal_of_cnf(flavour)
+        # Which of both it is, the VIM of the request decides: packages for Tacker describe containers as Vdu.Compute too.
         is_cnf = bool(flavour.vdus) and all(vdu.kind == "container" for vdu in flavour.vdus.values())
-        try:
-            if is_cnf:
-                check_drivers(phases, CNF_DRIVERS, kind="CNFs")
-            else:
-                check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
-                if "instantiate_end" in phases and flavour_id not in hot_flavours:
-                    raise missing_base_hot(flavour_id)
-        except Unprocessable as refusal:
-            yield f"{flavour.file}: flavour {flavour_id} cannot be instantiated: {refusal.reason}"
+        as_machines = as_cnf if is_cnf else _refusal_of_machines(flavour, has_hot=flavour_id in hot_flavours)
+        if as_cnf is not None and as_machines is not None:
+            yield f"{flavour.file}: flavour {flavour_id} cannot be instantiated: {as_machines.reason}"
+
+
+def _refusal_of_cnf(flavour: Flavour) -> Unprocessable | None:
+    try:
+        check_drivers(driven_phases(flavour), CNF_DRIVERS, kind="CNFs")
+    except Unprocessable as refusal:
+        return refusal
+    return None
+
+
+def _refusal_of_machines(flavour: Flavour, *, has_hot: bool) -> Unprocessable | None:
+    phases = driven_phases(flavour)
+    try:
+        check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
+    except Unprocessable as refusal:
+        return refusal
+    return missing_base_hot(flavour.flavour_id) if "instantiate_end" in phases and not has_hot else None
