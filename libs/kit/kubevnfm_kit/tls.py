@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +18,21 @@ log = structlog.get_logger()
 LOOK_EVERY_S: Final = 5.0
 """Interval at which the files are checked, by three calls of stat. Certificates are renewed days ahead of their end."""
 
+_REASON: Final = re.compile(r"certificate verify failed: (.+?)\.? \(_ssl")
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "wrong version number", "RECORD_LAYER_FAILURE", "record layer failure")
+"""OpenSSL's texts for an answer that is no TLS record."""
+
 _Signature = tuple[tuple[int, int, int], ...]
+
+
+def tls_failure(error: str) -> str:
+    """Return, in one sentence, why TLS with a server failed; ``error``: the text of the error, which has OpenSSL's."""
+    if any(text in error for text in _NO_TLS):
+        return "the port does not speak TLS: use http instead of https, or another port"
+    found = _REASON.search(error)
+    if found:
+        return f"the TLS certificate is not trusted: {found[1]}"
+    return "the server ended the TLS handshake" if "EOF occurred" in error else "the TLS handshake failed"
 
 
 @dataclass(frozen=True)

@@ -119,20 +119,20 @@ def check_understood(connection: Connection, place: str) -> None:
         check_url(address, f"{place}/interfaceInfo/endpoint")
 
 
-def check_names(given: Values, known: Sequence[str], place: str) -> None:
+def check_names(given: Values, known: Sequence[str], place: str, *, separator: str = "/") -> None:
     """Raise InvalidInput for the first name that is not known."""
     for name in given:
         if name not in known:
-            raise InvalidInput(f"{place}/{name}", f"no such attribute; there are {', '.join(sorted(known))}")
+            raise InvalidInput(f"{place}{separator}{name}", f"no such attribute; there are {', '.join(sorted(known))}")
 
 
-def check_openstack_extra(extra: Values, place: str) -> None:
+def check_openstack_extra(extra: Values, place: str, *, separator: str = "/") -> None:
     """Raise InvalidInput for a value of an OpenStack's ``extra`` that has a wrong form."""
     if extra.get("interface") not in (None, *INTERFACES):
-        raise InvalidInput(f"{place}/interface", f"one of {', '.join(INTERFACES)} expected")
+        raise InvalidInput(f"{place}{separator}interface", f"one of {', '.join(INTERFACES)} expected")
     region = extra.get("region")
     if region is not None and (not isinstance(region, str) or not region):
-        raise InvalidInput(f"{place}/region", "the name of a region expected")
+        raise InvalidInput(f"{place}{separator}region", "the name of a region expected")
 
 
 def check_url(url: object, place: str) -> None:

@@ -6,16 +6,19 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope
 from kubevnfm_events.infra import OperateServers
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
+from kubevnfm_infra_openstack.domain.errors import VimRefused
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_infra_openstack.wiring import SERVICE
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_secrets import KeyRing
+from kubevnfm_lab.lab import Lab
+from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker
 from stack_world import GivenVims, openstack_vim
@@ -53,3 +56,37 @@ async def test_a_start_with_a_day_left_fails_with_the_last_error_of_the_vim(tmp_
     assert (failure.code, failure.status) == ("vim-unavailable", 503)
     assert failure.detail.startswith("Keystone: ")
     assert failure.made_nothing, "nothing was changed, so a rollback has nothing to undo"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"region": "Mars"}, "no region Mars; there are RegionOne"),
+        ({"endpoint": "{root}/compute"}, "no Keystone v3 answers at this address"),
+        ({"endpoint": "{tls}/identity/v3"}, "the port speaks http, and the address says https"),
+        ({"password": "wrong-secret"}, "Keystone rejects"),
+    ],
+)
+async def test_a_vim_that_cannot_serve_is_refused_at_once(changes: dict[str, str], reason: str) -> None:
+    async with Lab.start() as lab, OpenStackClouds(RING, threads=2, call_timeout_s=5) as clouds:
+        root = lab.auth_url.removesuffix("/identity/v3")
+        address = changes.pop("endpoint", lab.auth_url).format(root=root, tls=root.replace("http:", "https:"))
+        cloud = clouds.cloud(openstack_vim(address, **changes))
+        with pytest.raises(VimRefused, match=reason) as refusal:
+            await cloud.stacks.find("vnf-1", tag="t")
+    assert not refusal.value.retryable
+    assert "wrong-secret" not in str(refusal.value)
+
+
+async def test_an_application_credential_logs_in_to_its_project() -> None:
+    async with Lab.start() as lab, OpenStackClouds(RING, threads=2, call_timeout_s=5) as clouds:
+        identity = lab.cloud.identity
+        (user,), project = identity.users.values(), next(iter(identity.projects.values()))
+        made = identity.add_application_credential(
+            identity.issue(user, project, methods=("password",)), name="c", secret=""
+        )
+        access = {"applicationCredentialId": made.credential_id, "applicationCredentialSecret": made.secret}
+        vim = openstack_vim(lab.auth_url).model_copy(
+            update={"access_info": hide(access), "extra": {"interface": "internal", "region": "RegionOne"}}
+        )
+        assert await clouds.cloud(vim).stacks.find("vnf-1", tag="t") is None

@@ -36,7 +36,8 @@ class VimRegistry:
         kind = requests.vim_type(vim)
         tenant = requests.text(vim, "tenant_id", default=DEFAULT_TENANT)
         is_default = requests.flag(vim, "is_default")
-        extra = requests.mapping(vim, "extra")
+        extra = requests.extra_attributes(vim, kind)
+        credentials = requests.auth_cred(vim, kind)
         now = self._records.now()
         record = VimRecord(
             id=new_id(),
@@ -47,8 +48,8 @@ class VimRegistry:
             is_default=is_default,
             default_of=tenant if is_default else None,
             auth_url=requests.auth_url(vim, kind),
-            auth_cred=requests.auth_cred(vim, kind),
-            vim_project=requests.vim_project(vim, kind),
+            auth_cred=credentials,
+            vim_project=requests.vim_project(vim, kind, credentials),
             extra=hide(extra),
             created_at=now,
             updated_at=now,
@@ -101,18 +102,19 @@ class VimRegistry:
                 "updated_at": self._records.now(),
             }
         )
+        credentials = vim.auth_cred
+        if "auth_cred" in changes:
+            credentials = requests.merged_credentials(credentials, requests.given_credentials(changes, vim.type))
+            requests.check_credentials(credentials, vim.type)
+            changed = changed.model_copy(update={"auth_cred": credentials})
         if "vim_project" in changes:
             project = {**vim.vim_project, **requests.mapping(changes, "vim_project")}
             # In another project, the present stacks of these users could not be found again.
             if project != vim.vim_project and (users := await self._users.users(vim_id)):
                 raise VimInUse(vim_id, users)
             changed = changed.model_copy(
-                update={"vim_project": requests.vim_project({"vim_project": project}, vim.type)}
+                update={"vim_project": requests.vim_project({"vim_project": project}, vim.type, credentials)}
             )
-        if "auth_cred" in changes:
-            credentials = requests.merged_credentials(vim.auth_cred, requests.given_credentials(changes))
-            requests.check_credentials(credentials, vim.type)
-            changed = changed.model_copy(update={"auth_cred": credentials})
         if {"auth_cred", "vim_project"} & set(changes):
             changed = with_facts(changed, await self.verified(changed))
         await self._records.replace(stored, changed, status_events(vim, changed))
@@ -159,7 +161,7 @@ def with_facts(vim: VimRecord, facts: Verified) -> VimRecord:
         update={
             "status": "ACTIVE",
             "status_reason": "",
-            "placement_attr": {"regions": sorted(facts.regions)},
+            "placement_attr": {"regions": list(facts.regions)},
             "kubernetes_version": facts.kubernetes_version,
         }
     )

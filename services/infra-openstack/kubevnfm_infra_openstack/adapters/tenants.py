@@ -7,22 +7,16 @@ because its resource classes take longer than the requests. The connection cache
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import requests
 from keystoneauth1 import exceptions as keystone
-from keystoneauth1 import session as keystone_session
-from keystoneauth1.identity import v3
 from kubevnfm_events import VimConnection
+from kubevnfm_keystone import CatalogueLacks, KeystoneLogin, KeystoneSession, NotKeystone, failure_of, read_login
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import KeyRing, revealed
-from kubevnfm_sol.access import check_login, endpoint, openstack_access, pem
+from kubevnfm_secrets import KeyRing
 from openstack import exceptions as sdk
 from openstack.connection import Connection
 
@@ -38,82 +32,29 @@ _TITLES: Final[Mapping[str, str]] = {
     "image": "Glance",
 }
 _TEXT_SHOWN = 500
-_SOCKETS = 32
-"""Open sockets to one service; further simultaneous calls open and close their own."""
 
 Document = Mapping[str, Any]
 """An object in an answer of an OpenStack service. Its API reference defines it; only members we need are read."""
 
 
-@dataclass(frozen=True)
-class AccessData:
-    """The credentials for Keystone, and how its certificate is verified."""
-
-    auth_url: str
-    username: str
-    password: str
-    project: str
-    project_domain: str
-    user_domain: str
-    region: str | None = None
-    check_certificate: bool = True
-    check_host_name: bool = True
-    certificates: str = ""
-    """PEM."""
-
-    def fingerprint(self) -> str:
-        """Return a key for caches that holds no secret in clear."""
-        return hashlib.sha256(repr(tuple(vars(self).values())).encode()).hexdigest()
-
-
-def access_data(vim: VimConnection, ring: KeyRing) -> AccessData:
+def access_data(vim: VimConnection, ring: KeyRing) -> KeystoneLogin:
     """Read a VimConnectionInfo (api.md 3.2). Raises VimAccessDataMissing naming the missing attribute."""
     try:
-        check_login(vim, "vimConnectionInfo")
+        return read_login(vim, ring)
     except InvalidInput as error:
         raise VimAccessDataMissing(error.field, error.reason) from error
-    access = {name: str(value) for name, value in openstack_access(revealed(vim.access_info, ring)).items()}
-    interface = vim.interface_info
-    return AccessData(
-        auth_url=_identity_v3(str(endpoint(vim))),
-        username=access["username"],
-        password=access["password"],
-        project=access["project"],
-        project_domain=access.get("projectDomain", "Default"),
-        user_domain=access.get("userDomain", "Default"),
-        region=access.get("region"),
-        check_certificate=not _is_true(interface.get("skipCertificateVerification")),
-        check_host_name=not _is_true(interface.get("skipCertificateHostnameCheck")),
-        certificates=pem(interface.get("trustedCertificates") or ""),
-    )
-
-
-def _is_true(value: object) -> bool:
-    return value is True or str(value).lower() == "true"
-
-
-def _identity_v3(endpoint: str) -> str:
-    bare = endpoint.rstrip("/")
-    return bare if bare.endswith("/v3") else f"{bare.removesuffix('/v2.0')}/v3"
-
-
-class _AnyHostName(requests.adapters.HTTPAdapter):
-    """Verifies the certificate, but not its host name (skipCertificateHostnameCheck)."""
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # requests does not type its arguments
-        super().init_poolmanager(*args, assert_hostname=False, **kwargs)
 
 
 class Tenant:
     """HTTP calls to the services of one tenant."""
 
     def __init__(
-        self, access: AccessData, *, calls: ThreadPoolExecutor, uploads: ThreadPoolExecutor, timeout_s: float
+        self, access: KeystoneLogin, *, calls: ThreadPoolExecutor, uploads: ThreadPoolExecutor, timeout_s: float
     ) -> None:
         self._access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
-        self._certificates: tempfile._TemporaryFileWrapper[str] | None = None
+        self._opened: KeystoneSession | None = None
 
     async def project_id(self) -> str:
         """Return the tenant's id. Raises VimRefused, VimUnavailable."""
@@ -168,55 +109,44 @@ class Tenant:
         return self._connection
 
     def _connect(self) -> Connection:
-        access, http = self._access, requests.Session()
-        adapter = requests.adapters.HTTPAdapter if access.check_host_name else _AnyHostName
-        for scheme in ("http://", "https://"):
-            http.mount(scheme, adapter(pool_connections=8, pool_maxsize=_SOCKETS))
-        auth = v3.Password(
-            auth_url=access.auth_url,
-            username=access.username,
-            password=access.password,
-            project_name=access.project,
-            user_domain_name=access.user_domain,
-            project_domain_name=access.project_domain,
-        )
-        session = keystone_session.Session(auth=auth, session=http, verify=self._verify(), timeout=self._timeout_s)
-        # Now, so that wrong access data and an unreachable VIM are reported as such and not as a service's failure.
-        session.get_token()
-        return Connection(session=session, region_name=access.region)
-
-    def _verify(self) -> bool | str:
-        if not self._access.check_certificate:
-            return False
-        if not self._access.certificates:
-            return True
-        # requests reads trusted certificates only from a file.
-        self._certificates = tempfile.NamedTemporaryFile("w", suffix=".pem")  # noqa: SIM115 - closed with the tenant
-        self._certificates.write(self._access.certificates)
-        self._certificates.flush()
-        return str(Path(self._certificates.name))
+        opened = KeystoneSession(self._access, timeout_s=self._timeout_s)
+        try:
+            # Now, so that wrong access data and an unreachable VIM are reported as such and not as a service's failure.
+            opened.log_in()
+            region = opened.catalogue().region()
+        except BaseException:
+            opened.close()
+            raise
+        self._opened = opened
+        return Connection(session=opened.session, region_name=region, interface=self._access.interface)
 
     async def _run(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool or self._calls, work)
         except keystone.Unauthorized as error:
             # The next call logs in again, because an operator may have corrected the password by then.
-            self._connection = None
-            raise VimRefused("Keystone", f"authentication failed ({error.message})") from error
-        except (keystone.EndpointNotFound, keystone.CatalogException, sdk.NotSupported) as error:
+            self._forget()
+            raise VimRefused("Keystone", failure_of(error).reason) from error
+        except sdk.NotSupported as error:
             raise VimRefused(service, f"the VIM's catalogue has no such service ({error})") from error
-        except keystone.HttpError as error:
-            kind = VimUnavailable if error.http_status >= 500 else VimRefused
-            raise kind(service, str(error)) from error
-        except (keystone.ClientException, sdk.SDKException, requests.RequestException) as error:
+        except (keystone.ClientException, NotKeystone, CatalogueLacks) as error:
+            failure = failure_of(error)
+            where = f"{self._access.auth_url}: " if service == "Keystone" else ""
+            kind = VimUnavailable if failure.kind == "unavailable" else VimRefused
+            raise kind(service, f"{where}{failure.reason}") from error
+        except (sdk.SDKException, requests.RequestException) as error:
             raise VimUnavailable(service, _without_noise(str(error))) from error
+
+    def _forget(self) -> None:
+        # Not closed: other calls may be using it; it is closed once none refers to it.
+        self._connection = self._opened = None
 
     def close(self) -> None:
         """Close the connections and delete the file of certificates."""
         if self._connection is not None:
             self._connection.close()
-        if self._certificates is not None:
-            self._certificates.close()
+        if self._opened is not None:
+            self._opened.close()
 
 
 def reason_of(response: requests.Response) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from kubevnfm_kit.tls import tls_failure
 from kubevnfm_secrets import KeyRing, revealed
 
 from kubevnfm_vim_registry.domain.errors import KubernetesTooOld, VimRefused, VimUnauthorized, VimUnreachable
@@ -51,7 +52,7 @@ class KubernetesProbe:
         listed = await self._get(vim, f"/api/v1/namespaces?limit={_NAMESPACES}", headers, tls)
         if isinstance(listed, _Refusal):
             return Verified((str(vim.vim_project.get("name") or "default"),), version)
-        return Verified(tuple(item["metadata"]["name"] for item in listed.get("items", ())), version)
+        return Verified(tuple(sorted(item["metadata"]["name"] for item in listed.get("items", ()))), version)
 
     async def check(self, vim: VimRecord) -> None:
         """See the port."""
@@ -81,7 +82,7 @@ class KubernetesProbe:
                     raise VimRefused(vim.auth_url, f"{path} answered {response.status}, so it is not a Kubernetes API")
                 body = await response.json(content_type=None)
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
-            raise VimRefused(vim.auth_url, "the TLS certificate was not issued by the given CA") from error
+            raise VimRefused(vim.auth_url, tls_failure(str(error))) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise VimUnreachable(vim.auth_url, type(error).__name__) from error
         except ValueError as error:

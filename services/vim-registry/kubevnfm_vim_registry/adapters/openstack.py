@@ -1,47 +1,72 @@
-"""Calls OpenStack: logs in to Keystone and reads the regions of its catalogue. The client blocks, so it runs in threads."""
+"""Calls OpenStack: logs in to Keystone, reads its catalogue, and calls each service that VNFs need.
+
+keystoneauth blocks, so each call runs in a thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 from keystoneauth1 import exceptions
-from keystoneauth1.exceptions import connection
-from keystoneauth1.identity import v3
-from keystoneauth1.session import Session
-from kubevnfm_secrets import KeyRing, revealed
+from keystoneauth1.access import AccessInfo
+from kubevnfm_keystone import (
+    OPTIONAL,
+    REQUIRED,
+    TITLES,
+    Catalogue,
+    CatalogueLacks,
+    KeystoneSession,
+    NotKeystone,
+    failure_of,
+    read_login,
+)
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import KeyRing
 
 from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.ports import Verified
-from kubevnfm_vim_registry.domain.record import JsonObject, VimRecord
+from kubevnfm_vim_registry.domain.record import VimRecord
 
 T = TypeVar("T")
 
 _MOST_SESSIONS: Final = 256
+_LIGHT_CALLS: Final = {
+    "orchestration": "/stacks?limit=1",
+    "compute": "/limits",
+    "network": "/networks?limit=1&fields=id",
+    "image": "/images?limit=1",
+    "block-storage": "/limits",
+}
+"""A cheap call to each service that needs a role in the project."""
+_VERSIONS: Final = {"network": "/v2.0", "image": "/v2"}
+"""The version of the API where a service's endpoint in the catalogue may lack it."""
+_VERSION: Final = re.compile(r"/v\d[\d.]*(/|$)")
 
 
 class OpenstackProbe:
     """`domain.ports.VimProbe` for OpenStack."""
 
     def __init__(self, ring: KeyRing, threads: ThreadPoolExecutor, *, timeout_s: float) -> None:
-        """``timeout_s``: time limit for one request to Keystone."""
+        """``timeout_s``: time limit for one request."""
         self._ring, self._threads, self._timeout_s = ring, threads, timeout_s
-        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str], KeystoneSession] = OrderedDict()
 
     async def verify(self, vim: VimRecord) -> Verified:
-        """See the port."""
-
-        def log_in() -> Verified:
-            login, session = self._login(vim), self._session(vim)
-            with _translated_errors(vim):
-                access: Any = login.get_access(session)  # keystoneauth is not typed
-            return Verified(_regions(access.service_catalog.catalog))
-
-        return await self._in_thread(log_in)
+        """See the port. The first region is the one that is used unless a request names another."""
+        session = self._session(vim)
+        try:
+            region, catalogue = await self._in_thread(lambda: _first_catalogue(vim, session))
+            await self._call_services(vim, session, region, _services(catalogue, region))
+        finally:
+            session.close()
+        return Verified((region, *sorted(set(catalogue.regions) - {region})))
 
     async def check(self, vim: VimRecord) -> None:
         """See the port."""
@@ -52,50 +77,86 @@ class OpenstackProbe:
         if session is None:
             session = self._sessions[key] = self._session(vim)
             if len(self._sessions) > _MOST_SESSIONS:
-                self._sessions.popitem(last=False)
+                self._sessions.popitem(last=False)[1].close()
         self._sessions.move_to_end(key)
+        known = session
 
-        def call() -> None:
+        def region_and_services() -> tuple[str, Sequence[str]]:
             with _translated_errors(vim):
-                session.get(f"{vim.auth_url}/auth/catalog", headers={"Accept": "application/json"})
+                known.session.get(f"{known.login.auth_url}/auth/catalog", headers={"Accept": "application/json"})
+                catalogue = known.catalogue()
+                region = catalogue.region()
+                return region, _services(catalogue, region)
 
-        await self._in_thread(call)
+        region, services = await self._in_thread(region_and_services)
+        await self._call_services(vim, known, region, services)
+
+    async def _call_services(
+        self, vim: VimRecord, session: KeystoneSession, region: str, services: Sequence[str]
+    ) -> None:
+        """Call each service once. Raises the failure of the first one that fails."""
+
+        def call(service: str) -> None:
+            with _translated_errors(vim, service):
+                # Not by discovery: keystoneauth takes a failed one for an unversioned service, which then answers 404.
+                url = session.session.get_endpoint(
+                    service_type=service, region_name=region, interface=session.login.interface, skip_discovery=True
+                )
+                base = (url or "").rstrip("/")
+                version = "" if _VERSION.search(base) else _VERSIONS.get(service, "")
+                session.session.get(f"{base}{version}{_LIGHT_CALLS[service]}", headers={"Accept": "application/json"})
+
+        outcomes = await asyncio.gather(
+            *(self._in_thread(partial(call, service)) for service in services), return_exceptions=True
+        )
+        if failure := next((one for one in outcomes if one is not None), None):
+            raise failure
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _session(self, vim: VimRecord) -> Session:
-        verify = str(vim.auth_cred.get("cert_verify", "True")).lower() != "false"
-        return Session(auth=self._login(vim), verify=verify, timeout=self._timeout_s)
+    def _session(self, vim: VimRecord) -> KeystoneSession:
+        try:
+            return KeystoneSession(read_login(vim.connection, self._ring), timeout_s=self._timeout_s)
+        except InvalidInput as error:
+            raise VimRefused(vim.auth_url, f"its stored access data are incomplete: {error}") from error
 
-    def _login(self, vim: VimRecord) -> v3.Password:
-        credentials: JsonObject = revealed(vim.auth_cred, self._ring)
-        return v3.Password(
-            auth_url=vim.auth_url,
-            username=credentials["username"],
-            password=credentials["password"],
-            user_domain_name=credentials["user_domain_name"],
-            project_name=vim.vim_project.get("name"),
-            project_domain_name=vim.vim_project.get("project_domain_name"),
-        )
+
+def _services(catalogue: Catalogue, region: str) -> Sequence[str]:
+    """Return the services to call: those that the region must have, and the others that it has."""
+    return (*REQUIRED, *(service for service in OPTIONAL if catalogue.has(service, region)))
+
+
+def _first_catalogue(vim: VimRecord, session: KeystoneSession) -> tuple[str, Catalogue]:
+    """Log in; return the region to use, which has all required services, and the catalogue."""
+    with _translated_errors(vim):
+        _check_project(vim, session.log_in())
+        catalogue = session.catalogue()
+        region = catalogue.region()
+        catalogue.check_services(region)
+        return region, catalogue
+
+
+def _check_project(vim: VimRecord, access: AccessInfo) -> None:
+    """Raise VimRefused if an application credential belongs to another project than the VIM's."""
+    project = vim.vim_project
+    for name, found in (("id", access.project_id), ("name", access.project_name)):
+        if project.get(name) not in (None, "", found):
+            raise VimRefused(
+                vim.auth_url, f"the credential belongs to project {access.project_name}; {project[name]} was given"
+            )
 
 
 @contextmanager
-def _translated_errors(vim: VimRecord) -> Iterator[None]:
-    """Raise this service's errors for those of keystoneauth."""
-    # The texts of keystoneauth can quote a whole request with its password, so none of them is used.
+def _translated_errors(vim: VimRecord, service: str = "") -> Iterator[None]:
+    """Raise this service's errors for those of keystoneauth; ``service``: the one that is called, if not Keystone."""
     try:
         yield
-    except (exceptions.Unauthorized, exceptions.Forbidden) as error:
-        raise VimUnauthorized(vim.auth_url, "Keystone rejects the user name, password or project") from error
-    except connection.SSLError as error:
-        raise VimRefused(vim.auth_url, "the TLS certificate is not trusted (cert_verify)") from error
-    except (connection.ConnectFailure, connection.ConnectTimeout, exceptions.HttpServerError) as error:
-        raise VimUnreachable(vim.auth_url, type(error).__name__) from error
-    except exceptions.ClientException as error:
-        raise VimRefused(vim.auth_url, f"the server is not Keystone v3 ({type(error).__name__})") from error
-
-
-def _regions(catalog: Iterable[JsonObject]) -> tuple[str, ...]:
-    found = {endpoint.get("region_id") or endpoint.get("region") for one in catalog for endpoint in one["endpoints"]}
-    return tuple(sorted(region for region in found if region))
+    except (exceptions.ClientException, NotKeystone, CatalogueLacks) as error:
+        failure = failure_of(error)
+        called = f"{TITLES[service]}: " if service else ""
+        if failure.kind == "unauthorized":
+            raise VimUnauthorized(vim.auth_url, f"{called}{failure.reason}") from error
+        if failure.kind == "unavailable":
+            raise VimUnreachable(vim.auth_url, f"{called}{failure.reason}") from error
+        raise VimRefused(vim.auth_url, f"{called}{failure.reason}") from error

@@ -14,7 +14,10 @@ class Verified:
     """The facts that a VIM returned after a log-in with its access data."""
 
     regions: Sequence[str]
-    """OpenStack: its regions; Kubernetes: its namespaces (``placement_attr.regions`` of existing clients)."""
+    """OpenStack: its regions, the default one first; Kubernetes: its namespaces.
+
+    ``placement_attr.regions`` of existing clients.
+    """
     kubernetes_version: str = ""
     """``v1.31.4`` and the like."""
 
@@ -27,7 +30,7 @@ class VimProbe(Protocol):
         ...
 
     async def check(self, vim: VimRecord) -> None:
-        """Make one light authenticated call, which succeeds if the VIM works."""
+        """Make light authenticated calls, which succeed if the VIM works."""
         ...
 
 

@@ -93,13 +93,23 @@ def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
     regions = vim.placement_attr.get("regions")
     access = {
         "username": credentials.get("username"),
+        "userId": credentials.get("user_id"),
         "password": credentials.get("password"),
         "userDomain": credentials.get("user_domain_name"),
+        "userDomainId": credentials.get("user_domain_id"),
         "project": project.get("name"),
+        "projectId": project.get("id"),
         "projectDomain": project.get("project_domain_name"),
+        "projectDomainId": project.get("project_domain_id"),
+        "applicationCredentialId": credentials.get("application_credential_id"),
+        "applicationCredentialName": credentials.get("application_credential_name"),
+        "applicationCredentialSecret": credentials.get("application_credential_secret"),
+        # The first is the default: it was chosen at the registration, and a later one must not lose the stacks there.
         "region": vim.extra.get("region") or (regions[0] if regions else None),
     }
     interface: dict[str, object] = {"endpoint": vim.auth_url}
+    if credentials.get("cacert"):
+        interface["trustedCertificates"] = credentials["cacert"]
     if str(credentials.get("cert_verify", "True")).lower() == "false":
         interface["skipCertificateVerification"] = True
     return interface, {name: value for name, value in access.items() if value is not None}

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import MASK, Secret, hide
-from kubevnfm_sol.vim import short_vim_type
+from kubevnfm_sol import access
+from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
 from kubevnfm_vim_registry.domain.record import JsonObject, VimType
 
@@ -22,12 +23,25 @@ _CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
 _IGNORED: Final = ("id", "status", "placement_attr", "created_at", "updated_at")
 """Attributes that clients send back when they edit a record that they have read."""
 
-_KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
-    ("bearer_token",),
-    ("username", "password"),
-    ("oidc_token_url", "username", "password", "client_id"),
-    ("client_certificate", "client_key"),
+_CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
+    "openstack": (
+        *("username", "user_id", "user_domain_name", "user_domain_id", "password"),
+        *("application_credential_id", "application_credential_name", "application_credential_secret"),
+        *("cert_verify", "cacert"),
+    ),
+    "kubernetes": (
+        *("bearer_token", "username", "password", "oidc_token_url", "client_id", "client_secret"),
+        *("client_certificate", "client_key", "ssl_ca_cert", "ssl_ca_cert_hash", "certificate_key"),
+    ),
+}
+"""The attributes of ``auth_cred``; for OpenStack in the spelling of clouds.yaml."""
+_APPLICATION_CREDENTIAL: Final = "application_credential_secret"
+_OF_APPLICATION_CREDENTIALS: Final = (
+    "application_credential_id",
+    "application_credential_name",
+    _APPLICATION_CREDENTIAL,
 )
+_PROJECT: Final = ("name", "id", "project_domain_name", "project_domain_id")
 
 
 def vim_type(vim: Attributes) -> VimType:
@@ -90,16 +104,26 @@ def auth_url(vim: Attributes, type: VimType) -> str:
     return url
 
 
+def extra_attributes(vim: Attributes, type: VimType) -> JsonObject:
+    """Return ``extra``. Raises InvalidInput naming an attribute that is not understood."""
+    given = mapping(vim, "extra")
+    access.check_names(given, access.EXTRA[long_vim_type(type)], "vim.extra", separator=".")
+    if type == "openstack":
+        access.check_openstack_extra(given, "vim.extra", separator=".")
+    return given
+
+
 def auth_cred(vim: Attributes, type: VimType) -> JsonObject:
     """Return the access data with their secrets hidden. Raises InvalidInput naming a missing attribute."""
-    credentials = merged_credentials({}, given_credentials(vim))
+    credentials = merged_credentials({}, given_credentials(vim, type))
     check_credentials(credentials, type)
     return credentials
 
 
-def given_credentials(vim: Attributes) -> JsonObject:
+def given_credentials(vim: Attributes, type: VimType) -> JsonObject:
     """Return a request's access data with their secrets hidden; None removes a value."""
     given: JsonObject = {}
+    access.check_names(mapping(vim, "auth_cred"), _CREDENTIALS[type], "vim.auth_cred", separator=".")
     for name, value in mapping(vim, "auth_cred").items():
         if value is not None and not isinstance(value, str | bool):
             raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
@@ -112,22 +136,50 @@ def given_credentials(vim: Attributes) -> JsonObject:
 def check_credentials(credentials: Attributes, type: VimType) -> None:
     """Raise InvalidInput for access data that do not suffice for any form of log-in."""
     if type == "openstack":
-        for name in ("username", "password", "user_domain_name"):
-            if not credentials.get(name):
-                raise InvalidInput(f"vim.auth_cred.{name}", "required for an OpenStack VIM")
-        if str(credentials.get("cert_verify", "True")) not in {"True", "False"}:
-            raise InvalidInput("vim.auth_cred.cert_verify", '"True" or "False" expected')
-    elif not any(all(credentials.get(name) for name in login) for login in _KUBERNETES_LOGINS):
-        logins = "; or ".join(", ".join(login) for login in _KUBERNETES_LOGINS)
+        _check_openstack_credentials(credentials)
+    elif not any(all(credentials.get(name) for name in login) for login in access.KUBERNETES_LOGINS):
+        logins = "; or ".join(", ".join(login) for login in access.KUBERNETES_LOGINS)
         raise InvalidInput("vim.auth_cred", f"one of these expected for a Kubernetes VIM: {logins}")
 
 
-def vim_project(vim: Attributes, type: VimType) -> JsonObject:
-    """Return the project (OpenStack) or default namespace (Kubernetes)."""
+def _check_openstack_credentials(credentials: Attributes) -> None:
+    uses_credential = any(credentials.get(name) for name in _OF_APPLICATION_CREDENTIALS)
+    if uses_credential and credentials.get("password"):
+        raise InvalidInput(
+            "vim.auth_cred.password", "either a password or an application credential expected, not both"
+        )
+    _require_one(credentials, (_APPLICATION_CREDENTIAL if uses_credential else "password",))
+    if uses_credential:
+        _require_one(credentials, ("application_credential_id", "application_credential_name"))
+    if not credentials.get("application_credential_id") and not credentials.get("user_id"):
+        _require_one(credentials, ("username", "user_id"))
+        _require_one(credentials, ("user_domain_name", "user_domain_id"))
+    if str(credentials.get("cert_verify", "True")) not in {"True", "False"}:
+        raise InvalidInput("vim.auth_cred.cert_verify", '"True" or "False" expected')
+    if credentials.get("cacert"):
+        access.check_certificates(access.pem(credentials["cacert"]), "vim.auth_cred.cacert")
+
+
+def _require_one(holder: Attributes, names: Sequence[str], field: str = "vim.auth_cred") -> None:
+    if not any(holder.get(name) for name in names):
+        alternative = f" ({' or '.join(names)})" if len(names) > 1 else ""
+        raise InvalidInput(f"{field}.{names[0]}", f"required for an OpenStack VIM{alternative}")
+
+
+def vim_project(vim: Attributes, type: VimType, credentials: Attributes) -> JsonObject:
+    """Return the project (OpenStack) or default namespace (Kubernetes).
+
+    An application credential belongs to a project, so beside one the project may be missing.
+    """
     project = mapping(vim, "vim_project")
-    if type == "openstack":
-        for name in ("name", "project_domain_name"):
-            text(project, name, field="vim.vim_project")
+    if type == "kubernetes":
+        return project
+    access.check_names(project, _PROJECT, "vim.vim_project", separator=".")
+    for name in project:
+        text(project, name, field="vim.vim_project", default="")
+    if not credentials.get(_APPLICATION_CREDENTIAL) and not project.get("id"):
+        _require_one(project, ("name", "id"), "vim.vim_project")
+        _require_one(project, ("project_domain_name", "project_domain_id"), "vim.vim_project")
     return project
 
 
@@ -137,8 +189,13 @@ def merged_credentials(old: Attributes, given: Attributes) -> JsonObject:
     changes = {name: value for name, value in given.items() if not _is_mask(value)}
     # A new log-in replaces the old one completely: with both a token and a user name, it would be unclear which one
     # applies.
-    logins = {name for login in _KUBERNETES_LOGINS for name in login}
-    dropped = logins if changes.get("bearer_token") else {"bearer_token"} if changes.get("password") else set()
+    dropped: set[str] = set()
+    if changes.get("bearer_token"):
+        dropped = {name for login in access.KUBERNETES_LOGINS for name in login}
+    elif changes.get("password"):
+        dropped = {"bearer_token", *_OF_APPLICATION_CREDENTIALS}
+    elif changes.get(_APPLICATION_CREDENTIAL):
+        dropped = {"password"}
     merged = {name: value for name, value in old.items() if name not in dropped} | changes
     return {name: value for name, value in merged.items() if value is not None}
 

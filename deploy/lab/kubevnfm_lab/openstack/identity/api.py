@@ -94,11 +94,10 @@ class IdentityApi:
             raise bad_request("keystone", f"Expecting to find {method} in identity. The server could not comply.")
         if method == "password":
             user = data.get("user") or {}
-            domain = user.get("domain") or {}
             found = self._identity.by_password(
                 name=str(user.get("name", "")),
                 user_id=str(user.get("id", "")),
-                domain=str(domain.get("id") or domain.get("name") or "default"),
+                domain=self._identity.domain_of(user.get("domain") or {}),
                 password=str(user.get("password", "")),
             )
             return found, None
@@ -120,9 +119,11 @@ class IdentityApi:
         wanted = scope.get("project")
         if not isinstance(wanted, dict):
             return None
-        domain_ref = wanted.get("domain") or {}
-        domain = self._identity.find_domain(str(domain_ref.get("id") or domain_ref.get("name") or "default"))
-        project = self._identity.find_project(str(wanted.get("id") or wanted.get("name") or ""), domain)
+        if "id" in wanted:
+            project = self._identity.projects.get(str(wanted["id"]))
+        else:
+            domain, name = self._identity.domain_of(wanted.get("domain") or {}), wanted.get("name")
+            project = next((p for p in self._identity.projects.values() if p.name == name and p.domain is domain), None)
         if project is None:
             raise unauthorized()
         return project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -110,6 +110,13 @@ class Identity:
             return found
         return next((d for d in self.domains.values() if d.name.lower() == name_or_id.lower()), None)
 
+    def domain_of(self, reference: Mapping[str, object]) -> Domain | None:
+        """Return the domain that a request names by ``id`` or by ``name``; Keystone takes neither for the other."""
+        if "id" in reference:
+            return self.domains.get(str(reference["id"]))
+        name = str(reference.get("name", "Default")).lower()
+        return next((domain for domain in self.domains.values() if domain.name.lower() == name), None)
+
     def find_project(self, name_or_id: str, domain: Domain | None = None) -> Project | None:
         """Return a project by id, or by name in a domain."""
         found = self.projects.get(name_or_id)
@@ -127,10 +134,9 @@ class Identity:
             return None
         return token
 
-    def by_password(self, *, name: str, user_id: str, domain: str, password: str) -> User:
+    def by_password(self, *, name: str, user_id: str, domain: Domain | None, password: str) -> User:
         """Return the user with this password; raise Keystone's 401 otherwise."""
-        found_domain = self.find_domain(domain)
-        user = self.users.get(user_id) or (self._find_user(name, found_domain) if found_domain else None)
+        user = self.users.get(user_id) or (self._find_user(name, domain) if domain else None)
         if user is None or not hmac.compare_digest(user.password.encode(), password.encode()):
             raise unauthorized()
         return user

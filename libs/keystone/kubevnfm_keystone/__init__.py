@@ -1,0 +1,20 @@
+"""Logs in to an OpenStack: reads access data, opens sessions, chooses the region, and explains failures."""
+
+from kubevnfm_keystone.catalogue import OPTIONAL, REQUIRED, TITLES, Catalogue, CatalogueLacks
+from kubevnfm_keystone.failures import Failure, NotKeystone, failure_of
+from kubevnfm_keystone.login import KeystoneLogin, read_login
+from kubevnfm_keystone.session import KeystoneSession
+
+__all__ = [
+    "OPTIONAL",
+    "REQUIRED",
+    "TITLES",
+    "Catalogue",
+    "CatalogueLacks",
+    "Failure",
+    "KeystoneLogin",
+    "KeystoneSession",
+    "NotKeystone",
+    "failure_of",
+    "read_login",
+]

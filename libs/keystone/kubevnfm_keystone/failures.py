@@ -1,0 +1,64 @@
+"""Explains why a call to Keystone, or to a service of its catalogue, failed: one sentence without a secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from keystoneauth1 import exceptions
+from keystoneauth1.exceptions import connection
+from kubevnfm_kit.tls import tls_failure
+
+from kubevnfm_keystone.catalogue import CatalogueLacks
+
+_CAUSES: Final = {
+    "Connection refused": "connection refused",
+    "Failed to resolve": "its host name cannot be resolved",
+    "Name or service not known": "its host name cannot be resolved",
+    "No route to host": "no route to host",
+    "Network is unreachable": "network unreachable",
+    "RemoteDisconnected": "it closed the connection without an answer",
+    "Connection reset": "it reset the connection",
+}
+"""Cause by a part of the text of a connection error."""
+
+
+class NotKeystone(Exception):
+    """The server at the address is not Keystone v3; the text says what it is like."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What the caller can act on."""
+
+    kind: Literal["unauthorized", "refused", "unavailable"]
+    """``refused``: an operator must change the access data or the cloud; ``unavailable``: later it may work."""
+    reason: str
+
+
+def failure_of(error: Exception) -> Failure:
+    """Explain an error of keystoneauth, NotKeystone or CatalogueLacks."""
+    # The texts of keystoneauth can quote a whole request with its password, so they are searched and never shown.
+    text = str(error)
+    match error:
+        case NotKeystone() | CatalogueLacks():
+            return Failure("refused", text)
+        case exceptions.Unauthorized() | exceptions.Forbidden():
+            return Failure("unauthorized", "Keystone rejects the user, password, application credential or project")
+        case connection.SSLError():
+            return Failure("refused", tls_failure(text))
+        case connection.ConnectFailure() if "BadStatusLine" in text:
+            return Failure("refused", "no Keystone answers at this address: the server does not speak HTTP")
+        case connection.ConnectTimeout():
+            return Failure("unavailable", "no answer in time")
+        case connection.ConnectFailure():
+            cause = next((cause for part, cause in _CAUSES.items() if part in text), "the connection failed")
+            return Failure("unavailable", cause)
+        case exceptions.HttpError() if error.http_status >= 500 or error.http_status == 429:
+            return Failure("unavailable", f"answered {error.http_status}")
+        case exceptions.EndpointNotFound() | exceptions.CatalogException():
+            return Failure("refused", "its catalogue has no such service in this region")
+        case exceptions.HttpError():
+            return Failure("refused", f"answered {error.http_status}")
+        case _:
+            return Failure("refused", f"not usable ({type(error).__name__})")

@@ -1,0 +1,135 @@
+"""The ways to log in to an OpenStack, and the refusal of one that cannot serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubevnfm_clients import ServiceUnavailable
+from kubevnfm_events import VimConnection
+from kubevnfm_events.vim import VimStatusChanged
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import revealed
+from vim_world import RING, World
+
+LOGIN = {"username": "nfv", "user_domain_name": "Default", "password": "nfv", "cert_verify": "False"}
+
+
+def an_application_credential(world: World) -> Any:
+    identity = world.lab.cloud.identity
+    (user,) = identity.users.values()
+    project = next(iter(identity.projects.values()))
+    return identity.add_application_credential(
+        identity.issue(user, project, methods=("password",)), name="ci", secret=""
+    )
+
+
+async def test_users_projects_and_domains_are_named_by_id_too(world: World) -> None:
+    identity = world.lab.cloud.identity
+    (user,), project = identity.users.values(), next(iter(identity.projects.values()))
+    by_domain_ids = world.openstack(
+        auth_cred={"username": "nfv", "password": "nfv", "user_domain_id": "default"},
+        vim_project={"name": "nfv", "project_domain_id": "default"},
+    )
+    by_ids = world.openstack(
+        name="ids", auth_cred={"user_id": user.user_id, "password": "nfv"}, vim_project={"id": project.project_id}
+    )
+    for body in (by_domain_ids, by_ids):
+        made = await world.vims.create(body)
+        assert made["status"] == "ACTIVE"
+    access = (await world.directory.connection(VimConnection(vim_id=made["id"]))).access_info
+    assert (access["userId"], access["projectId"]) == (user.user_id, project.project_id)
+    with pytest.raises(InvalidInput, match="unauthorized"):
+        await world.vims.create(world.openstack(name="n", auth_cred={**LOGIN, "user_domain_name": "nowhere"}))
+
+
+async def test_an_application_credential_needs_no_user_and_no_project(world: World) -> None:
+    credential = an_application_credential(world)
+    by_id = {"application_credential_id": credential.credential_id, "application_credential_secret": credential.secret}
+    made = await world.vims.create(world.openstack(auth_cred=by_id, vim_project={}))
+    assert made["auth_cred"]["application_credential_secret"] == "***"
+    connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
+    assert revealed(connection.access_info, RING)["applicationCredentialSecret"] == credential.secret
+    by_name = {
+        "application_credential_name": "ci",
+        "application_credential_secret": credential.secret,
+        "username": "nfv",
+        "user_domain_name": "Default",
+    }
+    await world.vims.create(world.openstack(name="by name", auth_cred=by_name, vim_project={}))
+    with pytest.raises(InvalidInput, match="belongs to project nfv; other was given"):
+        await world.vims.create(
+            world.openstack(name="x", auth_cred=by_id, vim_project={"name": "other", "project_domain_name": "Default"})
+        )
+    # A password replaces the credential, as a token replaces a password.
+    changed = await world.vims.update(
+        made["id"], {"auth_cred": LOGIN, "vim_project": {"name": "nfv", "project_domain_name": "Default"}}
+    )
+    assert "application_credential_id" not in changed["auth_cred"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"auth_cred": {**LOGIN, "colour": "blue"}}, "vim.auth_cred.colour"),
+        ({"auth_cred": {**LOGIN, "application_credential_id": "c"}}, "vim.auth_cred.password"),
+        ({"auth_cred": {"application_credential_id": "c"}}, "vim.auth_cred.application_credential_secret"),
+        ({"auth_cred": {"application_credential_secret": "s"}}, "vim.auth_cred.application_credential_id"),
+        ({"auth_cred": {**LOGIN, "cacert": "no certificate"}}, "vim.auth_cred.cacert"),
+        ({"vim_project": {"name": "nfv", "project_domain_name": "Default", "colour": "x"}}, "vim.vim_project.colour"),
+        ({"extra": {"colour": "blue"}}, "vim.extra.colour"),
+        ({"extra": {"interface": "private"}}, "vim.extra.interface"),
+        ({"extra": {"region": 5}}, "vim.extra.region"),
+    ],
+)
+async def test_what_is_not_understood_is_refused_by_name(world: World, changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        await world.vims.create(world.openstack(**changes))
+    assert refusal.value.field == field
+
+
+async def test_the_region_must_be_in_the_catalogue(world: World) -> None:
+    with pytest.raises(InvalidInput, match="no region Mars; there are RegionOne"):
+        await world.vims.create(world.openstack(extra={"region": "Mars"}))
+    made = await world.vims.create(world.openstack(extra={"region": "RegionOne", "interface": "internal"}))
+    connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
+    assert (connection.access_info["region"], connection.extra["interface"]) == ("RegionOne", "internal")
+
+
+async def test_a_request_may_name_another_region_of_the_vim(world: World) -> None:
+    made = await world.vims.create(world.openstack())
+    named = VimConnection(vim_id=made["id"], access_info={"region": "RegionTwo"})
+    for _ in range(2):  # the second one is answered from the cache
+        assert (await world.directory.connection(named)).access_info["region"] == "RegionTwo"
+        assert (await world.directory.connection(VimConnection(vim_id=made["id"]))).access_info["region"] == "RegionOne"
+
+
+@pytest.mark.parametrize(
+    ("part", "title"),
+    [("heat", "Heat"), ("nova", "Nova"), ("neutron", "Neutron"), ("glance", "Glance"), ("cinder", "Cinder")],
+)
+async def test_each_service_must_answer_and_the_monitor_sees_when_one_stops(
+    world: World, part: str, title: str
+) -> None:
+    made = await world.vims.create(world.openstack())
+    await world.events.has(1)
+    world.lab.faults.add(part=part, effect="fail", status=503)
+    with pytest.raises(ServiceUnavailable, match=f"{title}: answered 503"):
+        await world.vims.create(world.openstack(name="other"))
+    await world.events.has(2)
+    change = world.events.data[1]
+    assert isinstance(change, VimStatusChanged)
+    assert (change.vim_id, change.status) == (made["id"], "UNREACHABLE")
+    assert title in change.reason
+
+
+async def test_https_to_a_port_that_speaks_http_is_named(world: World) -> None:
+    with pytest.raises(InvalidInput, match="the port speaks http, and the address says https"):
+        await world.vims.create(world.openstack(auth_url=world.lab.auth_url.replace("http://", "https://")))
+
+
+async def test_an_address_that_is_no_keystone_is_named(world: World) -> None:
+    root = world.lab.auth_url.removesuffix("/identity/v3")
+    for address in (f"{root}/compute/v3", f"{root}/nothing/v3", world.url + "/v3"):
+        with pytest.raises(InvalidInput, match="no Keystone v3 answers at this address"):
+            await world.vims.create(world.openstack(auth_url=address))
