@@ -38,7 +38,7 @@ _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _DEVICES: Final = ("/dev/null", "/dev/urandom")
 _NATIVE: Final = frozenset(
     """
-    _abc _ast _asyncio _bisect _blake2 _bz2 _codecs _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw
+    _abc _ast _bisect _blake2 _bz2 _codecs _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw
     _collections _contextvars _csv _datetime _decimal _elementtree _functools _hashlib _heapq _imp _io _json _locale _lzma
     _md5 _multibytecodec _opcode _operator _pickle _queue _random _sha1 _sha256 _sha3 _sha512 _signal _socket _sre _stat
     _statistics _string _struct _symtable _thread _tokenize _typing _uuid _warnings _weakref _zoneinfo array atexit binascii
@@ -49,7 +49,9 @@ _NATIVE: Final = frozenset(
 Any other one (``_ctypes``, ``_sqlite3``, ``readline``, ``_dbm``, ``mmap``, ``_posixsubprocess``, ``_ssl`` ...) is not there."""
 
 
-_SCRIPT_NATIVE: Final = frozenset({"_posixsubprocess", "_ssl", "fcntl", "grp", "mmap", "resource", "termios"})
+_SCRIPT_NATIVE: Final = frozenset(
+    {"_asyncio", "_posixsubprocess", "_ssl", "fcntl", "grp", "mmap", "resource", "termios"}
+)
 """Libraries for connections, such as paramiko, import these. The kernel confines scripts, not an audit hook."""
 
 

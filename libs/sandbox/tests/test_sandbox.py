@@ -180,7 +180,7 @@ async def test_a_module_that_evades_the_hook_is_not_importable(attack: Attack, k
 
 
 async def test_every_native_module_of_python_is_listed_or_not_importable(attack: Attack) -> None:
-    folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
+    folder = Path(sysconfig.get_config_var("DESTSHARED"))
     names = {path.name.partition(".")[0] for path in folder.glob("*.so")} | set(sys.builtin_module_names)
     code = (
         "import importlib\nresult = []\n"
@@ -194,7 +194,7 @@ async def test_every_native_module_of_python_is_listed_or_not_importable(attack:
 
 
 async def test_the_file_of_a_native_module_is_empty(attack: Attack) -> None:
-    path = next(Path(sysconfig.get_path("platstdlib"), "lib-dynload").glob("_ctypes.*.so"), None)
+    path = next(Path(sysconfig.get_config_var("DESTSHARED")).glob("_ctypes.*.so"), None)
     if path is None:
         pytest.skip("this Python has _ctypes built in")
     assert await attack(f"result = len(open({str(path)!r}, 'rb').read())") == 0
