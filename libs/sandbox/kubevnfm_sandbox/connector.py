@@ -55,7 +55,7 @@ class Connector:
         self._listener = listener
         self._reach = {(_plain(address), port) for address, port in reach}
 
-    def take(self) -> None:
+    def answer_next(self) -> None:
         """Take the next call, and answer it in a thread, because a blocking connect may last minutes."""
         call = bytearray(_CALL.size)
         try:
@@ -136,7 +136,7 @@ def main() -> NoReturn:
         poll.register(fds[0], select.POLLIN)
     while connector is not None and ended not in (ready := dict(poll.poll())):
         if ready[fds[0]] & select.POLLIN:
-            connector.take()
+            connector.answer_next()
         else:
             poll.unregister(fds[0])  # the last process with the filter has ended, the guard will
     status = os.waitstatus_to_exitcode(os.waitpid(given["guard"], 0)[1])

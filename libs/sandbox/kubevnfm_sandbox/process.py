@@ -155,6 +155,10 @@ class ScriptEnded:
     stderr: bytes
     """The end of its stderr."""
     timed_out: bool
+    value: object = None
+    """The object whose pickle stdout is, as JSON; None if stdout is empty or something else. The sandbox has read the pickle."""
+    unreadable: str = ""
+    """Why stdout, if it is not empty, is no pickle of plain values."""
 
 
 class ScriptRefused(VnfmError):
@@ -229,7 +233,14 @@ class Sandbox:
             return ScriptEnded(ended.status, b"", ended.said, ended.timed_out)
         if "error" in answer:
             raise ScriptRefused(str(answer["error"]))
-        return ScriptEnded(int(answer["status"]), base64.b64decode(answer["stdout"]), ended.said, timed_out=False)
+        return ScriptEnded(
+            int(answer["status"]),
+            base64.b64decode(answer["stdout"]),
+            ended.said,
+            timed_out=False,
+            value=answer.get("value"),
+            unreadable=str(answer.get("unreadable", "")),
+        )
 
     async def state(self) -> tuple[SandboxState, str]:
         """Try the sandbox; return its state, and the kernel's reason if it is not CONFINED."""

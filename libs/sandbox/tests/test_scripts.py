@@ -62,7 +62,8 @@ async def test_a_script_reads_a_pickle_and_answers_with_one(run: Run) -> None:
     sys.stdout.buffer.write(pickle.dumps({"operation": given["operation"], "module": ours.NAME}))
     """
     ended = await run(code, stdin=pickle.dumps({"operation": "instantiate_end"}))
-    assert pickle.loads(ended.stdout) == {"operation": "instantiate_end", "module": "ours"}
+    assert ended.value == {"operation": "instantiate_end", "module": "ours"}
+    assert pickle.loads(ended.stdout) == ended.value
     assert (ended.status, ended.stderr, ended.timed_out) == (0, b"progress\n", False)
 
 
@@ -85,6 +86,32 @@ async def test_the_exit_status_is_that_of_a_process(run: Run, code: str, status:
 async def test_the_answer_of_a_failed_script_is_kept(run: Run) -> None:
     ended = await run("import sys\nprint('kept')\nsys.exit(1)")
     assert (ended.status, ended.stdout) == (1, b"kept\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "unreadable"),
+    [
+        ("print('progress')", "UnpicklingError"),
+        ("import sys, pickle\nsys.stdout.buffer.write(pickle.dumps({1, 2}))", "TypeError: Object of type set"),
+        ("import sys\nsys.stdout.buffer.write(b'cnt\\nsystem\\n.')", "ModuleNotFoundError"),
+        ("import sys\nsys.stdout.buffer.write(b'N' + b'r' + b'\\xff' * 3 + b'\\x7f.')", "MemoryError"),
+    ],
+)
+async def test_an_answer_that_is_no_pickle_of_plain_values_is_reported(run: Run, code: str, unreadable: str) -> None:
+    ended = await run(code)
+    assert unreadable in ended.unreadable
+    assert (ended.status, ended.value) == (0, None)
+
+
+async def test_a_pickle_that_runs_code_runs_it_in_the_sandbox(run: Run, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = f"""
+    import sys
+    sys.stdout.buffer.write(b"cbuiltins\\nopen\\n(V{mark}\\nVw\\ntR.")
+    """
+    ended = await run(code)
+    assert ended.value is None
+    assert not mark.exists()
 
 
 async def test_an_endless_script_is_killed(run: Run) -> None:

@@ -1,7 +1,9 @@
 """Executes a Python file as ``python <file>`` would, with given bytes on stdin; collects its stdout and exit status."""
 
 import base64
+import json
 import os
+import pickle
 import sys
 import traceback
 from collections.abc import Mapping
@@ -15,7 +17,9 @@ class Refused(Exception):
 
 
 def run(given: Mapping[str, str], package: str) -> dict[str, object]:
-    """Return ``{"status", "stdout"}``; stdout in base64.
+    """Return ``{"status", "stdout"}`` and ``{"value"}`` or ``{"unreadable"}``; stdout in base64.
+
+    ``value``: the object whose pickle stdout is. It is read here, because reading a pickle executes what its author wants.
 
     ``given``: ``file`` (a path in the package), ``stdin`` (base64). The file finds the package's folder in the environment
     variable ``KUBEVNFM_PACKAGE``.
@@ -31,7 +35,19 @@ def run(given: Mapping[str, str], package: str) -> dict[str, object]:
     sys.stdout.flush()
     os.lseek(stdout, 0, os.SEEK_SET)
     with os.fdopen(stdout, "rb") as said:
-        return {"status": status, "stdout": base64.b64encode(said.read()).decode()}
+        raw = said.read()
+    return {"status": status, "stdout": base64.b64encode(raw).decode(), **_unpickled(raw)}
+
+
+def _unpickled(raw: bytes) -> dict[str, object]:
+    if not raw:
+        return {}
+    try:
+        value = pickle.loads(raw)  # noqa: S301 - inside the sandbox
+        json.dumps(value)
+    except Exception as error:  # noqa: BLE001 - foreign data may raise anything
+        return {"unreadable": f"{type(error).__name__}: {error}"}
+    return {"value": value}
 
 
 def _become(fd: int, content: bytes) -> int:
