@@ -126,14 +126,14 @@ class Tenant:
         except keystone.Unauthorized as error:
             # The next call logs in again, because an operator may have corrected the password by then.
             self._forget()
-            raise VimRefused("Keystone", failure_of(error).reason) from error
+            raise VimRefused(self._access.auth_url, failure_of(error).reason) from error
         except sdk.NotSupported as error:
             raise VimRefused(service, f"the VIM's catalogue has no such service ({error})") from error
         except (keystone.ClientException, NotKeystone, CatalogueLacks) as error:
             failure = failure_of(error)
-            where = f"{self._access.auth_url}: " if service == "Keystone" else ""
             kind = VimUnavailable if failure.kind == "unavailable" else VimRefused
-            raise kind(service, f"{where}{failure.reason}") from error
+            place = f"Keystone ({self._access.auth_url})" if service == "Keystone" else service
+            raise kind(place, failure.reason) from error
         except (sdk.SDKException, requests.RequestException) as error:
             raise VimUnavailable(service, _without_noise(str(error))) from error
 
