@@ -87,7 +87,7 @@ async def modified(world: World, instance_id: str, body: Mapping[str, Any], *, b
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 async def test_a_modification_changes_configuration_and_images_of_a_cnf(world: World, version: str) -> None:
-    """``mgmt-container-update`` of Tacker, with the request of its guide."""
+    """API-047: ``mgmt-container-update`` of Tacker, with the request of its guide."""
     instance_id = await an_updatable_cnf(world)
     metadata = {"configmap_secret_paths": [CONFIG]}
     operation = await modified(world, instance_id, {"vnfdId": OTHER_CNF, "metadata": metadata}, by=version)
