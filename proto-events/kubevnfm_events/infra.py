@@ -26,7 +26,8 @@ class PortFacts(Facts):
     """A Neutron port (or floating IP) of a stack."""
 
     name: str
-    """Heat resource name, by which requests name connection points (``ssh_cp_name`` ...)."""
+    """Heat resource name, by which requests name connection points (``ssh_cp_name`` ...); empty if the port is not in the
+    template: it was made before, or Nova has made it for a network."""
     resource_id: str
     resource_type: str = "OS::Neutron::Port"
     addresses: tuple[str, ...] = ()
@@ -75,7 +76,8 @@ class ServerFacts(Facts):
     """Resource name of the member within the group."""
     created_at: datetime | None = None
     ports: tuple[PortFacts, ...] = ()
-    """The ports and floating IPs declared beside the server in its (nested) stack, bound to it or not."""
+    """The ports that are bound to the server, whether the template declares them or not, and their floating IPs; of the
+    floating IPs that no port has, those in the server's nested stack."""
     image_id: str | None = None
     flavor: str | None = None
 

@@ -184,4 +184,5 @@ class StackChangeHandlers:
         self, cloud: Cloud, stack: Stack, contents: StackContents, vnfd: Flavour, tag: str
     ) -> StackResources:
         images = await self.changes.orders.images(cloud, vnfd, tag)
-        return stack_resources(stack, contents, {v: vdu.name or v for v, vdu in vnfd.vdus.items()}, images)
+        names = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
+        return stack_resources(stack, contents, names, images, vnfd.cps.values())

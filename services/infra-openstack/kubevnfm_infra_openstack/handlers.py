@@ -118,13 +118,15 @@ class InfraOpenstackHandlers:
         """Return the reason why the stack failed, with its remaining resources."""
         contents = await cloud.stacks.contents(stack)
         images = await cloud.images.tagged(tag)
-        remains = stack_resources(stack, existing(contents), _vdu_names(vnfd), tuple(images.values()))
+        remains = stack_resources(
+            stack, existing(contents), _vdu_names(vnfd), tuple(images.values()), vnfd.cps.values()
+        )
         return failure_of(stack, contents.resources, remains=remains)
 
     async def _created(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> ResourcesCreated:
         contents = await cloud.stacks.contents(stack)
         images = await self.orders.images(cloud, vnfd, tag)
-        facts = stack_resources(stack, contents, _vdu_names(vnfd), images)
+        facts = stack_resources(stack, contents, _vdu_names(vnfd), images, vnfd.cps.values())
         log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
         return ResourcesCreated(resources=facts)
 

@@ -68,8 +68,8 @@ def contents() -> StackContents:
             "w2": NovaServer("w2", "w", created_at=moment.replace(minute=1)),
         },
         port_by_id={
-            "mp": NeutronPort("mp", ("10.0.0.4",), ("s1",), "fa:16", "net0", "172.24.4.9"),
-            "wp1": NeutronPort("wp1", ("10.0.0.5", "fd00::5"), ("s1", "s2"), "fa:17", "net0"),
+            "mp": NeutronPort("mp", ("10.0.0.4",), ("s1",), "fa:16", "net0", "172.24.4.9", device_id="m"),
+            "wp1": NeutronPort("wp1", ("10.0.0.5", "fd00::5"), ("s1", "s2"), "fa:17", "net0", device_id="w1"),
         },
         floating_by_id={"mf": FloatingIp("mf", "172.24.4.9", "mp", "public")},
         cidr_by_subnet_id={"s1": "10.0.0.0/24", "s2": "fd00::/64"},
@@ -92,6 +92,32 @@ def test_a_member_is_reported_with_its_group_and_the_ports_of_its_stack() -> Non
     (port,) = worker.ports
     assert port.addresses == ("10.0.0.5", "fd00::5")
     assert port.subnet_cidrs == ("10.0.0.0/24", "fd00::/64")
+
+
+def test_servers_of_one_stack_have_the_ports_that_neutron_has_bound_to_them() -> None:
+    resources = [
+        a_resource("A", SERVER, "a"),
+        a_resource("B", SERVER, "b"),
+        a_resource("B_CP", PORT, "pb"),
+        a_resource("A_CP", PORT, "pa"),
+        a_resource("router_port", PORT, "pr"),
+        a_resource("vip", PORT, "pv"),
+        a_resource("A_FIP", FLOATING_IP, "fa"),
+        a_resource("free_FIP", FLOATING_IP, "ff"),
+    ]
+    ports = {"pa": "a", "pb": "b", "pr": "router", "pv": "", "made before": "a", "made by Nova": "b"}
+    found = StackContents(
+        resources,
+        server_by_id={"a": NovaServer("a", "a"), "b": NovaServer("b", "b")},
+        port_by_id={id: NeutronPort(id, device_id=device) for id, device in ports.items()},
+        floating_by_id={"fa": FloatingIp("fa", "172.24.4.1", "pa"), "ff": FloatingIp("ff", "172.24.4.2")},
+    )
+    facts = stack_resources(TOP, found, {})
+    assert {server.server_id: [(p.name, p.resource_id) for p in server.ports] for server in facts.servers} == {
+        "a": [("A_CP", "pa"), ("", "made before"), ("A_FIP", "fa")],
+        "b": [("B_CP", "pb"), ("", "made by Nova")],
+    }
+    assert {port.name for port in facts.ports} == {"A_CP", "B_CP", "router_port", "vip", "A_FIP", "free_FIP"}
 
 
 def test_the_top_stacks_ports_and_floating_ips_are_reported() -> None:

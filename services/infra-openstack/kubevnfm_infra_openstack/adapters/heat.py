@@ -198,20 +198,32 @@ class HeatStacks:
         """See StackPort."""
         resources = await self.resources(stack)
         ids = {kind: [r.physical_id for r in resources if r.type == kind and r.physical_id] for kind in _DETAILED}
-        servers, (ports, floating_documents), nfv = await asyncio.gather(
+        # A server's ports need not be in the template: they may have been made before, or by Nova for a network.
+        servers, (declared, bound, addresses), nfv = await asyncio.gather(
             self._servers(ids[SERVER], stack.created_at),
-            together([self._neutron("ports", ids[PORT]), self._neutron("floatingips", ids[FLOATING_IP])]),
+            together(
+                [
+                    self._neutron("ports", "id", ids[PORT]),
+                    self._neutron("ports", "device_id", ids[SERVER]),
+                    self._neutron("floatingips", "id", ids[FLOATING_IP]),
+                ]
+            ),
             self._nfv(stack),
         )
-        floating = [_floating_ip(document) for document in floating_documents]
+        ports = {document["id"]: document for document in (*declared, *bound)}
+        of_ports, cidr_by_subnet_id = await asyncio.gather(
+            # The same is true of the floating IPs of its ports.
+            self._neutron("floatingips", "port_id", sorted(ports)),
+            self._cidrs({ip["subnet_id"] for document in ports.values() for ip in document.get("fixed_ips") or ()}),
+        )
+        floating = [_floating_ip(document) for document in (*addresses, *of_ports)]
         address_by_port = {f.port_id: f.address for f in floating if f.port_id}
-        found = {p["id"]: _port(p, address_by_port.get(p["id"])) for p in ports}
         return StackContents(
             resources=resources,
             server_by_id={s.id: s for s in servers},
-            port_by_id=found,
+            port_by_id={id: _port(document, address_by_port.get(id)) for id, document in ports.items()},
             floating_by_id={f.id: f for f in floating},
-            cidr_by_subnet_id=await self._cidrs({subnet_id for p in found.values() for subnet_id in p.subnet_ids}),
+            cidr_by_subnet_id=cidr_by_subnet_id,
             nfv=nfv,
         )
 
@@ -265,17 +277,18 @@ class HeatStacks:
     async def _cidrs(self, subnet_ids: set[str]) -> Mapping[str, str]:
         if len(self._cidr_by_subnet_id) > _MOST_SUBNETS:
             self._cidr_by_subnet_id.clear()
-        for document in await self._neutron("subnets", sorted(subnet_ids - self._cidr_by_subnet_id.keys())):
+        for document in await self._neutron("subnets", "id", sorted(subnet_ids - self._cidr_by_subnet_id.keys())):
             self._cidr_by_subnet_id[document["id"]] = document["cidr"]
         return {one: self._cidr_by_subnet_id[one] for one in subnet_ids if one in self._cidr_by_subnet_id}
 
-    async def _neutron(self, collection: str, ids: Sequence[str]) -> Sequence[Document]:
+    async def _neutron(self, collection: str, key: str, ids: Sequence[str]) -> Sequence[Document]:
+        """Return the documents whose attribute ``key`` has one of the ids."""
         pages = await together(
-            self._tenant.call("network", "GET", f"/{collection}", query=[("id", one) for one in chunk])
+            self._tenant.call("network", "GET", f"/{collection}", query=[(key, one) for one in chunk])
             for chunk in _chunks(ids)
         )
         wanted = frozenset(ids)
-        return [d for page in pages for d in page.json()[collection] if d["id"] in wanted]
+        return [d for page in pages for d in page.json()[collection] if d[key] in wanted]
 
 
 def _path(stack: Stack) -> str:
@@ -351,6 +364,7 @@ def _port(document: Document, floating_address: str | None) -> NeutronPort:
         mac=document.get("mac_address"),
         network_id=document.get("network_id"),
         floating_address=floating_address,
+        device_id=document.get("device_id") or "",
     )
 
 

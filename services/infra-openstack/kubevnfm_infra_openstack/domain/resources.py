@@ -8,10 +8,11 @@ A server's VDU is found by the server's resource name, then by the names above i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from kubevnfm_csar import Cp
 from kubevnfm_events.infra import NetworkFacts, PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import hide
@@ -60,16 +61,23 @@ def _tree(stack: Stack, resources: Sequence[HeatResource]) -> _Tree:
 
 
 def stack_resources(
-    stack: Stack, contents: StackContents, vdus: Mapping[str, str], images: Sequence[str] = ()
+    stack: Stack,
+    contents: StackContents,
+    vdus: Mapping[str, str],
+    images: Sequence[str] = (),
+    cps: Collection[Cp] = (),
 ) -> StackResources:
-    """Return the facts. ``vdus``: the VNFD's names (``properties.name``) by VDU id.
+    """Return the facts. ``vdus``: the VNFD's names (``properties.name``) by VDU id; ``cps``: its connection points.
 
     Servers are sorted by VDU, then oldest first.
     """
     tree = _tree(stack, contents.resources)
     made = [r for r in contents.resources if r.physical_id]
     server_by_volume = {v: s.id for s in contents.server_by_id.values() for v in s.volume_ids}
-    servers = [_server(r, tree, contents, vdus) for r in made if r.type == SERVER]
+    network_by_link = {r.name: r.physical_id for r in made if r.type == NETWORK}
+    servers = [
+        _with_named_ports(_server(r, tree, contents, vdus), cps, network_by_link) for r in made if r.type == SERVER
+    ]
     return StackResources(
         stack_id=stack.id,
         stack_name=stack.name,
@@ -141,10 +149,34 @@ def _server(resource: HeatResource, tree: _Tree, contents: StackContents, vdus: 
         group=group.name if group is not None else None,
         member=member.name if member is not None else None,
         created_at=nova.created_at,
-        ports=_ports(tree.held[resource.stack_id], contents),
+        ports=_server_ports(resource, tree, contents),
         image_id=nova.image_id,
         flavor=nova.flavor,
     )
+
+
+def _with_named_ports(server: ServerFacts, cps: Collection[Cp], network_by_link: Mapping[str, str]) -> ServerFacts:
+    """Name ports outside of the template by the VDU's connection points, where only one is possible.
+
+    A connection point of an internal virtual link has its port in that network; of the others, one may be left over.
+    """
+    known = {port.name for port in server.ports}
+    cp_by_port = dict[str, str]()
+    free = [cp for cp in cps if cp.vdu_id == server.vdu_id and cp.cp_id not in known]
+    for cp in free:
+        network_id = network_by_link.get(cp.virtual_link or "")
+        fitting = [port for port in server.ports if not port.name and network_id and port.network_id == network_id]
+        if len(fitting) == 1 and len([one for one in free if one.virtual_link == cp.virtual_link]) == 1:
+            cp_by_port[fitting[0].resource_id] = cp.cp_id
+    left = [cp.cp_id for cp in free if cp.cp_id not in cp_by_port.values()]
+    unnamed = [port.resource_id for port in server.ports if not port.name and port.resource_id not in cp_by_port]
+    if len(left) == len(unnamed) == 1:
+        cp_by_port[unnamed[0]] = left[0]
+    ports = tuple(
+        port.model_copy(update={"name": cp_by_port[port.resource_id]}) if port.resource_id in cp_by_port else port
+        for port in server.ports
+    )
+    return server.model_copy(update={"ports": ports})
 
 
 def _vdu(names: Sequence[str], vdus: Mapping[str, str]) -> str:
@@ -156,30 +188,69 @@ def _vdu(names: Sequence[str], vdus: Mapping[str, str]) -> str:
     return names[0]
 
 
+def _server_ports(server: HeatResource, tree: _Tree, contents: StackContents) -> tuple[PortFacts, ...]:
+    """Return the ports that Neutron has bound to the server, in the template's order; then their floating IPs.
+
+    Of the floating IPs that no port has, those in the server's nested stack.
+    """
+    declared = {r.physical_id: r.name for r in contents.resources if r.type == PORT and r.physical_id}
+    bound = {port.id: port for port in contents.port_by_id.values() if port.device_id == server.physical_id}
+    names = {id: name for id, name in declared.items() if id in bound} | {id: "" for id in bound if id not in declared}
+    floating = [
+        resource
+        for resource in contents.resources
+        if resource.type == FLOATING_IP and resource.physical_id and _is_beside(resource, server, tree, contents, bound)
+    ]
+    return (
+        *(_port(name, bound[id], contents) for id, name in names.items()),
+        *(_floating(resource, contents) for resource in floating),
+    )
+
+
+def _is_beside(
+    floating: HeatResource,
+    server: HeatResource,
+    tree: _Tree,
+    contents: StackContents,
+    bound: Collection[str],
+) -> bool:
+    found = contents.floating_by_id.get(floating.physical_id)
+    if found is not None and found.port_id:
+        return found.port_id in bound
+    return floating.stack_id == server.stack_id != tree.top_id
+
+
 def _ports(resources: Sequence[HeatResource], contents: StackContents) -> tuple[PortFacts, ...]:
-    return tuple(_port_facts(resources, contents))
+    return tuple(
+        _port(
+            resource.name, contents.port_by_id.get(resource.physical_id) or NeutronPort(resource.physical_id), contents
+        )
+        if resource.type == PORT
+        else _floating(resource, contents)
+        for resource in resources
+        if resource.type in {PORT, FLOATING_IP} and resource.physical_id
+    )
 
 
-def _port_facts(resources: Sequence[HeatResource], contents: StackContents) -> Iterator[PortFacts]:
-    for resource in resources:
-        if resource.type == PORT and resource.physical_id:
-            port = contents.port_by_id.get(resource.physical_id) or NeutronPort(resource.physical_id)
-            yield PortFacts(
-                name=resource.name,
-                resource_id=resource.physical_id,
-                addresses=port.addresses,
-                floating_address=port.floating_address,
-                mac=port.mac,
-                network_id=port.network_id,
-                subnet_ids=port.subnet_ids,
-                subnet_cidrs=tuple(contents.cidr_by_subnet_id.get(one, "") for one in port.subnet_ids),
-            )
-        elif resource.type == FLOATING_IP and resource.physical_id:
-            floating = contents.floating_by_id.get(resource.physical_id)
-            yield PortFacts(
-                name=resource.name,
-                resource_id=resource.physical_id,
-                resource_type=FLOATING_IP,
-                floating_address=floating.address if floating else None,
-                network_id=floating.network_id if floating else None,
-            )
+def _port(name: str, port: NeutronPort, contents: StackContents) -> PortFacts:
+    return PortFacts(
+        name=name,
+        resource_id=port.id,
+        addresses=port.addresses,
+        floating_address=port.floating_address,
+        mac=port.mac,
+        network_id=port.network_id,
+        subnet_ids=port.subnet_ids,
+        subnet_cidrs=tuple(contents.cidr_by_subnet_id.get(one, "") for one in port.subnet_ids),
+    )
+
+
+def _floating(resource: HeatResource, contents: StackContents) -> PortFacts:
+    floating = contents.floating_by_id.get(resource.physical_id)
+    return PortFacts(
+        name=resource.name,
+        resource_id=resource.physical_id,
+        resource_type=FLOATING_IP,
+        floating_address=floating.address if floating else None,
+        network_id=floating.network_id if floating else None,
+    )

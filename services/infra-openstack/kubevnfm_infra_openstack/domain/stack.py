@@ -220,6 +220,8 @@ class NeutronPort:
     mac: str | None = None
     network_id: str | None = None
     floating_address: str | None = None
+    device_id: str = ""
+    """The id of the server or router that the port is bound to; empty if it is bound to none."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,7 @@ class StackContents:
     resources: Sequence[HeatResource]
     server_by_id: Mapping[str, NovaServer] = field(default_factory=dict)
     port_by_id: Mapping[str, NeutronPort] = field(default_factory=dict)
+    """The ports among the resources, and all other ports that are bound to the stack's servers."""
     floating_by_id: Mapping[str, FloatingIp] = field(default_factory=dict)
     cidr_by_subnet_id: Mapping[str, str] = field(default_factory=dict)
     nfv: JsonObject = field(default_factory=dict)

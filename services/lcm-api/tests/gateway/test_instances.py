@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from kubevnfm_events.infra import PortFacts, ResourcesCreated
+from lcm_builders import RESOURCES
 from lcm_world import World, sample_request
 
 VNFD = sample_request("vm", "create")["vnfdId"]
@@ -194,3 +196,39 @@ async def test_secrets_of_a_request_are_in_no_answer_and_not_in_the_database(wor
     assert secret not in str(command.data)
     for file in world.folder.glob("store.db*"):
         assert secret.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_a_port_that_was_made_before_is_shown_at_its_connection_point(world: World, version: str) -> None:
+    """SOL003 5.5.3.2 and 5.5.3.5: a link port has the id that the request gave it."""
+    ports = (
+        PortFacts(name="", resource_id="port-1", addresses=("10.10.0.9",)),
+        PortFacts(name="", resource_id="other"),
+    )
+    server = RESOURCES.servers[0].model_copy(update={"ports": ports})
+    facts = RESOURCES.model_copy(update={"servers": (server,)})
+    world.twins.answers["infra.openstack.create_resources"] = ResourcesCreated(resources=facts)
+    await world.sample()
+    instance_id = await world.create()
+    config = {"linkPortId": "link-port-1"}
+    link = {
+        "id": "external",
+        "resourceId": "net0",
+        "extLinkPorts": [{"id": "link-port-1", "resourceHandle": {"resourceId": "port-1"}}],
+        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": {"c1": config} if version == "v2" else [config]}],
+    }
+    call = world.lcm if version == "v2" else world.v1
+    body = {"flavourId": "simple", "extVirtualLinks": [link]}
+    accepted = (await call("POST", f"/vnf_instances/{instance_id}/instantiate", body)).must(202)
+    assert (await world.reached(accepted.headers["Location"].rpartition("/")[2]))["operationState"] == "COMPLETED"
+
+    info = (await call("GET", f"/vnf_instances/{instance_id}")).must(200).json["instantiatedVnfInfo"]
+    (vnfc,) = info["vnfcResourceInfo"]
+    (cp,) = vnfc["vnfcCpInfo"]
+    assert cp["cpdId"] == "VDU1_CP1"
+    (external,) = info["extCpInfo"]
+    assert (external["cpdId"], external["extLinkPortId"]) == ("VDU1_CP1", "link-port-1")
+    assert external["associatedVnfcCpId"] == cp["id"]
+    (shown,) = info["extVirtualLinkInfo"]
+    (port,) = shown["extLinkPorts"]
+    assert (port["id"], port["resourceHandle"]["resourceId"]) == ("link-port-1", "port-1")

@@ -93,11 +93,13 @@ class ChangeVmDraft(Draft):
 
     def with_resources(self, resources: StackResources | None) -> Self:
         """Return the draft with what the stack holds now."""
-        return self.model_copy(update={"resources": resources})
+        named = None if resources is None else _named(resources, self.connections)
+        return self.model_copy(update={"resources": named})
 
     def restored(self, resources: StackResources) -> Self:
         """Return the draft after the stack was restored, with its earlier links."""
-        return self.model_copy(update={"resources": resources, "connections": self.connections_before})
+        named = _named(resources, self.connections_before)
+        return self.model_copy(update={"resources": named, "connections": self.connections_before})
 
     def changes(self) -> ResourceChanges:
         """The difference from before, link ports included."""
@@ -547,6 +549,10 @@ class ModifyCnfDraft(ModifyDraft):
 def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:
     """Return STOPPED if all VNFCs are; a VNFC that was created again is STARTED."""
     return "STOPPED" if all(one.vnfc_state == "STOPPED" for one in vnfcs) else "STARTED"
+
+
+def _named(resources: StackResources, connections: SecretParams) -> StackResources:
+    return inventory.with_link_ports(resources, connections.get("extVirtualLinks") or ())
 
 
 def _scale_status(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:

@@ -163,7 +163,8 @@ class InstantiateVmDraft(InstantiateDraft):
 
     def with_resources(self, resources: StackResources | None) -> Self:
         """Return the draft with what the stack holds now; None: it holds nothing."""
-        return self.model_copy(update={"resources": resources})
+        named = None if resources is None else inventory.with_link_ports(resources, self.ext_virtual_links)
+        return self.model_copy(update={"resources": named})
 
     def after_phase(self, reply: PhaseDone) -> Self:
         """Return the draft with what the driver's phase made known: a cluster's access data and its nodes."""

@@ -82,9 +82,38 @@ def _protocol(port: PortFacts, fixed: frozenset[tuple[str, str]]) -> tuple[CpPro
     return (CpProtocolInfo(ip_over_ethernet=IpOverEthernetAddressInfo(mac_address=port.mac, ip_addresses=addresses)),)
 
 
+def with_link_ports(resources: StackResources, ext_virtual_links: Sequence[Mapping[str, Any]]) -> StackResources:
+    """Name the ports that were made before the VNF by the connection points for which a request gives them."""
+    cp_by_port = {port_id: cpd_id for port_id, (_, cpd_id) in _given_ports(ext_virtual_links).items()}
+    if not cp_by_port:
+        return resources
+
+    def named(server: ServerFacts) -> ServerFacts:
+        ports = tuple(
+            port.model_copy(update={"name": port.name or cp_by_port.get(port.resource_id, "")}) for port in server.ports
+        )
+        return server.model_copy(update={"ports": ports})
+
+    return resources.model_copy(update={"servers": tuple(named(server) for server in resources.servers)})
+
+
+def _given_ports(ext_virtual_links: Sequence[Mapping[str, Any]]) -> Mapping[str, tuple[str, str]]:
+    """Return the id of the link port and its cpdId by the id of the port (SOL003 4.4.1.11 and 4.4.1.10a)."""
+    found: dict[str, tuple[str, str]] = {}
+    for link in ext_virtual_links:
+        port_by_id = {port["id"]: port["resourceHandle"]["resourceId"] for port in link.get("extLinkPorts") or ()}
+        for cp in link.get("extCps") or ():
+            for config in (cp.get("cpConfig") or {}).values():
+                link_port_id = (config or {}).get("linkPortId")
+                if link_port_id in port_by_id:
+                    found[str(port_by_id[link_port_id])] = (str(link_port_id), str(cp["cpdId"]))
+    return found
+
+
 def _own_ports(server: ServerFacts) -> Sequence[PortFacts]:
-    # Without the floating IPs, which are among the ports in the facts.
-    return [port for port in server.ports if port.resource_type == PORT]
+    # Without the floating IPs, which are among the ports in the facts, and without ports of no connection point: SOL003
+    # has no place for them.
+    return [port for port in server.ports if port.resource_type == PORT and port.name]
 
 
 def _cp_id(server: ServerFacts, port: PortFacts) -> str:
@@ -251,6 +280,7 @@ def _external(
     cps: list[VnfExtCpInfo] = []
     ports_by_link: dict[str, list[ExtLinkPortInfo]] = {}
     config_by_cp: dict[str, tuple[str, str]] = {}
+    given = _given_ports(ext_virtual_links)
     for link in ext_virtual_links:
         for cp in link.get("extCps", ()):
             config_id = next(iter(cp.get("cpConfig") or {}), "")
@@ -262,7 +292,7 @@ def _external(
             if port.name not in external_cps and not link_id:
                 continue
             cp_id = derived_id("ext-cp", server.vnfc_id, port.resource_id)
-            port_id = derived_id("ext-link-port", port.resource_id)
+            port_id, _ = given.get(port.resource_id) or (derived_id("ext-link-port", port.resource_id), "")
             cps.append(
                 VnfExtCpInfo(
                     id=cp_id,
