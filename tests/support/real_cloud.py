@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import openstack
@@ -12,6 +12,19 @@ from openstack.connection import Connection
 
 REAL_CLOUD: Final = os.environ.get("KUBEVNFM_E2E_CLOUD")
 """If set, the tests use this cloud in place of the lab: an entry of clouds.yaml."""
+
+
+def connected(vim: Mapping[str, Any]) -> Connection:
+    """Return openstacksdk's connection to the cloud that a registration of a VIM names."""
+    project, login = vim["vim_project"], vim["auth_cred"]
+    return openstack.connect(
+        auth_url=vim["auth_url"],
+        username=login["username"],
+        password=login["password"],
+        user_domain_name=login["user_domain_name"],
+        project_name=project["name"],
+        project_domain_name=project["project_domain_name"],
+    )
 
 
 class RealCloud:

@@ -12,6 +12,7 @@ from kubevnfm_csar.pack import pack
 
 SAMPLE: Final = Path(__file__).parents[2] / "deploy/samples/vm"
 TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
+TWO_MACHINES: Final = "4d5af23d-9fb2-4176-a604-517d95e26cd6"
 OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
 
@@ -66,6 +67,67 @@ def other_image(folder: Path) -> bytes:
     nodes["VNF"]["properties"].update(descriptor_id=OTHER_IMAGE, software_version="2.0")
     nodes["VDU1"]["properties"]["sw_image_data"]["name"] = "dummy"
     (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    return _packed(root)
+
+
+def two_machines(folder: Path, link_port: str) -> bytes:
+    """Return a package with two VDUs in one stack, which get their ports in three ways, and a router with a port.
+
+    The port of VDU1_CP1 is in the template, that of VDU1_CP2 is ``link_port``, and Nova makes that of VDU2_CP1.
+    """
+    root = folder / "two-machines"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "nested"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    topology = vnfd["topology_template"]
+    nodes = topology["node_templates"]
+    nodes["VNF"]["properties"]["descriptor_id"] = TWO_MACHINES
+    nodes["VDU1"]["properties"]["vdu_profile"]["max_number_of_instances"] = 1
+    nodes["VDU2"] = copy.deepcopy(nodes["VDU1"])
+    nodes["VDU2"]["properties"]["name"] = "VDU2"
+    for name, vdu_id in (("VDU1_CP2", "VDU1"), ("VDU2_CP1", "VDU2")):
+        nodes[name] = copy.deepcopy(nodes["VDU1_CP1"])
+        nodes[name]["requirements"] = [{"virtual_binding": vdu_id}]
+        topology["substitution_mappings"]["requirements"][f"link_{name}"] = [name, "virtual_link"]
+    nodes["VDU1_CP2"]["properties"]["order"] = 1
+    (delta,) = [policy for policy in topology["policies"] if "VDU1_initial_delta" in policy]
+    delta["VDU1_initial_delta"]["targets"] = ["VDU1", "VDU2"]
+    topology["policies"] = [delta]
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    networks = {
+        "VDU1": [{"port": {"get_resource": "VDU1_CP1"}}, {"port": link_port}],
+        "VDU2": [{"network": {"get_param": ["nfv", "CP", "VDU2_CP1", "network"]}}],
+    }
+    resources: dict[str, dict[str, Any]] = {
+        "VDU1_CP1": {
+            "type": "OS::Neutron::Port",
+            "properties": {"network": {"get_param": ["nfv", "CP", "VDU1_CP1", "network"]}},
+        },
+        "internal": {"type": "OS::Neutron::Net"},
+        "internal_subnet": {
+            "type": "OS::Neutron::Subnet",
+            "properties": {"network": {"get_resource": "internal"}, "cidr": "10.99.0.0/24"},
+        },
+        "router": {"type": "OS::Neutron::Router"},
+        "router_port": {
+            "type": "OS::Neutron::Port",
+            "depends_on": "internal_subnet",
+            "properties": {"network": {"get_resource": "internal"}},
+        },
+        "router_interface": {
+            "type": "OS::Neutron::RouterInterface",
+            "properties": {"router": {"get_resource": "router"}, "port": {"get_resource": "router_port"}},
+        },
+    }
+    for vdu_id, nics in networks.items():
+        given = {"flavor": "computeFlavourId", "image": "vcImageId"}
+        properties = {name: {"get_param": ["nfv", "VDU", vdu_id, key]} for name, key in given.items()}
+        resources[vdu_id] = {"type": "OS::Nova::Server", "properties": {**properties, "networks": nics}}
+    template = {
+        "heat_template_version": "2018-08-31",
+        "parameters": {"nfv": {"type": "json"}},
+        "resources": resources,
+    }
+    (root / "BaseHOT/simple/vm_hot.yaml").write_text(yaml.safe_dump(template), encoding="utf-8")
     return _packed(root)
 
 
