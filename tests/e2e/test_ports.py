@@ -11,7 +11,6 @@ from real_cloud import connected
 from user import User
 from vm_packages import TWO_MACHINES, two_machines
 
-
 OVER_ETHERNET: Final[dict[str, Any]] = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
 
 
@@ -38,7 +37,7 @@ async def test_machines_of_one_stack_have_the_ports_that_neutron_has_bound_to_th
         package = await user.upload(two_machines(tmp_path, port.id))
         assert package["onboardingState"] == "ONBOARDED", package
         instance_id = await user.create(TWO_MACHINES)
-        configs: dict[str, dict[str, str]] = {"VDU1_CP1": {}, "VDU1_CP2": {"linkPortId": "given"}, "VDU2_CP1": {}}
+        configs: dict[str, dict[str, Any]] = {"VDU1_CP1": {}, "VDU1_CP2": {"linkPortId": "given"}, "VDU2_CP1": {}}
         link = {
             "id": "external",
             "resourceId": "net0",

@@ -109,7 +109,7 @@ def test_servers_of_one_stack_have_the_ports_that_neutron_has_bound_to_them() ->
     found = StackContents(
         resources,
         server_by_id={"a": NovaServer("a", "a"), "b": NovaServer("b", "b")},
-        port_by_id={id: NeutronPort(id, device_id=device) for id, device in ports.items()},
+        port_by_id={port_id: NeutronPort(port_id, device_id=device) for port_id, device in ports.items()},
         floating_by_id={"fa": FloatingIp("fa", "172.24.4.1", "pa"), "ff": FloatingIp("ff", "172.24.4.2")},
     )
     facts = stack_resources(TOP, found, {})

@@ -221,7 +221,7 @@ class HeatStacks:
         return StackContents(
             resources=resources,
             server_by_id={s.id: s for s in servers},
-            port_by_id={id: _port(document, address_by_port.get(id)) for id, document in ports.items()},
+            port_by_id={port_id: _port(port, address_by_port.get(port_id)) for port_id, port in ports.items()},
             floating_by_id={f.id: f for f in floating},
             cidr_by_subnet_id=cidr_by_subnet_id,
             nfv=nfv,

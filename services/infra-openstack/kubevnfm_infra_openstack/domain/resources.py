@@ -191,18 +191,19 @@ def _vdu(names: Sequence[str], vdus: Mapping[str, str]) -> str:
 def _server_ports(server: HeatResource, tree: _Tree, contents: StackContents) -> tuple[PortFacts, ...]:
     """Return the ports that Neutron has bound to the server, in the template's order; then their floating IPs.
 
-    Of the floating IPs that no port has, those in the server's nested stack.
+    A floating IP that no port has belongs to the servers of its nested stack.
     """
     declared = {r.physical_id: r.name for r in contents.resources if r.type == PORT and r.physical_id}
     bound = {port.id: port for port in contents.port_by_id.values() if port.device_id == server.physical_id}
-    names = {id: name for id, name in declared.items() if id in bound} | {id: "" for id in bound if id not in declared}
+    inside = [(name, bound[port_id]) for port_id, name in declared.items() if port_id in bound]
+    outside = [("", port) for port_id, port in bound.items() if port_id not in declared]
     floating = [
         resource
         for resource in contents.resources
         if resource.type == FLOATING_IP and resource.physical_id and _is_beside(resource, server, tree, contents, bound)
     ]
     return (
-        *(_port(name, bound[id], contents) for id, name in names.items()),
+        *(_port(name, port, contents) for name, port in (*inside, *outside)),
         *(_floating(resource, contents) for resource in floating),
     )
 
