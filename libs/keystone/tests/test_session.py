@@ -1,0 +1,80 @@
+"""Logging in over TLS: the CA of the cloud, and the failures that are named."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from certificates import Authority
+from kubevnfm_keystone import Failure, KeystoneLogin, KeystoneSession, failure_of
+
+LOGIN = KeystoneLogin("", username="u", password="hidden-password", project="p")
+
+
+async def version(_: web.Request) -> web.Response:
+    return web.json_response({"version": {"id": "v3.14"}})
+
+
+async def refuse(_: web.Request) -> web.Response:
+    return web.json_response({"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, status=401)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+async def url(authority: Authority) -> AsyncIterator[str]:
+    """The address of a Keystone over TLS that rejects every user."""
+    pair = authority.issue("server")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pair.certificate, pair.key)
+    app = web.Application()
+    app.add_routes([web.get("/v3", version), web.post("/v3/auth/tokens", refuse)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    yield f"https://127.0.0.1:{runner.addresses[0][1]}/v3"
+    await runner.cleanup()
+
+
+async def failure(login: KeystoneLogin) -> Failure:
+    """Return why the log-in fails."""
+    session = KeystoneSession(login, timeout_s=10)
+    try:
+        with pytest.raises(Exception) as caught:
+            await asyncio.to_thread(session.log_in)
+    finally:
+        session.close()
+    found = failure_of(caught.value)
+    assert "hidden-password" not in found.reason
+    return found
+
+
+async def test_the_ca_of_the_cloud_is_trusted(url: str, authority: Authority) -> None:
+    login = replace(LOGIN, auth_url=url)
+    untrusted = await failure(login)
+    assert untrusted.kind == "refused"
+    assert untrusted.reason.startswith("the TLS certificate is not trusted: ")
+    for trusting in (replace(login, certificates=authority.file.read_text()), replace(login, check_certificate=False)):
+        assert (await failure(trusting)).kind == "unauthorized"
+
+
+async def test_a_host_name_is_checked_unless_the_access_data_say_otherwise(url: str, authority: Authority) -> None:
+    by_name = replace(LOGIN, auth_url=url.replace("127.0.0.1", "localhost"), certificates=authority.file.read_text())
+    assert "localhost" in (await failure(by_name)).reason
+    assert (await failure(replace(by_name, check_host_name=False))).kind == "unauthorized"
+
+
+async def test_a_closed_port_and_an_unknown_host_are_unavailable(unused_tcp_port: int) -> None:
+    for address, reason in (
+        (f"http://127.0.0.1:{unused_tcp_port}/v3", "connection refused"),
+        ("http://nowhere.invalid/v3", "its host name cannot be resolved"),
+    ):
+        assert await failure(replace(LOGIN, auth_url=address)) == Failure("unavailable", reason)
