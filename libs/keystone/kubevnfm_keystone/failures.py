@@ -29,7 +29,7 @@ class NotKeystone(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """What the caller can act on."""
+    """A failure in the form in which a caller can act on it."""
 
     kind: Literal["unauthorized", "refused", "unavailable"]
     """``refused``: an operator must change the access data or the cloud; ``unavailable``: later it may work."""

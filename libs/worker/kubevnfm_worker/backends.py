@@ -27,7 +27,7 @@ class Backends:
     key_ring: KeyRing
     clock: Clock = field(default_factory=SystemClock)
     states: dict[str, str] = field(default_factory=dict)
-    """What a service reports of itself at ``/health/ready``, by name; it does not make the service unready."""
+    """Further states for ``/health/ready``, by name; they do not make the service unready."""
 
     async def is_ready(self) -> bool:
         """Return whether the database and the broker answer: what ``/health/ready`` reports."""
