@@ -8,7 +8,7 @@ delivery of a command with the same event, as the services do from their inboxes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -74,9 +74,9 @@ class MortalStore(WatchedStore):
         self.life.check()
         return await super().get(collection, id)
 
-    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+    async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
         self.life.moment()
-        await super().clear_outbox(collection, id, message_ids)
+        await super().clear_outbox(collection, published)
 
 
 class MortalBus(InProcessBus):

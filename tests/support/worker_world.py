@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -49,9 +49,9 @@ class MoodyStore(WatchedStore):
         self._check()
         return await super().pending_outbox(collection, limit=limit)
 
-    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+    async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
         self._check()
-        await super().clear_outbox(collection, id, message_ids)
+        await super().clear_outbox(collection, published)
 
     def _check(self) -> None:
         if self.is_down:

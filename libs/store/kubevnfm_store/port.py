@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -121,8 +121,8 @@ class DocumentStore(Protocol):
         """Return documents with unpublished messages (deleted ones included), by an index, never a scan."""
         ...
 
-    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        """Remove published messages; the revision stays."""
+    async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
+        """Remove published messages (their ids by document) in as few calls as possible; revisions stay."""
         ...
 
     async def is_ready(self) -> bool:

@@ -21,8 +21,12 @@ from kubevnfm_store.port import DocumentStore, Outgoing, StoreUnavailable
 
 log = structlog.get_logger()
 
-_CLEAR_AFTER_S = 0.01
-"""Messages of one document that are confirmed within this time are removed in one write."""
+_CLEAR_AFTER_S = 0.05
+"""Messages that are confirmed within this time are removed together: those of one collection in one call."""
+
+
+def _nothing() -> defaultdict[str, defaultdict[str, list[str]]]:
+    return defaultdict(lambda: defaultdict(list))
 
 
 def outgoing(envelope: Envelope[Message], ring: KeyRing) -> Outgoing:
@@ -55,7 +59,8 @@ class OutboxRelay:
         self._sweep_s, self._settle_s, self._drain_s = sweep_s, settle_s, drain_s
         self._clock = clock or SystemClock()
         self._publishing: dict[str, asyncio.Task[None]] = {}
-        self._published: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._published: defaultdict[str, defaultdict[str, list[str]]] = _nothing()
+        """Ids of messages by document by collection."""
         self._writing: set[str] = set()
         """Being stored: their writer kicks them next."""
         self._uncleared: set[str] = set()
@@ -174,7 +179,7 @@ class OutboxRelay:
             log.warning("publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
             return
         self._uncleared.add(envelope.id)
-        self._published[collection, id].append(envelope.id)
+        self._published[collection][id].append(envelope.id)
         if self._clearing is None:
             self._clearing = asyncio.create_task(self._clear(), name="outbox-clear")
 
@@ -189,13 +194,14 @@ class OutboxRelay:
             self._clearing = None
 
     async def _clear_published(self) -> None:
-        published, self._published = self._published, defaultdict(list)
+        published, self._published = self._published, _nothing()
         results: list[Any] = await asyncio.gather(
-            *(self._store.clear_outbox(*document, ids) for document, ids in published.items()),
+            *(self._store.clear_outbox(collection, by_document) for collection, by_document in published.items()),
             return_exceptions=True,
         )
         # If it failed they stay in their documents, and a sweep publishes them once more: at least once, never zero times.
-        self._uncleared.difference_update(*published.values())
+        for by_document in published.values():
+            self._uncleared.difference_update(*by_document.values())
         for result in results:
             if isinstance(result, StoreUnavailable):
                 log.warning("outbox_not_cleared", reason=str(result))

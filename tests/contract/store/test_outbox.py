@@ -32,12 +32,12 @@ class OutboxSuite:
         [document] = await store.pending_outbox("things")
         assert document.id == "a"
         assert list(document.messages) == [a_message("m1"), a_message("m2"), a_message("m3"), a_message("m0")]
-        await store.clear_outbox("things", "a", ["m2", "m3", "unknown"])
+        await store.clear_outbox("things", {"a": ["m2", "m3", "unknown"]})
         assert await pending(store) == {"a": ["m1", "m0"]}
-        await store.clear_outbox("things", "a", ["m1", "m0"])
+        await store.clear_outbox("things", {"a": ["m1", "m0"]})
         assert await pending(store) == {}
-        await store.clear_outbox("things", "a", ["m1"])
-        await store.clear_outbox("things", "none", ["m1"])
+        await store.clear_outbox("things", {"a": ["m1"]})
+        await store.clear_outbox("things", {"none": ["m1"]})
         now = await store.get("things", "a")
         assert now is not None
         assert (now.revision, now.body) == (3, {"n": 3})
@@ -74,9 +74,9 @@ class OutboxSuite:
         with pytest.raises(RevisionConflict):
             await store.replace("things", "a", {"n": 2}, if_revision=1)
         assert await pending(store) == {"a": ["m1", "m2"]}
-        await store.clear_outbox("things", "a", ["m1"])
+        await store.clear_outbox("things", {"a": ["m1"]})
         assert await pending(store) == {"a": ["m2"]}
-        await store.clear_outbox("things", "a", ["m2"])
+        await store.clear_outbox("things", {"a": ["m2"]})
         assert await pending(store) == {}
         assert (await store.insert("things", "a", {"n": 5})).revision == 1
 
@@ -98,7 +98,7 @@ class OutboxSuite:
         assert await pending(store) == {"a": ["m1", "m2", "m3"]}
         with pytest.raises(AlreadyExists):
             await store.insert("things", "a", {})
-        await store.clear_outbox("things", "a", ["m1", "m2", "m3"])
+        await store.clear_outbox("things", {"a": ["m1", "m2", "m3"]})
         assert await store.get("things", "a") == recreated
 
     async def test_racing_inserts_over_a_deleted_document_make_one(self, store: DocumentStore) -> None:
@@ -106,7 +106,7 @@ class OutboxSuite:
         await store.delete("things", "a", outbox=[a_message("m1")])
         results = await asyncio.gather(
             *(store.insert("things", "a", {"by": n}) for n in range(10)),
-            store.clear_outbox("things", "a", ["m1"]),
+            store.clear_outbox("things", {"a": ["m1"]}),
             return_exceptions=True,
         )
         assert sum(isinstance(result, AlreadyExists) for result in results) == 9
@@ -121,7 +121,7 @@ class OutboxSuite:
                 for document in await store.pending_outbox("things"):
                     ids = [message.id for message in document.messages]
                     published.extend(ids)
-                    await store.clear_outbox("things", document.id, ids)
+                    await store.clear_outbox("things", {document.id: ids})
 
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             group.create_task(relay())

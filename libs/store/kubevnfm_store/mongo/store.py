@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, NoReturn, Self, TypeVar
@@ -17,7 +17,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from motor.motor_asyncio import AsyncIOMotorClient
-from pymongo import ReturnDocument
+from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import (
     ConnectionFailure,
     DocumentTooLarge,
@@ -26,6 +26,7 @@ from pymongo.errors import (
     PyMongoError,
     ServerSelectionTimeoutError,
 )
+from pymongo.monitoring import CommandListener
 from pymongo.write_concern import WriteConcern
 
 from kubevnfm_store.changes import check_apart, without
@@ -59,10 +60,14 @@ class MongoStore:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, url: str, database: str) -> AsyncIterator[Self]:
-        """Yield the store. Raises StoreUnavailable when the server does not answer or refuses the credentials."""
+    async def connect(
+        cls, url: str, database: str, *, listeners: Sequence[CommandListener] = ()
+    ) -> AsyncIterator[Self]:
+        """Yield the store; ``listeners`` see each command. Raises StoreUnavailable when the server does not answer or
+        refuses the credentials.
+        """
         own = {name: value for name, value in _TIMES.items() if name.lower() not in url.lower()}
-        client: Any = AsyncIOMotorClient(url, **own)
+        client: Any = AsyncIOMotorClient(url, event_listeners=list(listeners), **own)
         try:
             try:
                 build = await client.admin.command("buildInfo")
@@ -254,7 +259,25 @@ class MongoStore:
                 await self._writing(collection, each["_id"], partial(self._settle, collection, each["_id"]))
         return [PendingOutbox(each["_id"], messages(each)) for each in waiting if each.get("outbox")]
 
-    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+    async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
+        # Most documents have no other messages than these: then one call clears all of them, without a read.
+        if self._elements and await self._retrying(lambda: self._unmark_all(collection, published)):
+            return
+        await asyncio.gather(*(self._clear(collection, each, messages) for each, messages in published.items()))
+
+    async def _unmark_all(self, collection: str, published: Mapping[str, Sequence[str]]) -> bool:
+        """Remove the outboxes of live documents that hold exactly these messages; return whether all of them did."""
+        changes = [
+            UpdateOne(
+                {"_id": each, **LIVE, "outbox": {"$size": len(messages)}, "outbox.id": {"$all": list(messages)}},
+                {"$unset": {"outbox": "", "pending": ""}},
+            )
+            for each, messages in published.items()
+        ]
+        result = await self._database[collection].bulk_write(changes, ordered=False)
+        return bool(result.modified_count == len(changes))
+
+    async def _clear(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
         async def write() -> None:
             # $pull with a condition would need one step, but FerretDB supports it with whole elements only
             now = await self._database[collection].find_one({"_id": id}, {"outbox": 1, "deleted": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -182,14 +182,12 @@ class SqliteStore:
             messages.setdefault(document, []).append(Outgoing(message, json.loads(content)))
         return [PendingOutbox(document, of_it) for document, of_it in messages.items()]
 
-    async def clear_outbox(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        published = json.dumps(list(message_ids))
+    async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
+        rows = [(collection, document, message) for document, messages in published.items() for message in messages]
         await self._writer.do(
             lambda connection: (
-                connection.execute(
-                    "DELETE FROM outbox WHERE collection = ? AND document = ?"
-                    " AND message IN (SELECT value FROM json_each(?))",
-                    (collection, id, published),
+                connection.executemany(
+                    "DELETE FROM outbox WHERE collection = ? AND document = ? AND message = ?", rows
                 ).rowcount
             )
         )

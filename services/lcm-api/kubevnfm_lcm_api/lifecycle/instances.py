@@ -54,7 +54,7 @@ class Instances:
 
     async def create(self, request: CreateVnfRequest) -> Stored:
         """Create an instance of an enabled package; return its document. Raises PackageUnusable."""
-        package = await self._packages.usable(request.vnfd_id)
+        package = await self._packages.recently_usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())
         initial = vnfd.initial_values
@@ -80,10 +80,10 @@ class Instances:
         stored = await self._outbox.insert(
             COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
         )
-        # The package may have been disabled and deleted since the first check. A deletion needs a disabled package and
-        # then counts its instances, so at least one of the two requests sees the other.
+        # The package may have been disabled and deleted since it was read. A deletion needs a disabled package and then
+        # counts its instances, so at least one of the two requests sees the other.
         try:
-            await self._packages.usable(request.vnfd_id)
+            await self._packages.confirm(package, instance_id=record.vnf.id)
         except Unprocessable:
             await self._outbox.delete(COLLECTION, record.vnf.id, events=[_deletion(record)])
             raise

@@ -11,7 +11,7 @@ from kubevnfm_csar import BaseHot, Vnfd
 from kubevnfm_events import Envelope, Message, PackageRef
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged, PackageChanged
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, hide, sealed
@@ -23,20 +23,14 @@ from kubevnfm_worker import Outbox
 from kubevnfm_lcm_api.event_chain import SOURCE, EventRef
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.ports import PackageFiles, PackageUsers
+from kubevnfm_lcm_api.packages.usable import COLLECTION, UsablePackages, reference
 
-COLLECTION: Final = "vnf_packages"
 VNFDS: Final = "vnfds"
 CONTENTS: Final = "package_contents"
 _TRIES: Final = 5
 """How often a change is tried after concurrent changes; each try checks the new state."""
 _CHANGE_THE_VNFD: Final = frozenset({"MODIFY_INFO", "CHANGE_VNFPKG"})
 _CACHED_VNFDS: Final = 64
-
-
-class PackageUnusable(Unprocessable):
-    """The VNF package of the vnfdId is missing, not ONBOARDED or not ENABLED (SOL003 5.4.2.3.1: 422)."""
-
-    code = "package-unusable"
 
 
 class PackageBusy(Conflict):
@@ -61,6 +55,7 @@ class Packages:
         self._store, self._outbox, self._files, self._users = store, outbox, files, users
         self._ring, self._clock = ring, clock
         self._vnfds: dict[tuple[str, str], Vnfd] = {}
+        self._reads = UsablePackages(store)
 
     async def create(self, user_data: JsonMapping) -> JsonMapping:
         """Create a package resource in state CREATED; return its document."""
@@ -121,6 +116,7 @@ class Packages:
                 await self._outbox.update(COLLECTION, package_id, written, if_revision=stored.revision, events=events)
             except RevisionConflict:
                 continue
+            self._reads.forget()
             return fields
         raise _changed_meanwhile()
 
@@ -155,6 +151,7 @@ class Packages:
                 )
             except RevisionConflict:
                 continue
+            self._reads.forget()
             # After the document, which makes the package exist: a crash here leaves only what no request can reach.
             for collection in (VNFDS, CONTENTS):
                 await self._store.delete(collection, package_id)
@@ -169,18 +166,19 @@ class Packages:
 
     async def reference(self, package_id: str) -> PackageRef:
         """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
-        return _reference(await self.get(package_id))
+        return reference(await self.get(package_id))
 
     async def usable(self, vnfd_id: str) -> PackageRef:
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises PackageUnusable."""
-        stored = await self._of_vnfd(vnfd_id)
-        if stored is None:
-            raise PackageUnusable("vnfdId", f"no VNF package with VNFD {vnfd_id} is onboarded")
-        body = stored.body
-        if body["onboardingState"] != "ONBOARDED" or body["operationalState"] != "ENABLED":
-            state = f"{body['onboardingState']} and {body['operationalState']}"
-            raise PackageUnusable("vnfdId", f"the VNF package {stored.id} is {state}; ONBOARDED and ENABLED expected")
-        return _reference(stored)
+        return (await self._reads.read(vnfd_id)).reference
+
+    async def recently_usable(self, vnfd_id: str) -> PackageRef:
+        """As ``usable``, but as read up to 5 s ago: what is made of the package needs ``confirm``."""
+        return await self._reads.recent(vnfd_id)
+
+    async def confirm(self, package: PackageRef, *, instance_id: str) -> None:
+        """Check that the package is still usable, after an instance of it was stored. Raises PackageUnusable."""
+        await self._reads.confirm(package, instance_id=instance_id)
 
     async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
         """Return the package's descriptor; cached, as an ONBOARDED package never changes. Raises NotFound."""
@@ -216,6 +214,8 @@ class Packages:
         event = delivery.envelope.data
         vnfd_ids: set[str] = set()
         is_added = isinstance(event, InstanceCreated)
+        if isinstance(event, InstanceCreated) and await self._reads.was_in_use(event.vnf_instance_id):
+            return Ack()
         if isinstance(event, InstanceCreated | InstanceDeleted):
             vnfd_ids = {event.vnfd_id}
         elif isinstance(event, OperationChanged) and event.operation in _CHANGE_THE_VNFD:
@@ -279,11 +279,6 @@ def usage_state(is_in_use: bool) -> str:
 
 def _changed_meanwhile() -> PackageBusy:
     return PackageBusy("the package was changed by other requests at the same time: try again")
-
-
-def _reference(stored: Stored) -> PackageRef:
-    checksum = stored.body.get("checksum", {}).get("hash", "")
-    return PackageRef(package_id=stored.id, vnfd_id=stored.body.get("vnfdId", ""), checksum=checksum)
 
 
 def _merged(stored: Any, patch: Any) -> Any:

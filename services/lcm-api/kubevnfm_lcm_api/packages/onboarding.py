@@ -27,7 +27,6 @@ from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.packages.catalogue import (
-    COLLECTION,
     CONTENTS,
     VNFDS,
     PackageBusy,
@@ -38,6 +37,7 @@ from kubevnfm_lcm_api.packages.catalogue import (
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
 from kubevnfm_lcm_api.packages.domain.facts import facts_of
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles, PackageFiles, PackageSources, Upload
+from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 log = structlog.get_logger()
 

@@ -19,11 +19,12 @@ from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
-from kubevnfm_lcm_api.packages.catalogue import COLLECTION, Packages
+from kubevnfm_lcm_api.packages.catalogue import Packages
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, PackageUsers
 from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
 from kubevnfm_lcm_api.packages.settings import PackageSettings
+from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 OUTBOXES = (COLLECTION,)
 """Collections whose documents carry messages to send."""

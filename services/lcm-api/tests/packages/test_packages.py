@@ -559,3 +559,28 @@ async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(
     instance = (await world.lcm("POST", "/vnf_instances", {"vnfdId": package["vnfdId"]})).must(201).json["id"]
     refused = await world.lcm("POST", f"/vnf_instances/{instance}/instantiate", {"flavourId": "simple"})
     assert refused.problem(422)["detail"].partition(": ")[2] in warning
+
+
+async def test_a_package_that_another_gateway_has_just_disabled_makes_no_instance(world: World) -> None:
+    """API-118: what a create knows of the package without a read is confirmed after its write."""
+    package = await world.sample()
+    kept = await world.create()
+    await world.store.update("vnf_packages", package["id"], {"operationalState": "DISABLED"})
+    request = {"vnfdId": package["vnfdId"]}
+    assert "DISABLED" in (await world.lcm("POST", "/vnf_instances", request)).problem(422)["detail"]
+    await world.store.update("vnf_packages", package["id"], {"operationalState": "ENABLED"})
+    (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
+    (await world.lcm("POST", "/vnf_instances", request)).problem(422)
+    assert [one["id"] for one in (await world.lcm("GET", "/vnf_instances")).must(200).json] == [kept]
+
+
+async def test_creates_that_wait_for_one_read_of_the_package_all_get_its_answer(world: World) -> None:
+    """API-118."""
+    package = await world.sample()
+    made = await asyncio.gather(*(world.create() for _ in range(10)))
+    assert len(set(made)) == 10
+    await world.bus.quiet()
+    assert (await world.packages("GET", f"/{package['id']}")).json["usageState"] == "IN_USE"
+    stored = await world.store.get("vnf_packages", package["id"])
+    assert stored is not None
+    assert stored.body["usageState"] == "IN_USE"

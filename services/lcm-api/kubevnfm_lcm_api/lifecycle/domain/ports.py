@@ -27,6 +27,14 @@ class PackageCatalogue(Protocol):
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises Unprocessable if there is none."""
         ...
 
+    async def recently_usable(self, vnfd_id: str) -> PackageRef:
+        """As ``usable``, but as read a few seconds ago: what is made of the package needs ``confirm``."""
+        ...
+
+    async def confirm(self, package: PackageRef, *, instance_id: str) -> None:
+        """Check that the package is still usable, after an instance of it was stored. Raises Unprocessable."""
+        ...
+
     async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
         """Return the package's descriptor. Raises NotFound."""
         ...

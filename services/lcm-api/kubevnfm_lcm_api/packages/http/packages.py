@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.packages import catalogue as packages
 from kubevnfm_lcm_api.packages.domain.facts import files_as_shown
 from kubevnfm_lcm_api.packages.http.context import ADDRESSES, ONBOARDED, PACKAGES, is_by_vnfd, package_of, services
 from kubevnfm_lcm_api.packages.http.shapes import EVERY_PACKAGE, ONBOARDED_PACKAGES
+from kubevnfm_lcm_api.packages.usable import COLLECTION
 
 _OURS = ("createdAt", "updatedAt", "internal")
 _ALSO_LOWER_CASE = ("onboardingFailureDetails", "packageSecurityOption", "vnfmInfo")
@@ -72,7 +73,7 @@ async def list_all(request: web.Request) -> web.StreamResponse:
     async def shown(document: JsonMapping) -> JsonObject:
         return await view(request, document)
 
-    return await list_page(request, packages.COLLECTION, listed, shown)
+    return await list_page(request, COLLECTION, listed, shown)
 
 
 async def show(request: web.Request) -> web.Response:

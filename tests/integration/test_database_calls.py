@@ -1,0 +1,140 @@
+"""The calls to the database that a create over HTTP costs: their numbers are held here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_kit.ids import new_id
+from kubevnfm_store.mongo import MongoStore
+from lcm_world import RING, FragileStore, Storage, World, lcm_world
+from pymongo import monitoring
+from servers.ferretdb import ferretdb, ferretdb_url
+
+__all__ = ["ferretdb", "ferretdb_url"]
+
+CREATES = 20
+CALLS = {
+    "insert vnf_instances",
+    # After the insert: the package may have been disabled and deleted before it.
+    "find vnf_packages",
+    "find subscriptions",
+    "insert told_events",
+    "insert event_log",
+}
+"""One create, besides the removal of its published event from its outbox."""
+
+
+class Commands(monitoring.CommandListener):
+    """The commands that the driver has sent, as ``find vnf_instances``."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        collection = event.command.get(event.command_name)
+        if isinstance(collection, str):  # others are about the connection
+            self.sent.append(f"{event.command_name} {collection}")
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        """Nothing: it was counted when it was sent."""
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        """Nothing: it was counted when it was sent."""
+
+
+class CountedStore(FragileStore):
+    """A store on SQLite that keeps the calls of its port; ``get`` counts as the ``get_many`` that it is made of."""
+
+    sent: list[str] = []  # noqa: RUF012 - of the test that has set it
+
+
+def _counted(name: str) -> Callable[..., Awaitable[object]]:
+    async def call(self: CountedStore, collection: str, *args: Any, **named: Any) -> object:
+        self.sent.append(f"{name} {collection}")
+        return await getattr(super(CountedStore, self), name)(collection, *args, **named)
+
+    return call
+
+
+for _name in ("get_many", "insert", "replace", "update", "delete", "delete_many", "find", "count", "clear_outbox"):
+    setattr(CountedStore, _name, _counted(_name))
+
+
+ON_SQLITE = Storage(RING, CountedStore)
+
+
+@pytest.fixture
+def counted() -> list[str]:
+    CountedStore.sent = []
+    return CountedStore.sent
+
+
+async def calls_of_creates(
+    store: Storage, folder: Path, sent: Sequence[str], cleared: str, *, at_once: int
+) -> Counter[str]:
+    """Return the calls of some creates, after a first one, which finds the package not in use.
+
+    ``cleared``: the call that removes published events from the outboxes of instances.
+    """
+
+    async def settled(world: World, calls: int) -> None:
+        await world.bus.quiet()
+        async with asyncio.timeout(20):
+            # The removal follows the last event by a timer, and nothing announces it.
+            while sent.count(cleared) < calls or sent.count("insert locks") > sent.count("delete locks"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    async with lcm_world(folder, store) as world:
+        await world.sample()
+        await world.create()
+        await settled(world, 1)
+        before = len(sent)
+        for _ in range(CREATES // at_once):
+            calls = sent.count(cleared)
+            await asyncio.gather(*(world.create() for _ in range(at_once)))
+            await settled(world, calls + 1)
+    return Counter(sent[before:])
+
+
+def check(calls: Counter[str], each_once: set[str]) -> None:
+    """Check that a create makes each of these calls once, and no others."""
+    assert calls.keys() >= each_once
+    # A sweep of the outboxes, or an expired lock, may fall into the time of the test.
+    assert calls.total() < (len(each_once) + 0.5) * CREATES, calls
+
+
+def storage_on(url: str, commands: Commands) -> Storage:
+    class Store:
+        @staticmethod
+        @asynccontextmanager
+        async def open(_: Path) -> AsyncIterator[MongoStore]:
+            database = f"test_{new_id().replace('-', '')[:12]}"
+            async with MongoStore.connect(url, database, listeners=[commands]) as store:
+                yield store
+
+    return Storage(RING, Store)  # type: ignore[arg-type]  # it opens a store too
+
+
+async def test_the_commands_of_a_create_on_ferretdb(tmp_path: Path, ferretdb_url: str) -> None:
+    commands = Commands()
+    store = storage_on(ferretdb_url, commands)
+    calls = await calls_of_creates(store, tmp_path, commands.sent, "update vnf_instances", at_once=1)
+    # FerretDB's updates are not atomic, so the removal of the event is a read and a write within a lock (`mongo/guard.py`).
+    check(calls, {*CALLS, "insert locks", "find vnf_instances", "update vnf_instances", "delete locks"})
+
+
+async def test_the_calls_of_a_create_on_sqlite(tmp_path: Path, counted: list[str]) -> None:
+    calls = await calls_of_creates(ON_SQLITE, tmp_path, counted, "clear_outbox vnf_instances", at_once=1)
+    check(calls, {*CALLS, "clear_outbox vnf_instances"})
+
+
+async def test_creates_at_once_share_calls(tmp_path: Path, counted: list[str]) -> None:
+    calls = await calls_of_creates(ON_SQLITE, tmp_path, counted, "clear_outbox vnf_instances", at_once=20)
+    assert calls["insert vnf_instances"] == CREATES
+    assert calls.total() < 5 * CREATES
