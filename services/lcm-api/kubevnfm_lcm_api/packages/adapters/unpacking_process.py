@@ -34,8 +34,8 @@ _MIB: Final = 1024 * 1024
 _MEMORY_MIB: Final = 2048
 _PARALLEL: Final = 4
 _KEPT_IDLE: Final = 2
-_WALL_FACTOR: Final = 10
-"""Time by the clock over processor time: a slow disk, or a machine with much else to do."""
+_WALL_FACTOR, _WALL_S = 10, 60
+"""Time by the clock: so many times the processor time, and so much more. The disk may be slow, the machine busy."""
 _REAP_S: Final = 5.0
 
 
@@ -118,13 +118,14 @@ def _storage_failed(reason: str) -> StorageFailed:
 async def _asked(request: Request) -> Answer:
     process = await _idle_or_new()
     is_reusable = False
+    limit_s = request.cpu_s * _WALL_FACTOR + _WALL_S
     try:
-        async with asyncio.timeout(request.cpu_s * _WALL_FACTOR):
+        async with asyncio.timeout(limit_s):
             answer = await process.ask(request)
         is_reusable = answer.is_reusable
         return answer
     except TimeoutError as error:
-        raise PackageUnreadable(f"not read within {request.cpu_s * _WALL_FACTOR} s") from error
+        raise PackageUnreadable(f"not read within {limit_s} s") from error
     except (EOFError, OSError) as error:
         status = await asyncio.to_thread(process.end)
         if status == -signal.SIGXCPU:
