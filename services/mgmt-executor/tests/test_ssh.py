@@ -22,6 +22,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
     HostKeyChanged,
     LoginRefused,
     NodeUnreachable,
+    SudoMissing,
     SudoRefused,
     TransferRefused,
 )
@@ -339,5 +340,20 @@ class TestLab(MachinesSuite):
         await machine.close()
         for rules in (lab.machine(node).root / "etc/sudoers.d").glob("*"):
             rules.unlink()
-        with pytest.raises(SudoRefused):
+        with pytest.raises(SudoRefused, match="is not in the sudoers file"):
+            await self.reach(server, known)
+
+    async def test_a_machine_without_sudo_is_reported_as_such(self, lab: MgmtLab, known: KnownKeys) -> None:
+        node = await lab.boot("worker", 22)
+        server = LabServer(lab, node.server_id, node.ssh_address)
+        machine = await self.reach(server, known)
+        await machine.close()
+        # All machines share the lab's sudo; this one answers as a shell that finds none.
+        shell = lab.machine(node).root / "usr/local/sbin/sudo"
+        shell.parent.mkdir(parents=True, exist_ok=True)
+        shell.write_text("#!/bin/sh\necho 'bash: line 1: sudo: command not found' >&2\nexit 127\n")
+        shell.chmod(0o755)
+        with pytest.raises(
+            SudoMissing, match="sudo is not installed; it printed: bash: line 1: sudo: command not found"
+        ):
             await self.reach(server, known)

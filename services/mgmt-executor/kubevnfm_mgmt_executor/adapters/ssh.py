@@ -19,10 +19,13 @@ from kubevnfm_mgmt_executor.domain.errors import (
     HostKeyChanged,
     LoginRefused,
     NodeUnreachable,
+    SudoMissing,
     SudoRefused,
     TransferRefused,
     UploadDamaged,
 )
+from kubevnfm_mgmt_executor.domain.masking import Mask
+from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine, Output
 
 FIRST_PAUSE_S: Final = 0.2
@@ -43,6 +46,8 @@ KILL_GRACE_S: Final = 10
 """timeout(1) on the machine sends KILL this long after TERM."""
 TIMED_OUT: Final = 124
 """timeout(1)'s exit code when it ended the command."""
+NOT_FOUND: Final = 127
+"""The exit code of a shell for a program that it does not find (POSIX 2.8.2); sudo never returns it for a refusal."""
 KILLED: Final = 128 + 9
 """The exit code that a shell, or sudo, returns for a command that KILL ended."""
 LIFELINE: Final = """trap : TERM
@@ -199,14 +204,26 @@ class SshMachine:
             return
         # Without a password first: where the sudoers file has NOPASSWD, the password is then never sent.
         self._as_root = ("sudo", "-n")
-        if await self.run(["true"], task="", timeout_s=COMMAND_S, as_root=True) == 0:
+        code, said = await self._try_sudo()
+        if code == 0:
             return
+        user = self._login.username
+        if code == NOT_FOUND:
+            raise SudoMissing(f"user {user} cannot become root: sudo is not installed{said}", node=self._node)
         # An empty prompt (-p), because sudo writes it to standard error, which is collected as the task's output.
         self._as_root, self._sudo_reads_password = ("sudo", "-S", "-p", ""), True
-        has_password = self._login.password is not None
-        if has_password and await self.run(["true"], task="", timeout_s=COMMAND_S, as_root=True) == 0:
-            return
-        raise SudoRefused(f"user {self._login.username} cannot become root with sudo", node=self._node)
+        if self._login.password is not None:
+            code, said = await self._try_sudo()
+            if code == 0:
+                return
+        raise SudoRefused(f"user {user} cannot become root with sudo{said}", node=self._node)
+
+    async def _try_sudo(self) -> tuple[int | None, str]:
+        """Return the exit code of a command that does nothing, and what sudo printed, as the end of an error's text."""
+        printed = CollectedOutput(Mask([self._login.password] if self._login.password else []))
+        code = await self.run(["true"], task="", timeout_s=COMMAND_S, output=printed.add, as_root=True)
+        text = " ".join(printed.last_lines().split())
+        return code, f"; it printed: {text}" if text else ""
 
     async def run(
         self, argv: Sequence[str], *, task: str, timeout_s: float, output: Output | None = None, as_root: bool = False

@@ -93,6 +93,12 @@ class SudoRefused(NodeFailure):
     code = "node-sudo-refused"
 
 
+class SudoMissing(NodeFailure):
+    """The machine has no sudo, and its user is not root."""
+
+    code = "node-sudo-missing"
+
+
 class HostKeyChanged(NodeFailure):
     """The machine shows another host key than on first contact: another machine may answer at its address."""
 

@@ -72,7 +72,7 @@ class Machines(Protocol):
     async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
         """Return a session of a user that can become root; wait for the machine to boot.
 
-        Raises NodeUnreachable after ``within_s``; LoginRefused, SudoRefused, HostKeyChanged at once.
+        Raises NodeUnreachable after ``within_s``; LoginRefused, SudoRefused, SudoMissing, HostKeyChanged at once.
         """
         ...
 
