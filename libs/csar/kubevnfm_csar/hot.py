@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from kubevnfm_csar.documents import parse_yaml
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, read_text
+from kubevnfm_csar.vnfd.marks import hidden_parameters
 
 PORT: Final = "OS::Neutron::Port"
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
@@ -39,6 +40,11 @@ class Template(BaseModel):
         """The declared parameters."""
         declared = self.body.get("parameters")
         return frozenset(declared) if isinstance(declared, dict) else frozenset()
+
+    @property
+    def hidden_parameters(self) -> frozenset[str]:
+        """The parameters whose values are secret."""
+        return hidden_parameters(self.body)
 
     @cached_property
     def resource_types(self) -> dict[str, str]:
@@ -69,6 +75,11 @@ class BaseHot(BaseModel):
     @property
     def top_text(self) -> str:
         return self.top.text
+
+    @property
+    def hidden_parameters(self) -> frozenset[str]:
+        """The parameters of all templates whose values are secret."""
+        return self.top.hidden_parameters.union(*(template.hidden_parameters for template in self.nested.values()))
 
     def is_group(self, name: str) -> bool:
         """Whether a resource of the top template is a group of members."""

@@ -103,7 +103,10 @@ def read_package(path: Path, *, limits: Limits | None = None) -> Package:
 def describe(csar: Csar) -> Package:
     """Read an archive that is open already; as ``read_package``."""
     vnfd = read_vnfd(csar, entry=csar.index.entry)
-    hots = [flavour_id for flavour_id in vnfd.flavours if read_base_hot(csar, flavour_id) is not None]
+    read = {flavour_id: read_base_hot(csar, flavour_id) for flavour_id in vnfd.flavours}
+    hots = {flavour_id: hot for flavour_id, hot in read.items() if hot is not None}
+    hidden = {name for hot in hots.values() for name in hot.hidden_parameters}
+    vnfd = vnfd.model_copy(update={"secret_names": tuple(sorted(hidden.union(vnfd.secret_names)))})
     images = {image.path for image in vnfd.software_images if image.path is not None}
     security = _security(csar)
     keys = {file for files in security.values() for file in files}

@@ -273,3 +273,24 @@ def test_an_unpacked_copy_without_its_images_still_has_its_flavours(tmp_path: Pa
     copy = FolderFiles(tmp_path / "unpacked")
     assert flavour_template(copy, "simple") == flavour_template(csar, "simple")
     assert list(read_vnfd(copy).flavours) == ["simple", "complex"]
+
+
+def test_attributes_that_the_package_marks_as_secret_are_known(tmp_path: Path) -> None:
+    types = dedent("""\
+        data_types:
+          acme.datatypes.Login: {derived_from: tosca.datatypes.Credential}
+          acme.datatypes.Pin: {derived_from: string, metadata: {sensitive: 'true'}}
+          acme.datatypes.ShortPin: {derived_from: acme.datatypes.Pin}
+          acme.datatypes.Parameters:
+            properties:
+              community: {type: string, metadata: {sensitive: true}}
+              colour: {type: string, metadata: {sensitive: false}}
+              logins: {type: list, entry_schema: {type: acme.datatypes.Login}}
+              by_name: {type: map, entry_schema: acme.datatypes.Login}
+              pin: {type: acme.datatypes.ShortPin}
+        """)
+    files = {**v1_files(), "Definitions/marked.yaml": "tosca_definitions_version: tosca_simple_yaml_1_2\n" + types}
+    name = next(name for name, text in files.items() if isinstance(text, str) and "- types.yaml" in text)
+    files[name] = str(files[name]).replace("- types.yaml", "- types.yaml\n  - marked.yaml", 1)
+    assert vnfd_of(tmp_path, files).secret_names == ("by_name", "community", "logins", "pin")
+    assert vnfd_of(tmp_path).secret_names == ()

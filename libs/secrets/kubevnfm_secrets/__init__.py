@@ -1,16 +1,31 @@
 """Secrets as a type: encrypted in documents and messages, masked everywhere else, revealed at the moment of use."""
 
 from kubevnfm_secrets.keyring import KeyRing, UnknownKey
+from kubevnfm_secrets.names import is_secret_name
 from kubevnfm_secrets.secret import MASK, Secret, sealing
-from kubevnfm_secrets.tree import SecretParams, hide, map_secrets, mask, opened, revealed, sealed, without_secrets
+from kubevnfm_secrets.tree import (
+    SECRET_NAMES,
+    SecretParams,
+    hide,
+    listed_names,
+    map_secrets,
+    mask,
+    opened,
+    revealed,
+    sealed,
+    without_secrets,
+)
 
 __all__ = [
     "MASK",
+    "SECRET_NAMES",
     "KeyRing",
     "Secret",
     "SecretParams",
     "UnknownKey",
     "hide",
+    "is_secret_name",
+    "listed_names",
     "map_secrets",
     "mask",
     "opened",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Collection
 from typing import Any, Self
 
 from kubevnfm_kit.json_types import JsonObject
@@ -15,17 +16,27 @@ from kubevnfm_secrets.keyring import KeyRing
 MASK = "***"
 SEALED_KEY = "$sealed"
 _RING = "kubevnfm_key_ring"
+_NAMES = "kubevnfm_secret_names"
 
 
-def sealing(ring: KeyRing) -> JsonObject:
-    """Return the context for ``model_dump(mode="json", context=...)`` under which secrets are sealed, not masked."""
-    return {_RING: ring}
+def sealing(ring: KeyRing, names: Collection[str] = ()) -> JsonObject:
+    """Return the context for ``model_dump(mode="json", context=...)`` under which secrets are sealed, not masked.
+
+    In KeyValuePairs (`SecretParams`) the values under these ``names`` are sealed too.
+    """
+    return {_RING: ring, _NAMES: frozenset(names)}
 
 
 def ring_of(info: SerializationInfo) -> KeyRing | None:
     """Return the key ring of a serialisation that seals, None of one that masks."""
     ring = (info.context or {}).get(_RING)
     return ring if isinstance(ring, KeyRing) else None
+
+
+def names_of(info: SerializationInfo) -> frozenset[str]:
+    """Return the further secret names of a serialisation that seals."""
+    names = (info.context or {}).get(_NAMES)
+    return names if isinstance(names, frozenset) else frozenset()
 
 
 class Secret:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import NoneType
 from typing import Annotated, Any, Final
 
@@ -11,13 +11,11 @@ from kubevnfm_kit.json_types import JsonObject
 from pydantic import BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
 
 from kubevnfm_secrets.keyring import KeyRing
-from kubevnfm_secrets.secret import MASK, SEALED_KEY, Secret, ring_of
+from kubevnfm_secrets.names import is_secret_name
+from kubevnfm_secrets.secret import MASK, SEALED_KEY, Secret, names_of, ring_of
 
-_SECRET_NAME = re.compile(
-    r"(pass(word|wd|phrase)|secret|token|private_?key|client_?key|certificate_?key|access_?key|api_?key|kubeconfig"
-    r"|credentials?)$",
-    re.IGNORECASE,
-)
+SECRET_NAMES: Final = "x_secret_names"  # noqa: S105 - the name of an attribute
+"""An attribute of any object of a request: the names of further attributes in and below this object that are secret."""
 _CREDENTIALS_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]+@", re.IGNORECASE)
 """``scheme://user:password@host``, as proxy settings carry it."""
 
@@ -26,30 +24,53 @@ _LEAVES: Final = frozenset({str, int, float, bool, NoneType})
 """Types of most nodes of a tree. A set look-up is much faster than isinstance with the abstract Mapping."""
 
 
-def hide(tree: Any) -> Any:
+def hide(tree: Any, names: Collection[str] = ()) -> Any:
     """Return the JSON tree with every secret text as a Secret: by attribute name, or a URL with credentials.
 
-    Below a secret name everything is hidden except booleans and nulls: numbers too, and the leaves of objects and arrays.
+    Secret are the names that `is_secret_name` recognises, those in ``names`` (the package marks them), and those that an
+    object of the tree lists under ``x_secret_names``. Below a secret name everything is hidden except booleans and nulls:
+    numbers too, and the leaves of objects and arrays.
     """
-    return _hide(tree, is_secret=False)
+    return _hide(tree, frozenset(names), is_secret=False)
 
 
-def _hide(node: Any, *, is_secret: bool) -> Any:
+def _hide(node: Any, names: frozenset[str], *, is_secret: bool) -> Any:
     if isinstance(node, Secret) or node is None:
         return node
     if type(node) not in _LEAVES and isinstance(node, Mapping):
+        names |= _listed(node)
         return {
-            name: _hide(value, is_secret=is_secret or bool(_SECRET_NAME.search(str(name))))
+            name: value
+            if name == SECRET_NAMES
+            else _hide(value, names, is_secret=is_secret or name in names or is_secret_name(str(name)))
             for name, value in node.items()
         }
     if isinstance(node, list | tuple):
-        return [_hide(value, is_secret=is_secret) for value in node]
+        return [_hide(value, names, is_secret=is_secret) for value in node]
     # A boolean below a secret name is a switch and no secret.
     if is_secret and not isinstance(node, bool):
         return Secret(str(node))
     if isinstance(node, str) and _CREDENTIALS_IN_URL.match(node):
         return Secret(node)
     return node
+
+
+def listed_names(tree: Any) -> frozenset[str]:
+    """Return the names that objects of the tree list as secret."""
+    if type(tree) in _LEAVES:
+        return frozenset()
+    if isinstance(tree, Mapping):
+        return _listed(tree).union(*(listed_names(value) for value in tree.values()))
+    return (
+        frozenset().union(*(listed_names(value) for value in tree)) if isinstance(tree, list | tuple) else frozenset()
+    )
+
+
+def _listed(node: Mapping[str, Any]) -> frozenset[str]:
+    listed = node.get(SECRET_NAMES)
+    if not isinstance(listed, list):
+        return frozenset()
+    return frozenset(name for name in listed if isinstance(name, str))
 
 
 def map_secrets(tree: Any, change: Callable[[Secret], Any]) -> Any:
@@ -107,7 +128,8 @@ def without_secrets(tree: Any) -> Any:
 def _write(tree: Any, info: SerializationInfo) -> Any:
     ring = ring_of(info)
     if ring is not None:
-        return sealed(tree, ring)
+        names = names_of(info)
+        return sealed(hide(tree, names) if names else tree, ring)
     return mask(tree) if info.mode == "json" else tree
 
 

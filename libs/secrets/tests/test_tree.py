@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kubevnfm_secrets import (
     Secret,
     SecretParams,
     hide,
+    is_secret_name,
     map_secrets,
     mask,
     opened,
@@ -43,16 +45,48 @@ SECRET_VALUES = ("p!1", "k!1", "t!1", "u!1", "471147114711", "m!1", "w!1")
     [
         "password", "PASSWORD", "adminPasswd", "ssh_passphrase", "client_secret", "bearer_token", "privateKey",
         "private_key", "client_key", "certificateKey", "access_key", "api_key", "kubeconfig",
-        "credential", "credentials",
+        "credential", "credentials", "admin_pass", "adminPass", "pwd", "db-pwd", "psk", "wifi_psk2", "rootpw_pw", "PASS",
+        "root_password_value", "password_2", "passwords", "dbpassword", "adminpass", "apikey", "TLSKey", "secretData",
+        "userPSK", "auth_tokens", "encryption_key", "shared-keys", "otp", "token1", "OS_PASSWORD", "x.db.pwd",
     ],
 )  # fmt: skip
 def test_a_name_that_says_secret_hides_its_value(name: str) -> None:
     assert hide({name: "x"}) == {name: Secret("x")}
 
 
-@pytest.mark.parametrize("name", ["password_policy", "token_url", "key", "username", "keypair", "passwordless"])
+@pytest.mark.parametrize("name",
+    [
+        "password_policy", "token_url", "key", "username", "keypair", "passwordless", "bypass", "pass_through", "public_key",
+        "max_tokens", "token_count", "secret_name", "credential_id", "auth_cred", "accessInfo", "key_name", "compass",
+        "ssh_authorized_keys", "passed", "keystone", "spwdx", "tokenEndpoint", "passport", "",
+    ],
+)  # fmt: skip
 def test_other_names_hide_nothing(name: str) -> None:
     assert hide({name: "x"}) == {name: "x"}
+
+
+def test_a_request_lists_further_names_for_an_object_and_what_is_below() -> None:
+    tree = {
+        "community": "c",
+        "a": {"x_secret_names": ["community", "pin"], "community": "c", "in": [{"pin": 1, "other": 2}]},
+    }
+    assert hide(tree) == {
+        "community": "c",
+        "a": {**tree["a"], "community": Secret("c"), "in": [{"pin": Secret("1"), "other": 2}]},  # type: ignore[dict-item]  # our own tree
+    }
+    assert hide(hide(tree)) == hide(tree)
+    assert hide({"x_secret_names": "community", "community": "c"}) == {"x_secret_names": "community", "community": "c"}
+
+
+def test_a_package_marks_further_names() -> None:
+    assert hide({"community": {"a": "c"}, "b": 1}, ["community"]) == {"community": {"a": Secret("c")}, "b": 1}
+
+
+def test_a_long_name_takes_no_time() -> None:
+    begin = time.process_time()
+    assert not is_secret_name("a_" * 1_000_000)
+    assert not is_secret_name("pas" * 1_000_000)
+    assert time.process_time() - begin < 0.5
 
 
 def test_below_a_secret_name_every_value_is_hidden() -> None:
@@ -127,3 +161,9 @@ def test_a_model_reads_masks_and_seals_its_parameters() -> None:
     document = request.model_dump(mode="json", context=sealing(RING))
     assert Request.model_validate(document).parameters["password"].reveal(RING) == "p!1"
     assert request.model_dump()["parameters"]["password"] == Secret("p!1")
+
+
+def test_a_model_seals_what_a_package_marks_when_it_is_written() -> None:
+    document = Request(parameters={"community": "c!1"}).model_dump(mode="json", context=sealing(RING, ["community"]))
+    assert "c!1" not in str(document)
+    assert Request.model_validate(document).parameters["community"].reveal(RING) == "c!1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kubevnfm_kit.json_types import JsonObject
@@ -27,9 +27,9 @@ class SolType(BaseModel):
         hide_input_in_errors=True,
     )
 
-    def document(self, ring: KeyRing) -> JsonObject:
-        """Return the JSON object for the store: camelCase, no nulls, secrets sealed."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))
+    def document(self, ring: KeyRing, secret_names: Collection[str] = ()) -> JsonObject:
+        """Return the JSON object for the store: camelCase, no nulls, secrets sealed, also those with these names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring, secret_names))
 
 
 class SolPatch(SolType):

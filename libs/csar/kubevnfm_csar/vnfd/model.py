@@ -288,6 +288,8 @@ class Vnfd(Part):
     """The initial values of a new instance, whose flavour is not known yet."""
     warnings: tuple[str, ...] = ()
     """Contradictions that concern nothing which the VNF uses, each with its file."""
+    secret_names: tuple[str, ...] = ()
+    """The attributes whose values the package marks as secret (`marks`)."""
 
     def flavour(self, flavour_id: str) -> Flavour:
         """Return the flavour. Raises UnknownFlavour."""

@@ -12,6 +12,7 @@ from kubevnfm_csar.errors import PackageRefused, UnknownFlavour
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.manifest import read_entry
 from kubevnfm_csar.vnfd import nodes, policies
+from kubevnfm_csar.vnfd.marks import secret_names
 from kubevnfm_csar.vnfd.model import Flavour, InitialValues, Vnfd
 from kubevnfm_csar.vnfd.phases import phase_drivers
 from kubevnfm_csar.vnfd.templates import Templates, read_templates
@@ -53,6 +54,7 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
         flavours=flavours,
         initial_values=_initial_values(topologies[entry], top),
         warnings=tuple(warning for topology in chosen.values() for warning in topology.warnings),
+        secret_names=secret_names(templates.values(), topologies[entry].tree),
     )
 
 

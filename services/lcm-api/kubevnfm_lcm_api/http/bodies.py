@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import hide
+from kubevnfm_secrets import SECRET_NAMES, hide
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -118,6 +118,8 @@ def _check_names(node: Any, place: str, levels: int) -> None:
         return
     for name, value in node.items():
         here = f"{place}/{name}".lstrip("/")
+        if name == SECRET_NAMES and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise InvalidInput(here, "a list of names of attributes expected")
         if name.startswith("$"):
             raise InvalidInput(here, "a name may not begin with $")
         _check_names(value, here, levels - 1)

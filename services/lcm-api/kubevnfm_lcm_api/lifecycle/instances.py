@@ -11,7 +11,7 @@ from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, RemoveRemains
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
-from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, OperationState, VnfInstance
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Stored
@@ -58,6 +58,7 @@ class Instances:
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())
         initial = vnfd.initial_values
+        names = tuple(sorted(listed_names(request.metadata or {}).union(vnfd.secret_names)))
         record = InstanceRecord(
             vnf=VnfInstance(
                 id=new_id(),
@@ -69,14 +70,14 @@ class Instances:
                 vnf_software_version=vnfd.software_version,
                 vnfd_version=vnfd.descriptor_version,
                 vnf_pkg_id=package.package_id,
-                vnf_configurable_properties=hide(initial.configurable_properties),
-                extensions=hide(initial.extensions),
-                metadata={**hide(initial.metadata), **(request.metadata or {})},
+                vnf_configurable_properties=hide(initial.configurable_properties, names),
+                extensions=hide(initial.extensions, names),
+                metadata=hide({**initial.metadata, **(request.metadata or {})}, names),
             ),
             created_at=now,
             updated_at=now,
         )
-        record = record.with_internals(last_news=creation_event(record.vnf.id, now))
+        record = record.with_internals(last_news=creation_event(record.vnf.id, now), secret_names=names)
         stored = await self._outbox.insert(
             COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
         )

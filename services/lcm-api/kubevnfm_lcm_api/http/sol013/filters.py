@@ -9,7 +9,7 @@ from typing import Final
 
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import Secret, hide
+from kubevnfm_secrets import is_secret_name
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Filter, HasKey, Json, Op, path_of
 
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Kind, Shape
@@ -170,7 +170,7 @@ def _compare(expression: _Expression, attributes: Mapping[str, Attribute]) -> Fi
         if kind == "map":
             kind = "object"
         elif kind == "free":
-            if isinstance(hide({name: ""})[name], Secret):
+            if is_secret_name(name):
                 raise InvalidFilter(f"attribute {name} is secret and cannot be filtered by", at=expression.at)
         else:
             attribute = members.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
 from kubevnfm_events import VimConnection
@@ -24,9 +24,9 @@ class Draft(BaseModel):
 
     vnf_instance_id: str
 
-    def document(self, ring: KeyRing) -> dict[str, Any]:
-        """Return the draft as it is stored: secrets sealed."""
-        return self.model_dump(mode="json", exclude_none=True, context=sealing(ring))
+    def document(self, ring: KeyRing, secret_names: Collection[str] = ()) -> dict[str, Any]:
+        """Return the draft as it is stored: secrets sealed, also those with these names."""
+        return self.model_dump(mode="json", exclude_none=True, context=sealing(ring, secret_names))
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:

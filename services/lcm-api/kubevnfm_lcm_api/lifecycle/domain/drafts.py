@@ -106,6 +106,7 @@ class InstantiateDraft(Draft):
         )
         # New internals, not the old ones changed: nothing of an earlier failed instantiate may remain in them.
         internals = InstanceInternals(
+            secret_names=instance.internals.secret_names,
             current_operation=instance.internals.current_operation,
             deployments=(deployment,),
             parameters=self.parameters,
@@ -318,7 +319,8 @@ class TerminateDraft(Draft):
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
         # The claim stays until the engine releases the instance in the same write.
-        internals = InstanceInternals(current_operation=instance.internals.current_operation)
+        before = instance.internals
+        internals = InstanceInternals(current_operation=before.current_operation, secret_names=before.secret_names)
         vnf = instance.vnf.model_copy(
             update={
                 "instantiation_state": InstantiationState.NOT_INSTANTIATED,

@@ -101,6 +101,8 @@ class InstanceInternals(SolType):
     """Management driver by phase, as the flavour maps them."""
     last_news: EventRef | None = None
     """The last event about the instance, operations' states included."""
+    secret_names: tuple[str, ...] = ()
+    """The attributes that its package, or an earlier one, marks as secret, and those that its requests have listed."""
     remains_of: str | None = None
     """The FAILED instantiate occurrence whose resources may still exist."""
 
@@ -117,8 +119,10 @@ class InstanceRecord(BaseModel):
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfInstance's attributes at the top, so that filters find them."""
-        body = self.vnf.document(ring)
-        internals = self.internals.model_dump(mode="json", by_alias=True, exclude_defaults=True, context=sealing(ring))
+        names = self.internals.secret_names
+        context = sealing(ring, names)
+        body = self.vnf.document(ring, names)
+        internals = self.internals.model_dump(mode="json", by_alias=True, exclude_defaults=True, context=context)
         body.update({"createdAt": self.created_at, "updatedAt": self.updated_at, "internal": internals})
         return body
 

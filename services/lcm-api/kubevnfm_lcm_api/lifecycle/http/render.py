@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_secrets import MASK, map_secrets, opened
+from kubevnfm_secrets import hide, mask, opened
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
@@ -40,12 +40,10 @@ def instance_view(document: JsonMapping, version: ApiVersion, root: str) -> Json
     body: JsonObject = {name: value for name, value in document.items() if name not in _OURS}
     stored_info = body.get("instantiatedVnfInfo")
     if stored_info is not None:
-        params = stored_info.get("additionalParams")
-        info: JsonObject = {name: value for name, value in stored_info.items() if name != "additionalParams"}
-        body["instantiatedVnfInfo"] = info
-        if version == "v1" and params:
-            info["additionalParams"] = map_secrets(opened(params), lambda _: MASK)
+        body["instantiatedVnfInfo"] = {name: value for name, value in stored_info.items() if name != "additionalParams"}
     body = without_secret_leaves(body)
+    if version == "v1" and stored_info is not None and stored_info.get("additionalParams"):
+        body["instantiatedVnfInfo"]["additionalParams"] = mask(hide(opened(stored_info["additionalParams"])))
     for name in ("vimConnectionInfo", "vnfConfigurableProperties", "metadata", "extensions"):
         if not body.get(name):
             body.pop(name, None)

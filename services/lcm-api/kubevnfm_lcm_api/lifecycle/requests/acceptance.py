@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
 from kubevnfm_csar import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
-from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
@@ -43,6 +43,7 @@ class Acceptance:
         version: ApiVersion,
         flavour: Flavour | None = None,
         claims: Mapping[str, Any] = NO_CLAIMS,
+        secret_names: Collection[str] = (),
         state: OperationState = OperationState.STARTING,
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
@@ -50,10 +51,12 @@ class Acceptance:
         ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
         body in the form of its API version, ``flavour`` the one after the operation, for the grant request of user data,
         ``claims`` further fields of the instance that are true from now on.
+        ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
         Raises Conflict if the instance was changed or claimed meanwhile.
         """
         now = rfc3339(self._clock.now())
+        names = frozenset(record.internals.secret_names).union(secret_names, listed_names(original))
         occ = VnfLcmOpOcc(
             id=new_id(),
             operation_state=state,
@@ -61,7 +64,7 @@ class Acceptance:
             start_time=now,
             vnf_instance_id=record.vnf.id,
             operation=operation,
-            operation_params=dict(hide(original)),
+            operation_params=dict(hide(original, names)),
         )
         if flavour is not None and isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
             request = user_data_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
@@ -71,10 +74,13 @@ class Acceptance:
             api_version=version,
             plan=draft.plan,
             steps=SEQUENCES.planned(draft),
-            draft=draft.document(self._ring),
+            draft=draft.document(self._ring, names),
             facts=record.facts,
             is_reversible=draft.is_reversible,
         )
+        if len(names) > len(record.internals.secret_names):
+            # From now on: a later request may give another value for a name without listing it again.
+            claims = {**claims, "internal/secretNames": sorted(names)}
         # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
         vim_ids = record.internals.vim_ids
         if draft.vim_id is not None and draft.vim_id not in vim_ids:

@@ -97,6 +97,7 @@ class Instantiate:
             original=original,
             version=version,
             flavour=flavour,
+            secret_names=vnfd.secret_names,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kubevnfm_csar import Vnfd
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
-from kubevnfm_secrets import SecretParams
+from kubevnfm_secrets import SECRET_NAMES, SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
@@ -122,6 +122,7 @@ class Modify:
             draft,
             original=original,
             version=version,
+            secret_names=vnfd.secret_names,
             # Claimed with the instance: from now on the new package is in use and cannot be deleted.
             claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
             state=OperationState.PROCESSING,
@@ -236,7 +237,7 @@ def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord,
     if flavour is not None:
         known |= set(getattr(flavour.initial_values, attribute))
     for key in patch:
-        if key not in known:
+        if key not in known and key != SECRET_NAMES:
             declared = ", ".join(sorted(known)) or "none"
             raise Unprocessable(f"{_camel(name)}/{key}", f"the VNFD does not declare this key; declared: {declared}")
 

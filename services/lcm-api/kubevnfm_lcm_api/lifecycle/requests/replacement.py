@@ -81,6 +81,7 @@ class ChangeFlavour:
             original=original,
             version=version,
             flavour=flavour,
+            secret_names=vnf.vnfd.secret_names,
         )
 
 
@@ -135,6 +136,7 @@ class ChangePackage:
             version=version,
             flavour=flavour,
             claims={"internal/dstVnfdId": vnfd.vnfd_id},
+            secret_names=vnfd.secret_names,
         )
 
 
