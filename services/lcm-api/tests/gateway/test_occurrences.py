@@ -197,6 +197,7 @@ async def test_a_change_that_brings_another_vim_uses_both_until_it_is_done(world
     """API-132."""
     await world.sample()
     instance_id = (await world.operation(await world.an_operation_in("COMPLETED")))["vnfInstanceId"]
+    world.vims.add("vim-9", "openstack")
     world.twins.waiting.add("infra.openstack.change_connections")
     change = sample_request("vm", "change_ext_conn")
     change["vimConnectionInfo"] = {"vim-1": {"vimId": "vim-9", "vimType": "openstack"}}
