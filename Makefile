@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-openstack test-clients test-fuzz lint format schemas stored-operations bench up down clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-openstack test-clients test-etsi test-fuzz lint format schemas stored-operations bench up down clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -64,8 +64,8 @@ up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and
 down: .venv/.ready ## Stops what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
-test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show) or `clients`
-	@$(PYTEST) -m "not deep and not clients" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
+test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients` or `etsi`
+	@$(PYTEST) -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests of the services and libs, which need no server
 	@$(PYTEST) $(UNIT_TESTS)
@@ -86,6 +86,14 @@ test-chaos: samples servers ## Runs the chaos tests: each process is killed at e
 
 test-clients: samples .run/clients/.ready ## Installs the unmodified `openstack` client and runs each of its commands
 	@$(PYTEST) tests/clients
+
+.run/etsi/.ready: tests/etsi/requirements.txt | $(UV)
+	@$(UV) venv -q --clear --python $(PYTHON) .run/etsi
+	@$(UV) pip install -q --python .run/etsi/bin/python -r tests/etsi/requirements.txt
+	@touch $@
+
+test-etsi: samples .run/etsi/.ready ## Runs ETSI's conformance suite for 2.6.1, which is in the folder ETSI_ROBOT
+	@$(PYTEST) -n $(WORKERS) tests/etsi
 
 test-fuzz: samples ## Sends requests generated from the OpenAPI document: KUBEVNFM_FUZZ_EXAMPLES (100) for each operation
 	@KUBEVNFM_FUZZ_EXAMPLES=$${KUBEVNFM_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz

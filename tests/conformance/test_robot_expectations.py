@@ -7,41 +7,42 @@ attributes. ``etsi_robot.md`` has a row for each difference; `test_the_page_list
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from etsi_site import (
+    INSTANCE,
+    LCM,
+    NOWHERE,
+    ODD,
+    PACKAGES,
+    SENT,
+    TASKS,
+    an_instance,
+    an_occurrence,
+    ask,
+    asked,
+    built,
+    location_of,
+    many_files,
+    one_file,
+    shown,
+)
 from kubevnfm_events.infra import PortFacts, ResourcesCreated, ServerFacts, StackResources
 from lcm_world import Answer, World, lcm_world, sample_request
-from package_builder import ONE_VNFD, v1_files, zip_of
+from package_builder import zip_of
 from subscriber import Subscriber
-from vm_packages import two_flavours
 
-SENT: Final = {"Accept": "application/json", "Content-Type": "application/json"}
-NOWHERE: Final = "00000000-0000-4000-8000-000000000000"
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
-LCM, PACKAGES = "/vnflcm/v1", "/vnfpkgm/v1"
 PAGE: Final = Path(__file__).with_name("etsi_robot.md")
 CREATE_STACK: Final = "infra.openstack.create_resources"
 
-TASKS: Final[Mapping[str, Any]] = {
-    "scale": {"type": "SCALE_OUT", "aspectId": "VDU1_scale"},
-    "scale_to_level": {"instantiationLevelId": "three"},
-    "heal": {"cause": "a test"},
-    "change_ext_conn": {"extVirtualLinks": [{"id": "more", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]},
-    "operate": {"changeStateTo": "STOPPED"},
-    "change_flavour": {"newFlavourId": "large"},
-    "terminate": {"terminationType": "FORCEFUL"},
-}
 ERROR_HANDLING: Final = ("retry", "rollback", "fail")
 NOTIFICATION: Final = {"id", "notificationType", "subscriptionId", "timeStamp", "vnfInstanceId", "_links"}
 OF_AN_OCCURRENCE: Final = {
     "notificationStatus", "operationState", "operation", "isAutomaticInvocation", "vnfLcmOpOccId",
-}  # fmt: skip
-INSTANCE: Final = {
-    "id", "vnfdId", "vnfProvider", "vnfProductName", "vnfSoftwareVersion", "vnfdVersion", "vnfPkgId",
-    "instantiationState", "_links",
 }  # fmt: skip
 OCCURRENCE: Final = {
     "id", "operationState", "stateEnteredTime", "startTime", "vnfInstanceId", "operation", "isAutomaticInvocation",
@@ -51,27 +52,10 @@ PACKAGE: Final = {"id", "onboardingState", "operationalState", "usageState", "_l
 SUBSCRIPTION: Final = {"id", "callbackUri", "_links"}
 
 
-ODD: Final = bytes(range(256)) * 300
-
-
-def _many() -> dict[str, str | bytes]:
-    """A package whose VNFD has several files, with an image."""
-    return {**v1_files(), "Files/images/ubuntu.img": b"image" * 1000}
-
-
-def _one() -> dict[str, str | bytes]:
-    """A package whose VNFD is one file, with an artifact of no known type."""
-    return {"one.yaml": ONE_VNFD, "one.mf": "metadata:\n  vnf_product_name: One\n\nSource: one.yaml\nSource: Scripts/odd.bin\n", "Scripts/odd.bin": ODD}  # fmt: skip
-
-
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8") as running:
         yield running
-
-
-async def ask(world: World, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-    return await world.call(method, path, body, headers={**SENT, **headers})
 
 
 async def answers(world: World, expected: Iterable[tuple[str, str, Any, int]]) -> None:
@@ -84,49 +68,6 @@ async def answers(world: World, expected: Iterable[tuple[str, str, Any, int]]) -
         elif status >= 400:
             answer.problem(status)
     assert not wrong, "\n".join(wrong)
-
-
-def shown(answer: Answer, needed: set[str]) -> Any:
-    """Return the JSON of a 200 or 201, or of a list, which has the attributes that the suite's schemas require."""
-    assert answer.headers["Content-Type"].startswith("application/json")
-    for each in answer.json if isinstance(answer.json, list) else [answer.json]:
-        assert needed <= set(each)
-    return answer.json
-
-
-def location_of(answer: Answer, status: int) -> str:
-    """Return the path of a Location header."""
-    url = answer.must(status).headers["Location"]
-    assert url.startswith("http://")
-    return "/" + url.split("/", 3)[3]
-
-
-async def an_instance(world: World) -> str:
-    """Return a new instance of two flavours; the package is uploaded at the first call."""
-    listed = (await world.packages("GET", "?filter=(eq,vnfProductName,Virtual machine)")).json
-    vnfd_id = listed[0]["vnfdId"] if listed else (await world.upload(two_flavours(world.folder)))["vnfdId"]
-    created = await ask(world, "POST", f"{LCM}/vnf_instances", {"vnfdId": vnfd_id})
-    return str(shown(created.must(201), INSTANCE)["id"])
-
-
-async def asked(world: World, instance_id: str, task: str, body: Any) -> dict[str, Any]:
-    """Ask for a task; return its occurrence once it is COMPLETED."""
-    path = location_of(await ask(world, "POST", f"{LCM}/vnf_instances/{instance_id}/{task}", body), 202)
-    return await world.reached(path.rpartition("/")[2], "COMPLETED")
-
-
-async def built(world: World) -> str:
-    """Return an instance that is INSTANTIATED."""
-    instance_id = await an_instance(world)
-    await asked(world, instance_id, "instantiate", sample_request("vm", "instantiate.v1"))
-    return instance_id
-
-
-async def an_occurrence(world: World, state: str) -> str:
-    """Return an occurrence that stays in this state."""
-    if not (await world.packages("GET", "?filter=(eq,vnfProductName,Virtual machine)")).json:
-        await world.sample()
-    return await world.an_operation_in(state)
 
 
 async def test_undefined_methods_are_405_and_change_nothing(world: World) -> None:
@@ -369,7 +310,7 @@ async def test_each_operation_is_notified_state_by_state(tmp_path: Path) -> None
 
 async def test_packages_are_listed_created_switched_and_deleted(world: World) -> None:
     """API-153, API-111, API-114."""
-    onboarded = await world.upload(zip_of(world.folder / "a.zip", _many()).read_bytes())
+    onboarded = await world.upload(zip_of(world.folder / "a.zip", many_files()).read_bytes())
     packages = f"{PACKAGES}/vnf_packages"
     hidden = {"softwareImages", "additionalArtifacts", "userDefinedData", "checksum"}
     for query, left_out in (
@@ -415,8 +356,8 @@ async def test_packages_are_listed_created_switched_and_deleted(world: World) ->
 
 async def test_the_content_of_a_package_is_read_whole_and_by_ranges(world: World) -> None:
     """API-153, API-115, API-116, API-117."""
-    content = zip_of(world.folder / "m.zip", _many()).read_bytes()
-    many, one = await world.upload(content), await world.upload(zip_of(world.folder / "o.zip", _one()).read_bytes())
+    content = zip_of(world.folder / "m.zip", many_files()).read_bytes()
+    many, one = await world.upload(content), await world.upload(zip_of(world.folder / "o.zip", one_file()).read_bytes())
     empty = (await ask(world, "POST", f"{PACKAGES}/vnf_packages", {})).must(201).json
     base = f"{PACKAGES}/vnf_packages"
     for package, accept, status, kind in (
@@ -451,7 +392,7 @@ async def test_content_is_uploaded_once(world: World) -> None:
     """API-153, API-111, API-113."""
     base = f"{PACKAGES}/vnf_packages"
     path = location_of(await ask(world, "POST", base, {}), 201)
-    content = zip_of(world.folder / "o.zip", _one()).read_bytes()
+    content = zip_of(world.folder / "o.zip", one_file()).read_bytes()
     put: dict[str, Any] = {"data": content, "headers": {**SENT, "Content-Type": "application/zip"}}
     assert (await world.call("PUT", f"{path}/package_content", **put)).must(202).raw == b""
     await world.onboarded(path.rpartition("/")[2])
@@ -526,7 +467,7 @@ async def test_the_page_lists_every_difference(world: World) -> None:
     subscription = location_of(await ask(world, "POST", f"{LCM}/subscriptions", callback), 201)
     fresh = location_of(await ask(world, "POST", f"{PACKAGES}/vnf_packages", {}), 201)
     occurrences = f"{LCM}/vnf_lcm_op_occs"
-    content = zip_of(world.folder / "o.zip", _one()).read_bytes()
+    content = zip_of(world.folder / "o.zip", one_file()).read_bytes()
     sent: dict[str, Answer] = {
         "R-01": await ask(world, "GET", "/vnflcm/api_version"),
         "R-02": await ask(world, "GET", occurrences),
@@ -548,6 +489,8 @@ async def test_the_page_lists_every_difference(world: World) -> None:
         ),
         "R-18": await world.call("PUT", f"/vnfpkgm/v1/ns_descriptors/{NOWHERE}/nsd_content", data=b"x", headers=SENT),
         "R-19": await ask(world, "GET", "//vnflcm/v1/vnf_instances"),
+        "R-20": await world.call("PUT", f"{fresh}/package_content", data=b"", headers=SENT),
+        "R-21": await ask(world, "GET", f"{PACKAGES}/onboarded_vnf_packages/{NOWHERE}/vnfd", Accept="application/zip"),
     }
     await world.onboarded(fresh.rpartition("/")[2])
     (await ask(world, "PATCH", fresh, {"operationalState": "DISABLED"})).must(200)
