@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.ids import new_id
+from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
 from kubevnfm_store.mongo import MongoStore
 from lcm_world import RING, FragileStore, Storage, World, lcm_world
 from pymongo import monitoring
@@ -24,10 +25,10 @@ CALLS = {
     # After the insert: the package may have been disabled and deleted before it.
     "find vnf_packages",
     "find subscriptions",
-    "insert told_events",
+    f"insert {ANNOUNCED}",
     "insert event_log",
 }
-"""One create, besides the removal of its published event from its outbox."""
+"""The calls of one create, without the removal of its published event from its outbox."""
 
 
 class Commands(monitoring.CommandListener):

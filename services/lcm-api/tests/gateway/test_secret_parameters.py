@@ -1,4 +1,4 @@
-"""Secrets in free attributes: by their names, by marks of the package, and by a list in the request."""
+"""Secrets in free attributes: by name, by marks of the package, and by a list in the request."""
 
 from __future__ import annotations
 

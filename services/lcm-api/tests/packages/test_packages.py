@@ -564,14 +564,14 @@ async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(
 async def test_a_package_that_another_gateway_has_just_disabled_makes_no_instance(world: World) -> None:
     """API-118: what a create knows of the package without a read is confirmed after its write."""
     package = await world.sample()
-    kept = await world.create()
+    remaining = await world.create()
     await world.store.update("vnf_packages", package["id"], {"operationalState": "DISABLED"})
     request = {"vnfdId": package["vnfdId"]}
     assert "DISABLED" in (await world.lcm("POST", "/vnf_instances", request)).problem(422)["detail"]
     await world.store.update("vnf_packages", package["id"], {"operationalState": "ENABLED"})
     (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
     (await world.lcm("POST", "/vnf_instances", request)).problem(422)
-    assert [one["id"] for one in (await world.lcm("GET", "/vnf_instances")).must(200).json] == [kept]
+    assert [one["id"] for one in (await world.lcm("GET", "/vnf_instances")).must(200).json] == [remaining]
 
 
 async def test_creates_that_wait_for_one_read_of_the_package_all_get_its_answer(world: World) -> None:
