@@ -6,7 +6,6 @@ import asyncio
 import base64
 import os
 import ssl
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,8 +27,6 @@ class Notification:
     authorization: str
     peer: str
     """The common name in the client certificate; empty without one."""
-    received_at: float = field(default_factory=time.monotonic)
-    """Seconds on a monotonic clock."""
 
     @property
     def user(self) -> str:

@@ -32,7 +32,7 @@ _ABOUT_A_SECRET: Final = frozenset(
     {
         "policy", "url", "uri", "urls", "endpoint", "host", "port", "length", "size", "len", "type", "kind", "format", "expiry",
         "expires", "expire", "expiration", "ttl", "lifetime", "validity", "timeout", "name", "names", "id", "ids", "uuid",
-        "ref", "reference", "count", "number", "enabled", "disabled", "required", "needed", "rotation", "age", "path", "file",
+        "ref", "reference", "count", "number", "enabled", "disabled", "required", "needed", "rotation", "age", "path", "paths", "file",
         "files", "dir", "folder", "mode", "method", "algorithm", "hint", "through", "thru", "store", "manager", "provider",
         "issuer", "audience", "scope", "scopes", "version", "status", "state", "at", "date", "time", "created", "updated",
         "changed", "complexity", "strength", "usage", "per", "rate", "login", "authentication",
