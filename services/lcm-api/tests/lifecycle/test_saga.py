@@ -208,6 +208,27 @@ def test_what_an_earlier_attempt_may_have_made_is_undone() -> None:
     assert command.type.endswith("infra.openstack.delete_resources.v1")
 
 
+def test_what_a_later_attempt_made_is_undone() -> None:
+    """The first attempt made nothing, the second made the stack, and the step after it failed."""
+    (command,) = commands_of(move := granted(DRAFTS["cluster"]))
+    move = answered(move, without_effect(command))
+    (command,) = commands_of(move := SAGA.retry(reread(move.record), later(2)))
+    (install,) = commands_of(move := answered(move, answer_to(command), 3))
+    move = answered(move, failure(install), 4)
+    _, undone = run_to_end(SAGA.rollback(reread(move.record), later(5)))
+    assert undone == ["instantiate_end", "create_resources"]
+
+
+def test_what_a_later_attempt_without_an_answer_may_have_made_is_undone() -> None:
+    (command,) = commands_of(move := granted(DRAFTS["plain vm"]))
+    move = answered(move, without_effect(command))
+    move = SAGA.retry(reread(move.record), later(2))
+    overdue = SAGA.overdue(reread(move.record), later(100_000))
+    assert overdue is not None
+    (command,) = commands_of(SAGA.rollback(reread(overdue.record), later(100_001)))
+    assert command.type.endswith("infra.openstack.delete_resources.v1")
+
+
 def test_a_failed_compensation_stops_and_rollback_repeats_it() -> None:
     move = granted(DRAFTS["plain vm"])
     move = answered(move, failure(commands_of(move)[0]))

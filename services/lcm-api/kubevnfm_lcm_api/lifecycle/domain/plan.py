@@ -58,7 +58,8 @@ class PlannedStep(SolType):
     undo_failed: bool = False
     """FAILED: whether its compensation failed, in the rollback that runs or ran last."""
     made_nothing: bool = False
-    """FAILED: whether it is known that none of its attempts has changed anything, so that there is nothing to undo."""
+    """FAILED, and until the end of the next attempt: whether it is known that none of the attempts so far has changed
+    anything, so that there is nothing to undo."""
 
     @property
     def is_running(self) -> bool:

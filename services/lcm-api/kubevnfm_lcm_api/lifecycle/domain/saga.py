@@ -86,11 +86,11 @@ class Saga:
         step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
         if isinstance(reply.data, CommandFailed):
             # Only of the step itself: a failed compensation leaves the draft as it is, with all that may still exist.
-            if planned.state is StepState.ASKED:
-                if reply.data.remains is not None:
-                    record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
-                planned = _without_effect(planned, made_nothing=reply.data.made_nothing)
-            return self._failed(record, planned, problems.failure(reply.data, planned, record), now)
+            is_of_step = planned.state is StepState.ASKED
+            if is_of_step and reply.data.remains is not None:
+                record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
+            problem = problems.failure(reply.data, planned, record)
+            return self._failed(record, planned, problem, now, made_nothing=is_of_step and reply.data.made_nothing)
         if not isinstance(reply.data, Event):
             return None
         if planned.state is StepState.UNDOING:
@@ -234,7 +234,7 @@ class Saga:
                 # A name in the request that refers to nothing in the stack shows only now: it is the step's failure.
                 except VnfmError as error:
                     problem = problems.error_of_step(error, planned, record)
-                    failed = _without_effect(_ended(asked, StepState.FAILED, now, problem), made_nothing=True)
+                    failed = _ended(asked, StepState.FAILED, now, problem, made_nothing=True)
                     record, has_failed = record.with_steps([failed]), True
                     messages.append(self._messages.step_changed(record, failed, "failed", now))
                     break
@@ -265,8 +265,16 @@ class Saga:
         record = record.model_copy(update={"steps": plan.steps})
         return self._advance(record, [self._messages.step_changed(record, done, "finished", now)], now, draft)
 
-    def _failed(self, record: OccurrenceRecord, planned: PlannedStep, problem: ProblemDetails, now: datetime) -> Move:
-        failed = _ended(planned, StepState.FAILED, now, problem)
+    def _failed(
+        self,
+        record: OccurrenceRecord,
+        planned: PlannedStep,
+        problem: ProblemDetails,
+        now: datetime,
+        *,
+        made_nothing: bool = False,
+    ) -> Move:
+        failed = _ended(planned, StepState.FAILED, now, problem, made_nothing=made_nothing)
         if planned.state is StepState.UNDOING:
             failed = failed.model_copy(update={"undo_failed": True})
         record = record.with_steps([failed])
@@ -306,7 +314,8 @@ class Saga:
                 # A compensation for nothing would meet the error that has stopped the step, such as a rejected log-in.
                 command = None if planned.made_nothing else self._sequences.step(planned).undo(draft)
                 if command is None:
-                    record = record.with_steps([_ended(planned, StepState.UNDONE, now, planned.error)])
+                    undone = _ended(planned, StepState.UNDONE, now, planned.error, made_nothing=planned.made_nothing)
+                    record = record.with_steps([undone])
                     continue
                 # A step without a compensation is undone all the same, as that sends nothing.
                 if record.occ.is_cancel_pending:
@@ -378,11 +387,17 @@ def _sent(planned: PlannedStep, state: StepState, now: datetime) -> PlannedStep:
     )
 
 
-def _without_effect(planned: PlannedStep, *, made_nothing: bool) -> PlannedStep:
-    """Return the step with what is known after its present attempt: one that made nothing is no proof for those before."""
+def _ended(
+    planned: PlannedStep,
+    state: StepState,
+    now: datetime,
+    error: ProblemDetails | None = None,
+    *,
+    made_nothing: bool = False,
+) -> PlannedStep:
+    """Return the step after its present attempt; ``made_nothing``: whether this attempt is known to have made nothing."""
+    # That is no proof for the attempts before it.
     is_known = planned.attempt == 1 or planned.made_nothing
-    return planned.model_copy(update={"made_nothing": made_nothing and is_known})
-
-
-def _ended(planned: PlannedStep, state: StepState, now: datetime, error: ProblemDetails | None = None) -> PlannedStep:
-    return planned.model_copy(update={"state": state, "ended_at": rfc3339(now), "error": error})
+    return planned.model_copy(
+        update={"state": state, "ended_at": rfc3339(now), "error": error, "made_nothing": made_nothing and is_known}
+    )
