@@ -28,11 +28,18 @@ class RateLimit:
         """Count a request; return 0. If it exceeds the rate, return the time to wait and do not count it."""
         wait_s = self.wait_s(caller)
         if wait_s == 0:
-            self._buckets[caller] = (self._level(caller) - 1.0, self._now())
-            self._buckets.move_to_end(caller)
-            while len(self._buckets) > _MOST:
-                self._buckets.popitem(last=False)
+            self._set(caller, self._level(caller) - 1.0)
         return wait_s
+
+    def charge(self, caller: str) -> None:
+        """Count what was done already, also above the rate: the caller waits longer then. At most a burst is owed."""
+        self._set(caller, max(self._level(caller) - 1.0, -self._burst))
+
+    def _set(self, caller: str, level: float) -> None:
+        self._buckets[caller] = (level, self._now())
+        self._buckets.move_to_end(caller)
+        while len(self._buckets) > _MOST:
+            self._buckets.popitem(last=False)
 
     def _level(self, caller: str) -> float:
         level, at = self._buckets.get(caller, (self._burst, self._now()))

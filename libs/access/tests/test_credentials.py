@@ -12,9 +12,11 @@ from kubevnfm_access.basic import BasicUsers
 from kubevnfm_access.caller import Caller, Role, needed_role, roles_of
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.errors import TooManyRequests, Unauthenticated
+from kubevnfm_access.gate import Gate
 from kubevnfm_access.limiter import RateLimit
 from kubevnfm_access.memory import VerdictMemory
 from kubevnfm_access.passwords import PasswordHash
+from kubevnfm_access.tries import Tries
 from kubevnfm_access.users import UsersFile
 
 ANNA = Caller("anna", "bearer", frozenset({Role.READER}))
@@ -28,6 +30,31 @@ class Now:
 
     def __call__(self) -> float:
         return self.s
+
+
+class Doorman:
+    """An `Authenticator` that refuses everything, once so many callers wait for it."""
+
+    challenge = "Basic"
+
+    def __init__(self, callers: int) -> None:
+        self.barrier = asyncio.Barrier(callers)
+
+    async def caller(self, _: Credentials) -> Caller | None:
+        async with self.barrier:
+            raise Unauthenticated("wrong")
+
+
+async def test_wrong_credentials_that_are_checked_at_the_same_time_all_count() -> None:
+    """Otherwise a guesser would have as many tries at once as connections, each time that one try is allowed again."""
+    now = Now()
+    gate = Gate([Doorman(5)], tries=Tries(per_min=10, burst=3, now=now))
+    guess = Credentials(authorization=["Basic eDp5"])
+    found = await asyncio.gather(*(gate.admit(guess, address="192.0.2.1") for _ in range(5)), return_exceptions=True)
+    assert [type(each) for each in found] == [Unauthenticated] * 5
+    with pytest.raises(TooManyRequests) as refused:
+        await gate.admit(guess, address="192.0.2.1")
+    assert refused.value.retry_after_s == 18, "of 3 tries 5 were used: 2 are owed, and at 10 a minute one takes 6 s"
 
 
 def test_a_bucket_empties_fills_and_never_overflows() -> None:
