@@ -63,16 +63,15 @@ class Proxies:
     def root(self, request: web.Request) -> str:
         """Return scheme and host as the caller sees them; for an unknown host the address that the caller connected to."""
         scheme, host = request.scheme, self._host(request)
+        address, port = _local_address(request)
+        is_known = self.hosts.admits(host, local_address=address)
         if self.are_in_front_of(request):
             scheme = request.headers.get("X-Forwarded-Proto", scheme)
-            forwarded = request.headers.get("X-Forwarded-Host")
-            # A trusted proxy is trusted with this header too, as long as it is a host at all.
-            if forwarded is not None and name_of(forwarded) is not None:
-                return f"{scheme}://{forwarded}"
-        address, port = _local_address(request)
-        if self.hosts.admits(host, local_address=address):
-            return f"{scheme}://{host}"
-        return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
+            # A trusted proxy is trusted with this header too, as long as it names one host.
+            is_known = is_known or ("X-Forwarded-Host" in request.headers and name_of(host) is not None)
+        if not is_known:
+            host = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        return f"{scheme}://{host}"
 
     def check_host(self, request: web.Request) -> None:
         """Raise UnknownHost unless the request is for a known host."""
