@@ -1,7 +1,7 @@
 """Opens a CSAR (a zip archive) after checking that unpacking it is safe.
 
-Everything here blocks: callers run it in a process or thread of its own. Archives inside the archive (Helm charts, image tars) are never
-unpacked, so a zip bomb nested in them does no harm.
+Everything here blocks: callers run it in a process or thread of its own. Archives inside the archive (Helm charts, image
+tars) are never unpacked, so a zip bomb nested in them does no harm.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,7 +72,33 @@ class Csar:
     def open(self, name: str) -> BinaryIO:
         if name not in self.entries:
             raise PackageRefused("the package has no such file", file=name)
-        return cast("BinaryIO", self.archive.open(name))
+        return cast("BinaryIO", _Entry(self.archive, name))
+
+
+class _Entry:
+    """A file of an archive, open for reading. Raises PackageRefused, at the start and by `read`, for broken data."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._name = name
+        with self._refusing():
+            self._stream = archive.open(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, size: int = -1) -> bytes:
+        with self._refusing():
+            return self._stream.read(size)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except _BROKEN as error:
+            raise PackageRefused(f"cannot be unpacked: {error}", file=self._name) from error
 
 
 def open_csar(path: Path, *, limits: Limits | None = None) -> Csar:
@@ -211,14 +238,11 @@ def extract(csar: Csar, target: Path, *, skip: Callable[[str], bool] | None = No
 def copy_entry(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], object]) -> None:
     """Feed a file's bytes to ``write``; zipfile itself checks the CRC and never yields more than the declared size.
 
-    Raises: PackageRefused when the data is broken.
+    Raises: PackageRefused when the data is broken; the errors of ``write``.
     """
-    try:
-        with archive.open(name) as stream:
-            while chunk := stream.read(CHUNK):
-                write(chunk)
-    except _BROKEN as error:
-        raise PackageRefused(f"cannot be unpacked: {error}", file=name) from error
+    with _Entry(archive, name) as stream:
+        while chunk := stream.read(CHUNK):
+            write(chunk)
 
 
 def file_digest(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 import stat
 import struct
 import zipfile
@@ -109,6 +110,27 @@ def test_broken_data_is_refused(tmp_path: Path, content: bytes) -> None:
     error = refusal(written(tmp_path, bytes(raw)))
     assert "cannot be unpacked" in error.rule
     assert error.file == "Scripts/x"
+
+
+def test_broken_data_of_a_file_that_is_read_as_text_is_refused(tmp_path: Path) -> None:
+    raw = bytearray(package(tmp_path).read_bytes())
+    raw[raw.index(META.encode()) + len(META)] ^= 0xFF
+    error = refusal(written(tmp_path, bytes(raw)))
+    assert "cannot be unpacked" in error.rule
+    assert error.file == META
+
+
+def test_a_disk_that_takes_no_more_is_not_the_packages_fault(tmp_path: Path) -> None:
+    """The upload can be repeated later: the caller must not get a refusal of the package."""
+    files = with_meta({"Definitions/top.yaml": "a: 1", "Scripts/x": b"x" * 50_000}, listed=("Scripts/x",))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_csar(zip_of(tmp_path / "package.zip", files)) as csar:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                extract(csar, tmp_path / "files")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("algorithm", ["SHA-224", "SHA-256", "SHA-384", "SHA-512"])

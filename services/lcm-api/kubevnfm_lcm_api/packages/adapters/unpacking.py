@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import lzma
 import shutil
 import tempfile
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Final
 
-from kubevnfm_csar import Limits, PackageRefused, describe, encrypted_files, extract, open_csar, signed_archive
+from kubevnfm_csar import Limits, describe, encrypted_files, extract, open_csar, signed_archive
 
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
@@ -20,8 +17,6 @@ FILES: Final = "files"
 ARCHIVE: Final = "archive.zip"
 SELECTIONS: Final = "selections"
 _SCRATCH: Final = "onboarding-"
-_BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
-"""Errors of the library for truncated or damaged archives, and for unknown compression methods."""
 
 
 def drop_scratch(folder: Path) -> None:
@@ -39,23 +34,20 @@ def unpack(folder: Path, signatures: PackageSignatures) -> OnboardedFiles:
         shutil.rmtree(old, ignore_errors=True)
     (folder / ARCHIVE).unlink(missing_ok=True)
     limits = Limits()
-    try:
-        # On the disk for packages: the system's temporary folder may be too small for a CSAR.
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
-            outer = signed_archive(folder / CONTENT, limits=limits)
-            path, signing = (folder / CONTENT, Signing())
-            if outer is not None:
-                path, signing = signatures.outer(outer, Path(scratch))
-            with open_csar(path, limits=limits) as csar:
-                # Before the files are unpacked: a package without a valid VNFD is refused without writing them.
-                package = describe(csar)
-                files = Path(scratch, FILES)
-                extract(csar, files)
-                if outer is None:
-                    signing = signatures.inner(csar, package, files)
-            encrypted = encrypted_files(files, package.files)
-            # A process that was given up may still write: it has another folder, and it no longer gets here.
-            files.replace(target)
-    except _BROKEN_ZIP as error:
-        raise PackageRefused("a zip archive that can be read to its end expected") from error
+    # On the disk for packages: the system's temporary folder may be too small for a CSAR.
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
+        outer = signed_archive(folder / CONTENT, limits=limits)
+        path, signing = (folder / CONTENT, Signing())
+        if outer is not None:
+            path, signing = signatures.outer(outer, Path(scratch))
+        with open_csar(path, limits=limits) as csar:
+            # Before the files are unpacked: a package without a valid VNFD is refused without writing them.
+            package = describe(csar)
+            files = Path(scratch, FILES)
+            extract(csar, files)
+            if outer is None:
+                signing = signatures.inner(csar, package, files)
+        encrypted = encrypted_files(files, package.files)
+        # A process that was given up may still write: it has another folder, and it no longer gets here.
+        files.replace(target)
     return OnboardedFiles(package, signing.option, signing.certificate, encrypted)
