@@ -78,7 +78,7 @@ class SandboxState(StrEnum):
     TRUSTED = "trusted"
     """The kernel refuses one of them, and the operator trusts all packages."""
     REFUSED = "refused"
-    """The kernel refuses one of them: code of packages is not run."""
+    """The kernel refuses one of them, or the sandbox does not work: code of packages is not run."""
 
 
 @dataclass(frozen=True)
@@ -211,9 +211,10 @@ class Sandbox:
             return await self._run(program, document)
 
     async def run_script(self, script: Script) -> ScriptEnded:
-        """Run the script. Raises SandboxUnavailable, ScriptRefused if the package has no such file.
+        """Run the script; the whole of its stdout is kept.
 
-        The whole of stdout is kept, up to 16 MiB in a file; a script that writes more gets an OSError.
+        Raises: SandboxUnavailable; ScriptRefused if the package has no such file, or if stdout in base64, with the object
+        that was read from it, is longer than ANSWER_BYTES.
         """
         program = Program(
             entry="kubevnfm_script",
@@ -230,6 +231,11 @@ class Sandbox:
         try:
             answer = json.loads(ended.answer)
         except ValueError:
+            if len(ended.answer) > ANSWER_BYTES:
+                raise ScriptRefused(
+                    f"{script.file}: its answer is too long: in base64, and with the object that was read from it, "
+                    f"{ANSWER_BYTES} bytes are allowed"
+                ) from None
             return ScriptEnded(ended.status, b"", ended.said, ended.timed_out)
         if "error" in answer:
             raise ScriptRefused(str(answer["error"]))
@@ -243,12 +249,15 @@ class Sandbox:
         )
 
     async def state(self) -> tuple[SandboxState, str]:
-        """Try the sandbox; return its state, and the kernel's reason if it is not CONFINED."""
+        """Try the sandbox; return its state, and the reason if it is not CONFINED."""
         try:
-            await Sandbox(Limits(without=self._limits.without)).run(_PROBE, b"{}")
+            ended = await Sandbox(Limits(without=self._limits.without)).run(_PROBE, b"{}")
         except SandboxUnavailable as error:
             state = SandboxState.TRUSTED if self._limits.trust_packages else SandboxState.REFUSED
             return state, error.reason
+        if ended.answer != _PROBE_ANSWER:
+            said = ended.said.decode(errors="replace").strip()[-200:]
+            return SandboxState.REFUSED, f"its test program ended with status {ended.status}: {said or 'no output'}"
         return SandboxState.CONFINED, ""
 
     async def _run(self, program: Program, document: bytes) -> Ended:
@@ -323,6 +332,7 @@ class Sandbox:
 
 
 _PROBE: Final = Program(entry="kubevnfm_probe", shim=_HERE / "probe", package=_HERE / "probe")
+_PROBE_ANSWER: Final = b'{"confined": true}'
 
 
 def _folder_of(module: str) -> Path:

@@ -5,8 +5,8 @@ Started as ``python -I -S -B runner.py <JSON>``. It uses only the standard libra
 Protocol: stdin carries the length of the input in bytes, a newline, and the input (JSON). It stays open as long as the
 service lives. The answer (JSON) goes to the descriptor that the launcher names; the output of the code goes to stderr.
 
-The kernel confines the code. The audit hook (PEP 578) adds plain texts, and is all that is left beside the limits where
-the operator trusts the code and the kernel has neither namespaces nor Landlock.
+The kernel confines the code. The audit hook (PEP 578) adds error texts that name the refused action. If the operator
+trusts the code and the kernel has neither namespaces nor Landlock, only the hook and the limits confine it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def watch_over(
     may_load: Callable[[str], bool],
     listed: tuple[str, ...],
 ) -> None:
-    """Refuse every action that user data does not need, with a text that names the action.
+    """Refuse every action that user data do not need, with a text that names the action.
 
     An audit hook cannot be removed. ``readable``: the only folders that may be read; None if the process has a root of
     its own. ``may_load``: whether the extension module of that file may be loaded. ``listed``: folders whose names may be
@@ -73,17 +73,17 @@ def watch_over(
     def hook(event: str, args: tuple[Any, ...]) -> None:
         for prefix, deed in refused:
             if event.startswith(prefix):
-                raise PermissionError(f"user data must not {deed} ({event})")
+                raise PermissionError(f"code of a package must not {deed} ({event})")
         if event == "import" and args[1] is not None and not may_load(fsdecode(args[1])):
-            raise PermissionError(f"user data must not load native code ({args[1]!r})")
+            raise PermissionError(f"code of a package must not load native code ({args[1]!r})")
         if readable is None:
             return
         if event == "open" and not allowed(args[0], (writable,) if (args[2] or 0) & writes else (*readable, writable)):
-            raise PermissionError(f"user data must not open {args[0]!r}")
+            raise PermissionError(f"code of a package must not open {args[0]!r}")
         if event in touching and not allowed(args[0], (writable,)):
-            raise PermissionError(f"user data must not change {args[0]!r}")
+            raise PermissionError(f"code of a package must not change {args[0]!r}")
         if event in looking and args[0] not in listed and not allowed(args[0], (*readable, writable)):
-            raise PermissionError(f"user data must not read {args[0]!r}")
+            raise PermissionError(f"code of a package must not read {args[0]!r}")
 
     sys.addaudithook(hook)
 
@@ -134,7 +134,7 @@ class _NoNativeCode:
             spec = finder.find_spec(name, [self._library])
             if spec is None or not isinstance(spec.loader, importlib.machinery.ExtensionFileLoader):
                 return
-        raise ImportError(f"user data must not import {name}: its native code is not confined", name=name)
+        raise ImportError(f"code of a package must not import {name}: its native code is not confined", name=name)
 
 
 class _OnlyThese:

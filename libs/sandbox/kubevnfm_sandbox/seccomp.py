@@ -33,7 +33,8 @@ _CALLS: Final = """
     uname unlink unlinkat utime utimensat utimes write writev
 """.split()  # noqa: SIM905 - a list of names is read as a text
 """Without: processes and threads (clone, fork), signals to others, sockets, namespaces, mounts, tracing and the memory of
-other processes, keys, io_uring, bpf, and every call that is younger than this list. ``prlimit64`` is admitted for the process itself."""
+other processes, keys, io_uring, bpf, and every call that is younger than this list. ``prlimit64`` is admitted for the
+process itself."""
 
 
 class _Comparison(ctypes.Structure):
@@ -64,8 +65,8 @@ def _has(argument: int, mask: int, value: int) -> _Comparison:
 
 _CONDITIONAL: Final[tuple[_Rule, ...]] = (("prlimit64", _ALLOW, _is(0, 0)),)
 _NETWORK: Final = """
-    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 getpeername getsockname getsockopt madvise recvfrom recvmmsg
-    recvmsg setsockopt shutdown
+    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 getpeername getsockname getsockopt recvfrom recvmmsg recvmsg
+    setsockopt shutdown
 """.split()  # noqa: SIM905 - a list of names is read as a text
 _NETWORK_CONDITIONAL: Final[tuple[_Rule, ...]] = (
     ("clone", _ALLOW, _has(0, _CLONE_THREAD, _CLONE_THREAD)),

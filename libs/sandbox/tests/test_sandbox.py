@@ -272,6 +272,13 @@ async def test_a_machine_without_libseccomp_is_refused_by_name(attack: Attack, m
         await attack("result = 1", limits=Limits())
 
 
+async def test_a_sandbox_that_does_not_work_is_not_reported_as_confined(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_confinement()
+    monkeypatch.setattr(sys, "_base_executable", "/bin/false")
+    state, reason = await Sandbox(Limits()).state()
+    assert (state, reason) == (SandboxState.REFUSED, "its test program ended with status 1: no output")
+
+
 async def test_a_confined_machine_says_so() -> None:
     needs_confinement()
     assert await Sandbox(Limits()).state() == (SandboxState.CONFINED, "")

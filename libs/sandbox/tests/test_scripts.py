@@ -103,6 +103,11 @@ async def test_an_answer_that_is_no_pickle_of_plain_values_is_reported(run: Run,
     assert (ended.status, ended.value) == (0, None)
 
 
+async def test_an_answer_that_is_too_long_is_refused_and_not_lost(run: Run) -> None:
+    with pytest.raises(ScriptRefused, match=r"script\.py: its answer is too long"):
+        await run("print('x' * 7_000_000)")
+
+
 async def test_a_pickle_that_runs_code_runs_it_in_the_sandbox(run: Run, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     code = f"""

@@ -320,17 +320,17 @@ async def test_too_much_memory_raises_a_memory_error(run: Run) -> None:
     ],
 )
 async def test_no_process_is_started_or_signalled(run: Run, body: str) -> None:
-    with pytest.raises(UserDataFailed, match=f"user data must not|{UNREADABLE}"):
+    with pytest.raises(UserDataFailed, match=f"code of a package must not|{UNREADABLE}"):
         await run(body)
 
 
 async def test_no_network(run: Run) -> None:
-    with pytest.raises(UserDataFailed, match=f"user data must not use the network|{UNREADABLE}"):
+    with pytest.raises(UserDataFailed, match=f"code of a package must not use the network|{UNREADABLE}"):
         await run("import socket\nsocket.create_connection(('127.0.0.1', 22))")
 
 
 async def test_no_package_of_the_services_environment(run: Run) -> None:
-    with pytest.raises(UserDataFailed, match=r"user data must not|No such file"):
+    with pytest.raises(UserDataFailed, match=r"code of a package must not|No such file"):
         await run(f"return {{'found': open({pydantic.__file__!r}).read()}}")
 
 

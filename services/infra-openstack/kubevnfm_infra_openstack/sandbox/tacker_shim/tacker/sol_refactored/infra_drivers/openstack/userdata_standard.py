@@ -205,7 +205,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vnfd, _ = base_hot_of(inst, flavour_id, tmp_csar_dir)
         vdus = _left(inst).get("VDU", {})
         for name, index in _touched(inst, grant_req):
-            # Only an image that the NFVO has granted anew; otherwise the machine keeps its own.
+            # Only an image that the NFVO has granted for this heal; otherwise the machine keeps its own.
             image = script.get_param_image(name, flavour_id, vnfd, grant, fallback_vnfd=False)
             if image is not None:
                 vdus.setdefault(add_idx(name, index), {})["vcImageId"] = image
