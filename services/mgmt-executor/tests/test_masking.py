@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from base64 import b64decode, b64encode
 from random import choices
 from string import ascii_letters
@@ -38,6 +39,16 @@ def test_a_secret_of_three_letters_hides_no_ordinary_word() -> None:
     assert mask('password=the "admin_pass": "the", --db-pwd a1, color=the') == (
         'password=*** "admin_pass": "***", --db-pwd ***, color=the'
     )
+
+
+def test_the_time_for_a_line_grows_with_its_length_and_not_with_its_square() -> None:
+    """A line of a machine that holds the event loop for minutes holds all operations."""
+    mask = Mask(["the"])
+    before = time.process_time()
+    for line in ("x" * 200_000, "x-" * 100_000, "x " * 100_000):
+        assert mask(line) == line
+    assert mask("x" * 200_000 + " password=the").endswith(" password=***")
+    assert time.process_time() - before < 4, "it takes far below 1 s"
 
 
 def test_a_secret_of_few_letters_is_masked_as_a_word_only() -> None:

@@ -23,9 +23,10 @@ _BOOTSTRAP_TOKEN: Final = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 """kubeadm's join tokens, also those that were not made here (kubeadm.k8s.io/v1beta4, BootstrapToken)."""
 _BASE64: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{_RUN},}}={{0,2}}")
 _ASSIGNED: Final = re.compile(
-    r"""(?P<name>[A-Za-z][\w.-]*)(?P<sign>["']?\s*[=:]\s*["']?|\s+)(?P<value>[^\s"',;}\]]+)"""
+    r"""(?<!\w)(?P<name>[A-Za-z][\w.-]{0,127})(?P<sign>["']?\s*[=:]\s*["']?|\s+)(?P<value>[^\s"',;}\]]+)"""
 )
-"""``name=value``, ``name: value``, ``"name": "value"``, ``--name value``."""
+"""``name=value``, ``name: value``, ``"name": "value"``, ``--name value``. Names start at the start of a word and are
+bounded: otherwise the time for a long line would grow with the square of its length."""
 
 
 class Mask:
