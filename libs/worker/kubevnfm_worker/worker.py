@@ -291,6 +291,7 @@ class CommandWorker:
                 return await self._finish(claim, command, failure, Ack())
             case _Broke(error=error):
                 log.error("command_broke", type=command.type, message_id=command.id, exc_info=error)
+                await self._end_wait(claim, command, "failed")
                 reason = f"unexpected {type(error).__name__} in {self._service}"
                 # The event ends the operation's step at once; the dead letter keeps the message to find the bug
                 # with.
@@ -348,9 +349,11 @@ class CommandWorker:
         if handler is None:
             return _Broke(LookupError(f"{self._service} has no handler for {command.type}"))
         if claim.is_cancelled:
+            if not claim.made_nothing:
+                return await self._aborted(claim, command)
             cancelled = StepCancelled(None)
             cancelled.made_nothing = True
-            return cancelled if claim.made_nothing else await self._aborted(claim, command)
+            return cancelled
         nudge = self._nudges[command.id] = asyncio.Event()
         work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
         keeping = asyncio.create_task(self._keep_lease(claim, nudge), name="lease")

@@ -69,6 +69,22 @@ async def test_a_wait_is_reported_with_its_cause_and_since_when_until_it_ends(
     assert states["started"].split()[:3] == states["progressed"].split()[:3]
 
 
+async def test_a_wait_ends_too_when_the_handler_breaks(
+    store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher, progress: Heard
+) -> None:
+    class Breaking(Scripted):
+        async def __call__(self, command: Work, context: StepContext) -> Outcome:
+            await super().__call__(command, context)
+            raise LookupError("a bug")
+
+    failed = await outcome(store, bus, heard, publish, Breaking(OutsideUnavailable("Keystone: refused")))
+    assert isinstance(failed, CommandFailed)
+    await progress.has(2)
+    last = progress.envelopes[-1].data
+    assert isinstance(last, TaskProgressed)
+    assert (last.task, last.state) == ("wait", "failed")
+
+
 async def test_a_command_that_does_not_wait_reports_no_wait(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher, progress: Heard
 ) -> None:
