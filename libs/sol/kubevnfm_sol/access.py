@@ -39,24 +39,17 @@ _OPENSTACK_ACCESS: Final[Mapping[str, Sequence[str]]] = {
     "endpoint": ("auth_url", "authUrl"),
 }
 """SOL003's registered names first, then those of clouds.yaml and of other VIM configuration files."""
-_KUBERNETES_ACCESS: Final[Mapping[str, Sequence[str]]] = {
-    name: (name,)
-    for name in (
-        "bearer_token",
-        "username",
-        "password",
-        "oidc_token_url",
-        "client_id",
-        "client_secret",
-        "client_certificate",
-        "client_key",
-        "ssl_ca_cert",
-        # Added by our own cluster driver: nodes join with them.
-        "ssl_ca_cert_hash",
-        "certificate_key",
-    )
-} | {"endpoint": ("auth_url", "authUrl")}
-_ACCESS: Final = {OPENSTACK: _OPENSTACK_ACCESS, KUBERNETES: _KUBERNETES_ACCESS}
+KUBERNETES_ACCESS: Final = (
+    *("bearer_token", "username", "password", "oidc_token_url", "client_id", "client_secret"),
+    *("client_certificate", "client_key"),
+    # Added by our own cluster driver: nodes join with them.
+    *("ssl_ca_cert_hash", "certificate_key"),
+)
+"""The access data of a Kubernetes API, without its CA (``ssl_ca_cert``)."""
+_ACCESS: Final[Mapping[str, Sequence[str]]] = {
+    OPENSTACK: [spelling for spellings in _OPENSTACK_ACCESS.values() for spelling in spellings],
+    KUBERNETES: (*KUBERNETES_ACCESS, "ssl_ca_cert", "auth_url", "authUrl"),
+}
 _INTERFACE_INFO: Final[Mapping[str, Sequence[str]]] = {
     OPENSTACK: ("endpoint", "skipCertificateHostnameCheck", "skipCertificateVerification", "trustedCertificates"),
     KUBERNETES: ("endpoint", "ssl_ca_cert", "skipTlsVerify"),
@@ -99,10 +92,9 @@ def check_understood(connection: Connection, place: str) -> None:
     ``place``: the connection's place in the input, with which the error's ``field`` begins.
     """
     kind = long_vim_type(connection.vim_type)
-    access = [spelling for spellings in _ACCESS[kind].values() for spelling in spellings]
     for part, given, known in (
         ("interfaceInfo", connection.interface_info, _INTERFACE_INFO[kind]),
-        ("accessInfo", connection.access_info, access),
+        ("accessInfo", connection.access_info, _ACCESS[kind]),
         ("extra", connection.extra, EXTRA[kind]),
     ):
         check_names(given, known, f"{place}/{part}")
@@ -200,19 +192,20 @@ def check_openstack_login(access: Values, place: str) -> None:
     if uses_credential and access.get("password"):
         raise InvalidInput(f"{place}/password", "either a password or an application credential expected, not both")
     if not uses_credential or "applicationCredentialId" not in access:
-        _check_one_of(access, ("username", "userId"), place)
+        check_one_of(access, ("username", "userId"), place)
     if uses_credential:
-        _check_one_of(access, ("applicationCredentialId", "applicationCredentialName"), place)
-        _check_one_of(access, ("applicationCredentialSecret",), place)
+        check_one_of(access, ("applicationCredentialId", "applicationCredentialName"), place)
+        check_one_of(access, ("applicationCredentialSecret",), place)
     else:
-        _check_one_of(access, ("password",), place)
-        _check_one_of(access, ("project", "projectId"), place)
+        check_one_of(access, ("password",), place)
+        check_one_of(access, ("project", "projectId"), place)
 
 
-def _check_one_of(access: Values, names: Sequence[str], place: str) -> None:
-    if not any(access.get(name) for name in names):
+def check_one_of(given: Values, names: Sequence[str], place: str, *, separator: str = "/") -> None:
+    """Raise InvalidInput unless one of the attributes, which an OpenStack VIM needs, has a value."""
+    if not any(given.get(name) for name in names):
         alternative = f" ({' or '.join(names)})" if len(names) > 1 else ""
-        raise InvalidInput(f"{place}/{names[0]}", f"required for an OpenStack VIM{alternative}")
+        raise InvalidInput(f"{place}{separator}{names[0]}", f"required for an OpenStack VIM{alternative}")
 
 
 def _check_kubernetes_login(access: Values, place: str) -> None:

@@ -9,12 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import requests
 from keystoneauth1 import exceptions as keystone
 from kubevnfm_events import VimConnection
-from kubevnfm_keystone import CatalogueLacks, KeystoneLogin, KeystoneSession, NotKeystone, failure_of, read_login
+from kubevnfm_keystone import (
+    TITLES,
+    CatalogueLacks,
+    KeystoneLogin,
+    KeystoneSession,
+    NotKeystone,
+    failure_of,
+    read_login,
+)
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
 from openstack import exceptions as sdk
@@ -24,13 +32,6 @@ from kubevnfm_infra_openstack.domain.errors import VimAccessDataMissing, VimRefu
 
 T = TypeVar("T")
 
-_TITLES: Final[Mapping[str, str]] = {
-    "orchestration": "Heat",
-    "compute": "Nova",
-    "network": "Neutron",
-    "block_storage": "Cinder",
-    "image": "Glance",
-}
 _TEXT_SHOWN = 500
 
 Document = Mapping[str, Any]
@@ -79,6 +80,7 @@ class Tenant:
         Raises VimUnavailable (no answer, 5xx, 429) and VimRefused (any other) with the service's own reason.
         """
         connection = await self._open()
+        title = TITLES[service.replace("_", "-")]  # the SDK has block_storage for the catalogue's block-storage
 
         def send() -> requests.Response:
             response: requests.Response = getattr(connection, service).request(
@@ -93,13 +95,13 @@ class Tenant:
             )
             return response
 
-        response = await self._run(_TITLES[service], send, self._calls if content is None else self._uploads)
+        response = await self._run(title, send, self._calls if content is None else self._uploads)
         if response.ok or response.status_code in fine:
             return response
         reason = f"{response.status_code} {reason_of(response)}"
         if response.status_code >= 500 or response.status_code == 429:
-            raise VimUnavailable(_TITLES[service], reason)
-        raise VimRefused(_TITLES[service], f"{method} {path.split('?')[0]}: {reason}")
+            raise VimUnavailable(title, reason)
+        raise VimRefused(title, f"{method} {path.split('?')[0]}: {reason}")
 
     async def _open(self) -> Connection:
         if self._connection is None:

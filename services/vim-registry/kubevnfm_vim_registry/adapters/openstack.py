@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -62,8 +62,8 @@ class OpenstackProbe:
         """See the port. The first region is the one that is used unless a request names another."""
         session = self._session(vim)
         try:
-            region, catalogue = await self._in_thread(lambda: _first_catalogue(vim, session))
-            await self._call_services(vim, session, region, _services(catalogue, region))
+            catalogue = await self._in_thread(lambda: _first_catalogue(vim, session))
+            region = await self._call_services(vim, session, catalogue)
         finally:
             session.close()
         return Verified((region, *sorted(set(catalogue.regions) - {region})))
@@ -81,20 +81,22 @@ class OpenstackProbe:
         self._sessions.move_to_end(key)
         known = session
 
-        def region_and_services() -> tuple[str, Sequence[str]]:
+        def present_catalogue() -> Catalogue:
             with _translated_errors(vim):
                 known.session.get(f"{known.login.auth_url}/auth/catalog", headers={"Accept": "application/json"})
-                catalogue = known.catalogue()
-                region = catalogue.region()
-                return region, _services(catalogue, region)
+                return known.catalogue()
 
-        region, services = await self._in_thread(region_and_services)
-        await self._call_services(vim, known, region, services)
+        await self._call_services(vim, known, await self._in_thread(present_catalogue))
 
-    async def _call_services(
-        self, vim: VimRecord, session: KeystoneSession, region: str, services: Sequence[str]
-    ) -> None:
-        """Call each service once. Raises the failure of the first one that fails."""
+    async def _call_services(self, vim: VimRecord, session: KeystoneSession, catalogue: Catalogue) -> str:
+        """Call each service once in the region to use; return the region.
+
+        Raises VimRefused if the region lacks a required service; else the failure of the first service that fails.
+        """
+        with _translated_errors(vim):
+            region = catalogue.region()
+            catalogue.check_services(region)
+        services = (*REQUIRED, *(service for service in OPTIONAL if catalogue.has(service, region)))
 
         def call(service: str) -> None:
             with _translated_errors(vim, service):
@@ -111,6 +113,7 @@ class OpenstackProbe:
         )
         if failure := next((one for one in outcomes if one is not None), None):
             raise failure
+        return region
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -122,19 +125,11 @@ class OpenstackProbe:
             raise VimRefused(vim.auth_url, f"its stored access data are incomplete: {error}") from error
 
 
-def _services(catalogue: Catalogue, region: str) -> Sequence[str]:
-    """Return the services to call: those that the region must have, and the others that it has."""
-    return (*REQUIRED, *(service for service in OPTIONAL if catalogue.has(service, region)))
-
-
-def _first_catalogue(vim: VimRecord, session: KeystoneSession) -> tuple[str, Catalogue]:
-    """Log in; return the region to use, which has all required services, and the catalogue."""
+def _first_catalogue(vim: VimRecord, session: KeystoneSession) -> Catalogue:
+    """Log in; return the catalogue."""
     with _translated_errors(vim):
         _check_project(vim, session.log_in())
-        catalogue = session.catalogue()
-        region = catalogue.region()
-        catalogue.check_services(region)
-        return region, catalogue
+        return session.catalogue()
 
 
 def _check_project(vim: VimRecord, access: AccessInfo) -> None:

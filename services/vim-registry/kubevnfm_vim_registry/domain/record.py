@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from kubevnfm_events import VimConnection
 from kubevnfm_events.vim import VimStatus
 from kubevnfm_secrets import KeyRing, Secret, SecretParams, hide, mask, sealing
+from kubevnfm_sol.access import KUBERNETES_ACCESS
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,18 +19,6 @@ JsonObject = dict[str, Any]
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {"owner", "default_of", "cluster_uid", "credentials_id", "kubernetes_version", "status_reason"}
 """Stored attributes that Tacker's record does not have, so they are not shown."""
-_KUBERNETES_ACCESS: Final = (
-    "bearer_token",
-    "username",
-    "password",
-    "oidc_token_url",
-    "client_id",
-    "client_secret",
-    "client_certificate",
-    "client_key",
-    "ssl_ca_cert_hash",
-    "certificate_key",
-)
 
 
 class VimRecord(BaseModel):
@@ -124,13 +113,13 @@ def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
         # For Tacker's clients, a VIM without a CA is not verified (api.md 8). A cluster that called back without one
         # is verified with the system's CAs, because its kubeconfig would be used in the same way.
         interface["skipTlsVerify"] = True
-    return interface, {name: credentials[name] for name in _KUBERNETES_ACCESS if credentials.get(name) is not None}
+    return interface, {name: credentials[name] for name in KUBERNETES_ACCESS if credentials.get(name) is not None}
 
 
 def auth_cred_of(connection: VimConnection) -> JsonObject:
     """Return the ``auth_cred`` of a Kubernetes VIM with this connection."""
     credentials: JsonObject = hide(
-        {name: connection.access_info[name] for name in _KUBERNETES_ACCESS if name in connection.access_info}
+        {name: connection.access_info[name] for name in KUBERNETES_ACCESS if name in connection.access_info}
     )
     ca = connection.interface_info.get("ssl_ca_cert")
     if isinstance(ca, Secret | str):

@@ -29,10 +29,7 @@ _CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {
         *("application_credential_id", "application_credential_name", "application_credential_secret"),
         *("cert_verify", "cacert"),
     ),
-    "kubernetes": (
-        *("bearer_token", "username", "password", "oidc_token_url", "client_id", "client_secret"),
-        *("client_certificate", "client_key", "ssl_ca_cert", "ssl_ca_cert_hash", "certificate_key"),
-    ),
+    "kubernetes": (*access.KUBERNETES_ACCESS, "ssl_ca_cert"),
 }
 """The attributes of ``auth_cred``; for OpenStack in the spelling of clouds.yaml."""
 _APPLICATION_CREDENTIAL: Final = "application_credential_secret"
@@ -161,9 +158,7 @@ def _check_openstack_credentials(credentials: Attributes) -> None:
 
 
 def _require_one(holder: Attributes, names: Sequence[str], field: str = "vim.auth_cred") -> None:
-    if not any(holder.get(name) for name in names):
-        alternative = f" ({' or '.join(names)})" if len(names) > 1 else ""
-        raise InvalidInput(f"{field}.{names[0]}", f"required for an OpenStack VIM{alternative}")
+    access.check_one_of(holder, names, field, separator=".")
 
 
 def vim_project(vim: Attributes, type: VimType, credentials: Attributes) -> JsonObject:
