@@ -43,11 +43,7 @@ async def test_machines_of_one_stack_have_the_ports_that_neutron_has_bound_to_th
             "resourceId": "net0",
             "extLinkPorts": [{"id": "given", "resourceHandle": {"resourceId": port.id}}],
             "extCps": [
-                {
-                    "cpdId": cpd_id,
-                    "cpConfig": {"a": config or {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}},
-                }
-                for cpd_id, config in configs.items()
+                {"cpdId": cpd_id, "cpConfig": {"a": config or OVER_ETHERNET}} for cpd_id, config in configs.items()
             ],
         }
         await user.do(instance_id, "instantiate", {"flavourId": "simple", "extVirtualLinks": [link]})

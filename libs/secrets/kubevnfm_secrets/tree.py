@@ -60,10 +60,8 @@ def listed_names(tree: Any) -> frozenset[str]:
     if type(tree) in _LEAVES:
         return frozenset()
     if isinstance(tree, Mapping):
-        return _listed(tree).union(*(listed_names(value) for value in tree.values()))
-    return (
-        frozenset().union(*(listed_names(value) for value in tree)) if isinstance(tree, list | tuple) else frozenset()
-    )
+        return _listed(tree).union(*map(listed_names, tree.values()))
+    return frozenset().union(*map(listed_names, tree)) if isinstance(tree, list | tuple) else frozenset()
 
 
 def _listed(node: Mapping[str, Any]) -> frozenset[str]:

@@ -35,7 +35,7 @@ class SolType(BaseModel):
 class SolPatch(SolType):
     """Base of JSON Merge Patches (RFC 7396): null removes an attribute, and an unknown attribute is refused.
 
-    A patch that changes nothing succeeds, so that a misspelled attribute would look as if it was modified.
+    If unknown attributes were ignored, a patch with a misspelled one would succeed and change nothing.
     """
 
     model_config = ConfigDict(extra="forbid")

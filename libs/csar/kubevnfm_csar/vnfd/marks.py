@@ -23,7 +23,7 @@ def secret_names(documents: Iterable[JsonMapping], tree: TypeTree) -> tuple[str,
     tosca.datatypes.Credential or one that derives from it; a list or map by its ``entry_schema``.
     """
     given = list(documents)
-    sensitive = {
+    sensitive = {_CREDENTIAL} | {
         name
         for document in given
         for name, body in mapping(document.get("data_types")).items()
@@ -62,7 +62,7 @@ def _is_marked(definition: JsonMapping, tree: TypeTree, sensitive: set[str]) -> 
     schema = definition.get("entry_schema")
     kinds = (definition.get("type"), schema if isinstance(schema, str) else mapping(schema).get("type"))
     return _is_sensitive(definition) or any(
-        isinstance(kind, str) and not sensitive.union((_CREDENTIAL,)).isdisjoint(tree.lineage(kind)) for kind in kinds
+        isinstance(kind, str) and not sensitive.isdisjoint(tree.lineage(kind)) for kind in kinds
     )
 
 

@@ -21,8 +21,8 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     Raises: InvalidInput if a workload is missing that the request itself maps to a VDU.
     """
     found: dict[Manifest, VduTarget] = {}
+    workloads = [each for each in manifests if each.kind in WORKLOADS]
     for vdu in vdus:
-        workloads = [each for each in manifests if each.kind in WORKLOADS]
         mine = [each for each in workloads if each.name == vdu.name and each.kind == (vdu.kind or each.kind)]
         if mine:
             found[mine[0]] = vdu

@@ -63,7 +63,8 @@ async def answer_file(
     """Return the file: 200, 206 for a range of it, or 304 if the caller has it. ``tag``: its strong entity tag.
 
     ``name`` is the file name for a browser, which stores the file and does not show it: the maker of a package decides
-    on content and media type, so a page in it would run in the gateway's origin (cross-site scripting). The answer is never compressed, even if the caller accepts that: the package's checksums are those of its bytes.
+    on content and media type, so a page in it would run in the gateway's origin (cross-site scripting). The answer is
+    never compressed, even if the caller accepts that: the package's checksums are those of its bytes.
     Raises: InvalidInput, RangeNotSatisfiable; NotFound if the file was deleted after the request began.
     """
     try:

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _PART: Final = ".part"
-_KEPTSELECTIONS: Final = 4
+_KEPT_SELECTIONS: Final = 4
 _MAGIC: Final = b"PK\x03\x04"
 _EMPTY_MAGIC: Final = b"PK\x05\x06"
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -170,7 +170,7 @@ def _selected(folder: Path, path: Path, names: Sequence[str]) -> Path:
         path.parent.mkdir(exist_ok=True)
         _zip(folder / FILES, names, path)
         newest_first = sorted(path.parent.glob("*.zip"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-        for old in newest_first[_KEPTSELECTIONS:]:
+        for old in newest_first[_KEPT_SELECTIONS:]:
             old.unlink(missing_ok=True)  # who reads it has it open
     return path
 

@@ -39,7 +39,7 @@ async def view(request: web.Request, document: JsonMapping) -> JsonObject:
     )
     me = f"{api_root(request)}{path}"
     below = {"packageContent": "/package_content", "vnfd": "/vnfd"}
-    links = {"self": {"href": me}, **{name: {"href": f"{me}{path}"} for name, path in below.items()}}
+    links = {"self": {"href": me}, **{name: {"href": f"{me}{end}"} for name, end in below.items()}}
     public = {name: value for name, value in document.items() if name not in _OURS}
     shown = without_secret_leaves({**public, **files_as_shown(document)})
     if not shown.get("userDefinedData"):

@@ -21,12 +21,27 @@ from kubevnfm_secrets import SecretParams
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import N, R, Step
 
 _OBJECTS_TIMEOUT_S: Final = 2400.0
 """infra-k8s waits for readiness up to 30 minutes by itself (capi.md CR-024); the rest is for reading and applying."""
 _APPLY_S: Final = 600.0
 """The time to read and apply the manifests, in addition to a wait that the request asks for."""
+
+
+@dataclass(frozen=True)
+class _AwaitedObjects(Step[N, R]):
+    """The common part: objects that must be ready within a time that the instantiate request gives."""
+
+    wait_timeout_s: float | None = None
+    """How long to wait for readiness; None: infra-k8s' own limit."""
+
+    base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The wait that the request asks for, and the time to apply."""
+        return max(self.base_timeout_s, (self.wait_timeout_s or 0.0) + _APPLY_S)
 
 
 class NeedsManifests(NeedsVim, Protocol):
@@ -59,7 +74,7 @@ class NeedsManifests(NeedsVim, Protocol):
 
 
 @dataclass(frozen=True)
-class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
+class ApplyCnfObjects(_AwaitedObjects[NeedsManifests, ObjectsApplied]):
     """Apply the CNF's manifests in order and wait until all is ready (capi.md chapter 3).
 
     Adds: the release.
@@ -67,18 +82,9 @@ class ApplyCnfObjects(Step[NeedsManifests, ObjectsApplied]):
     Fails: unknown kinds, foreign objects, refusals and timeouts name the object.
     """
 
-    wait_timeout_s: float | None = None
-    """How long to wait for readiness; None: infra-k8s' own limit."""
-
     kind: ClassVar[str] = "apply_objects"
     command: ClassVar[type[Command]] = ApplyObjects
     label: ClassVar[str] = "Apply the Kubernetes objects"
-    base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
-
-    @property
-    def timeout_s(self) -> float:
-        """The wait that the request asks for, and the time to apply."""
-        return max(self.base_timeout_s, (self.wait_timeout_s or 0.0) + _APPLY_S)
 
     def ask(self, draft: NeedsManifests) -> ApplyObjects:
         """Ask for the objects."""
@@ -145,7 +151,7 @@ class NeedsUpdate(NeedsVim, Protocol):
 
 
 @dataclass(frozen=True)
-class UpdateCnfObjects(Step[NeedsUpdate, ObjectsUpdated]):
+class UpdateCnfObjects(_AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
     """Change ConfigMaps, Secrets and images to those of the package; restart what uses them.
 
     Adds: the pods that run now.
@@ -153,18 +159,9 @@ class UpdateCnfObjects(Step[NeedsUpdate, ObjectsUpdated]):
     Fails: a file that replaces none, a new object, refusals and timeouts name the object.
     """
 
-    wait_timeout_s: float | None = None
-    """How long to wait for readiness; None: infra-k8s' own limit."""
-
     kind: ClassVar[str] = "update_objects"
     command: ClassVar[type[Command]] = UpdateObjects
     label: ClassVar[str] = "Change the configuration and images of the containers"
-    base_timeout_s: ClassVar[float] = _OBJECTS_TIMEOUT_S
-
-    @property
-    def timeout_s(self) -> float:
-        """The wait that the instantiate request asked for, and the time to apply."""
-        return max(self.base_timeout_s, (self.wait_timeout_s or 0.0) + _APPLY_S)
 
     def ask(self, draft: NeedsUpdate) -> UpdateObjects:
         """Ask for the contents and images of the package."""
