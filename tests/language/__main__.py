@@ -1,4 +1,4 @@
-"""Finds words and sentence forms that the project does not use, and names what to write instead.
+"""Finds words, sentence forms and long functions that the project does not use, and names what to write instead.
 
 Usage: python tests/language [PATH ...]. Reads every file that git tracks below the paths, comments, texts and names
 alike. Prints one line for each finding and ends with 1 if there is one. The rules come from CONTRIBUTING.md, Language,
@@ -7,6 +7,7 @@ whose tables quote what is not to be written and are left out.
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ EXEMPT: Final = re.compile(
 )
 STORED: Final = "# a stored name: it stays"
 """Ends a line with a name that documents of earlier releases hold."""
+FUNCTION_LINES: Final = 80
 SENTENCE_START: Final = r"""(?:^\s*(?:[-*]\s+|\#+:?\s*|r?"{3})?|[.;:!?]\s+)"""
 
 
@@ -73,11 +75,22 @@ def findings(path: Path) -> Iterator[str]:
                 yield f"{path}:{number}: {found.group().strip()!r}: write {advice}"
 
 
+def long_functions(path: Path) -> Iterator[str]:
+    """Yield a line for each function of the Python file with more than FUNCTION_LINES lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has {lines} lines: write functions of up to {FUNCTION_LINES}"
+
+
 def main(paths: list[str]) -> int:
     """Check the files below ``paths``; return the exit code."""
     listed = subprocess.run(["git", "ls-files", "--", *paths], check=True, capture_output=True, text=True)
     names = [name for name in listed.stdout.splitlines() if name.endswith(PROSE) and not EXEMPT.match(name)]
-    lines = [line for name in names if Path(name).is_file() for line in findings(Path(name))]
+    present = [Path(name) for name in names if Path(name).is_file()]
+    lines = [line for path in present for line in findings(path)]
+    lines += [line for path in present if path.suffix == ".py" for line in long_functions(path)]
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 1 if lines else 0
 

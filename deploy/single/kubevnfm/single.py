@@ -63,8 +63,6 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     gateway_port = settings.port or free_port()
     scheme = "http" if settings.server_tls is None else "https"
     gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
-    parts = (ListenerTls, AccessSettings, SubjectSettings)
-    gateway_settings = {name: getattr(settings, name) for part in parts for name in part.model_fields}
     vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
     vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
     async with (
@@ -117,16 +115,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             ),
             # Last, so it stops first: the gateway takes no request whose commands would have no consumer.
             lcm_api(
-                LcmApiSettings(
-                    host=settings.host,
-                    port=gateway_port,
-                    public_url=settings.public_url,
-                    data_dir=settings.data_dir / "lcm-api",
-                    page_size=settings.page_size,
-                    lease_s=settings.lease_s,
-                    **gateway_settings,
-                    **shared,
-                ),
+                _lcm_api_settings(settings, gateway_port, shared),
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
@@ -135,6 +124,21 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url)
+
+
+def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> LcmApiSettings:
+    """Return the settings of the gateway and of the subjects behind it."""
+    parts = (ListenerTls, AccessSettings, SubjectSettings)
+    return LcmApiSettings(
+        host=settings.host,
+        port=port,
+        public_url=settings.public_url,
+        data_dir=settings.data_dir / "lcm-api",
+        page_size=settings.page_size,
+        lease_s=settings.lease_s,
+        **{name: getattr(settings, name) for part in parts for name in part.model_fields},
+        **shared,
+    )
 
 
 def _host_for_calls(host: str) -> str:
