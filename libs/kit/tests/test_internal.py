@@ -14,6 +14,16 @@ async def answer(_: web.Request) -> web.Response:
     return web.json_response({})
 
 
+async def status_of(app: web.Application, target: bytes, header: bytes) -> int:
+    """Ask in bytes of our own, which no client changes; return the status."""
+    async with serving(app, host="127.0.0.1", port=0, tls=None) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n")
+        line = await reader.readline()
+        writer.close()
+    return int(line.split()[1])
+
+
 @pytest.mark.parametrize(
     ("header", "status"),
     [
@@ -26,12 +36,7 @@ async def answer(_: web.Request) -> web.Response:
 )
 async def test_the_token_decides_whatever_bytes_a_header_has(header: bytes, status: int) -> None:
     app = internal_app([web.get("/internal/v1/x", answer)], token="the-token")
-    async with serving(app, host="127.0.0.1", port=0, tls=None) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /internal/v1/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n")
-        line = await reader.readline()
-        writer.close()
-    assert line.split()[1] == str(status).encode()
+    assert await status_of(app, b"/internal/v1/x", header) == status
 
 
 @pytest.mark.parametrize(
@@ -50,10 +55,4 @@ async def test_the_token_decides_whatever_bytes_a_header_has(header: bytes, stat
 )
 async def test_an_id_that_cannot_exist_reaches_no_handler(target: bytes, status: int) -> None:
     app = internal_app([web.get("/internal/v1/x/{id}", answer)], token="the-token")
-    async with serving(app, host="127.0.0.1", port=0, tls=None) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        head = b"Host: x\r\nConnection: close\r\nAuthorization: Bearer the-token\r\n\r\n"
-        writer.write(b"GET /internal/v1/x/" + target + b" HTTP/1.1\r\n" + head)
-        line = await reader.readline()
-        writer.close()
-    assert line.split()[1] == str(status).encode()
+    assert await status_of(app, b"/internal/v1/x/" + target, b"Authorization: Bearer the-token\r\n") == status

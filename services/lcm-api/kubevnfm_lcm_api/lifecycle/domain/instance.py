@@ -156,11 +156,7 @@ class InstanceRecord(BaseModel):
 
     def with_resources(self, resources: StackResources) -> Self:
         """Return the record with the present resources of its stack."""
-        deployments = tuple(
-            one.model_copy(update={"resources": resources}) if isinstance(one, StackDeployment) else one
-            for one in self.internals.deployments
-        )
-        return self.with_internals(deployments=deployments)
+        return self._with_deployment(StackDeployment, resources=resources)
 
     @property
     def release(self) -> ReleaseDeployment | None:
@@ -169,9 +165,11 @@ class InstanceRecord(BaseModel):
 
     def with_release(self, release: Release) -> Self:
         """Return the record with the present objects and pods of its release."""
+        return self._with_deployment(ReleaseDeployment, release=release)
+
+    def _with_deployment(self, kind: type[StackDeployment | ReleaseDeployment], **changes: object) -> Self:
         deployments = tuple(
-            one.model_copy(update={"release": release}) if isinstance(one, ReleaseDeployment) else one
-            for one in self.internals.deployments
+            one.model_copy(update=changes) if isinstance(one, kind) else one for one in self.internals.deployments
         )
         return self.with_internals(deployments=deployments)
 
