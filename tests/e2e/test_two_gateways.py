@@ -7,7 +7,7 @@ from itertools import cycle
 
 import pytest
 from installations import SixInstallation
-from patience import until
+from patience import until, until_true
 from subscriber import Subscriber
 from user import FORCEFUL, User, sample_body
 
@@ -38,8 +38,14 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
             for instance_id in ids:
                 assert await states(subscriber, instance_id, 3) == STATES
             assert len({each.body["id"] for each in subscriber.received}) == 18
-            # On a loaded machine a sender may stall so long that the other gateway takes its turn; never do both work.
-            assert len(subscriber.received) < 2 * 18 - len(ids)
+
+            async def only_lost_turns_repeat() -> bool:
+                # On a loaded machine a sender may stall so long that the other gateway takes its turn: then the
+                # notification that it was sending comes twice, and no other. It reports that when it continues.
+                lost = sum(log.read_text().count("turn_lost") for log in six.log_files())
+                return len(subscriber.received) <= 18 + lost
+
+            await until_true(only_lost_turns_repeat)
 
             begun = await asyncio.gather(*(one.start(i, "terminate", FORCEFUL) for i in ids))
             twin.kill()

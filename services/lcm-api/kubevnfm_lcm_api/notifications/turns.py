@@ -82,7 +82,7 @@ class Turns:
             )
         # The subscription was deleted, or another process has taken over.
         except RevisionConflict:
-            log.debug("turn_lost", subscription_id=subscription_id)
+            log.info("turn_lost", subscription_id=subscription_id)
 
     def back_off_left_s(self, subscription: Stored) -> float | None:
         """Return the rest of the subscriber's back-off; None if there is none."""
