@@ -106,13 +106,21 @@ class MgmtLab:
                 faults.clear()
                 await clusters.close()
 
-    async def boot(self, role: Literal["master", "worker"], octet: int, *, host: str | None = None) -> ManagedNode:
-        """Start a machine whose address ends in ``octet``."""
+    async def boot(
+        self, role: Literal["master", "worker"], octet: int, *, host: str | None = None, public_key: str | None = None
+    ) -> ManagedNode:
+        """Start a machine whose address ends in ``octet``; one with a key refuses passwords."""
         # Each test and process has its own network, so that tests can run side by side.
         address = IPv4Address(f"127.{60 + os.getpid() % 100}.{(os.getpid() // 100 + 7 * self.subnet) % 250}.{octet}")
         server_id = new_id()
         await self.machines.boot(
-            MachineSpec(server_id, f"{role}Node{octet}", [Nic(address, f"fa:16:3e:00:00:{octet:02x}", "net")])
+            MachineSpec(
+                server_id,
+                f"{role}Node{octet}",
+                [Nic(address, f"fa:16:3e:00:00:{octet:02x}", "net")],
+                user_data="#cloud-config\nssh_pwauth: false\n" if public_key else "",
+                public_key=public_key,
+            )
         )
         return ManagedNode(
             vnfc_id=f"vnfc-{server_id}",

@@ -80,8 +80,8 @@ def _descendants(pid: int) -> list[int]:
 
 
 @asynccontextmanager
-async def openssh(folder: Path) -> AsyncIterator[OpenSsh]:
-    """Yield a running sshd whose files are in ``folder``."""
+async def openssh(folder: Path, *, forwards: bool = True) -> AsyncIterator[OpenSsh]:
+    """Yield a running sshd whose files are in ``folder``; ``forwards``: whether it can be a bastion."""
     folder.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")
     (folder / "authorized_keys").write_bytes(key.export_public_key())
@@ -91,6 +91,7 @@ async def openssh(folder: Path) -> AsyncIterator[OpenSsh]:
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
+        f"AllowTcpForwarding {'yes' if forwards else 'no'}\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n"
         # Bash reads ~/.bashrc for commands over SSH: the output of the developer's own is not the command's.
         f"SetEnv HOME={folder}\n"

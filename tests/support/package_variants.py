@@ -16,6 +16,49 @@ OTHER_CNF: Final = "8a7c3c6d-0e22-4b74-9a1f-4c2d8e6f3ba1"
 _SAMPLES: Final = Path(__file__).parents[2] / "deploy/samples"
 
 
+KEYED_CLUSTER: Final = "0d7c5c5e-3c0b-4d4e-8a35-5f7a3d0f4a11"
+"""The VNFD id of `keyed_cluster`."""
+_CLUSTER: Final = "4cf1e5fe-5a37-4ee8-a5a7-64bd4da8ff2b"
+"""That of the sample."""
+_KEY_PAIR: Final[Mapping[str, object]] = {
+    "type": "OS::Nova::KeyPair",
+    "properties": {"name": {"get_param": "OS::stack_id"}, "public_key": {"get_param": "ssh_public_key"}},
+}
+
+
+def keyed_cluster(folder: Path, **declaration: str) -> bytes:
+    """Return ``cluster`` with machines that refuse passwords, and accept the key of the parameter ``ssh_public_key``.
+
+    ``declaration``: more attributes of the parameter.
+    """
+    root = Path(mkdtemp(dir=folder)) / "package"
+    shutil.copytree(_SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
+    hot = root / "BaseHOT/simple"
+    top = yaml.safe_load((hot / "cluster_hot.yaml").read_text(encoding="utf-8"))
+    top["parameters"]["ssh_public_key"] = {"type": "string", **declaration}
+    for role in ("master", "worker"):
+        top["resources"][f"{role}_instance"]["properties"]["resource"]["properties"]["key_name"] = {
+            "get_resource": "key_pair"
+        }
+        file = hot / f"nested/{role}.hot.yaml"
+        nested = yaml.safe_load(file.read_text(encoding="utf-8"))
+        nested["parameters"]["key_name"] = {"type": "string"}
+        nested["resources"][f"{role}Node"]["properties"] |= {
+            "key_name": {"get_param": "key_name"},
+            "user_data_format": "RAW",
+            "user_data": "#cloud-config\nssh_pwauth: false\n",
+        }
+        file.write_text(yaml.safe_dump(nested), encoding="utf-8")
+    top["resources"]["key_pair"] = dict(_KEY_PAIR)
+    (hot / "cluster_hot.yaml").write_text(yaml.safe_dump(top), encoding="utf-8")
+    for file in (root / "Definitions").glob("*.yaml"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(_CLUSTER, KEYED_CLUSTER), encoding="utf-8")
+    archive = root.with_suffix(".zip")
+    pack(root, archive)
+    return archive.read_bytes()
+
+
 def variant(
     folder: Path,
     sample: str = "cnf",

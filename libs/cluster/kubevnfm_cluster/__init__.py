@@ -3,6 +3,7 @@
 from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
+    Bastion,
     ClusterParameters,
     Drain,
     MasterGroup,
@@ -11,6 +12,7 @@ from kubevnfm_cluster.parameters import (
     NodeGroup,
     Proxy,
     Role,
+    SshLogin,
     Timeouts,
     Vrrp,
 )
@@ -18,12 +20,14 @@ from kubevnfm_cluster.request import (
     LOAD_BALANCER,
     BalancerLogin,
     LoadBalancer,
+    MadeKeyPair,
     RequestedCluster,
     StorageServer,
     read_cluster_parameters,
     read_load_balancer,
     read_request,
     request_load_balancer,
+    with_key_pair,
 )
 from kubevnfm_cluster.rules import SharedAddress, check_networks, node_mask, refuse_shared_addresses
 
@@ -32,9 +36,11 @@ __all__ = [
     "LOAD_BALANCER",
     "ROOT",
     "BalancerLogin",
+    "Bastion",
     "ClusterParameters",
     "Drain",
     "LoadBalancer",
+    "MadeKeyPair",
     "MasterGroup",
     "Mirror",
     "NodeChoice",
@@ -43,6 +49,7 @@ __all__ = [
     "RequestedCluster",
     "Role",
     "SharedAddress",
+    "SshLogin",
     "StorageServer",
     "Timeouts",
     "Vrrp",
@@ -53,4 +60,5 @@ __all__ = [
     "read_request",
     "refuse_shared_addresses",
     "request_load_balancer",
+    "with_key_pair",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import ClassVar, Final
@@ -17,6 +17,8 @@ from kubevnfm_secrets import KeyRing, Secret, UnknownKey
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from kubevnfm_cluster.ssh_keys import KeyUnusable, read_private_key
 
 USER_NAME: Final = r"[a-z_][a-z0-9_-]{0,31}"
 PASSWORD: Final = r"[^\r\n\0]{1,1024}"  # noqa: S105  # a pattern: one line, because sudo reads the password as a line
@@ -167,6 +169,61 @@ ARRAY: Final = Form("an array of objects", _array)
 FILLED_ARRAY: Final = Form("an array of at least one object", _filled_array)
 
 
+@dataclass(frozen=True)
+class LoginNames:
+    """The attributes of a login over SSH: a user, and either a password or a private key."""
+
+    prefix: str = ""
+    is_optional: bool = False
+
+    @property
+    def username(self) -> str:
+        return f"{self.prefix}username"
+
+    @property
+    def password(self) -> str:
+        return f"{self.prefix}password"
+
+    @property
+    def private_key(self) -> str:
+        return f"{self.prefix}private_key"
+
+    @property
+    def passphrase(self) -> str:
+        return f"{self.prefix}private_key_passphrase"
+
+
+def _check_login(given: MutableMapping[str, object], names: LoginNames) -> None:
+    """Check a login. A key that is not sealed loses its passphrase, so that it is opened only once."""
+    has_password, has_key = names.password in given, names.private_key in given
+    if names.passphrase in given and not has_key:
+        raise missing(names.private_key, "the private key of the passphrase")
+    if has_password and has_key:
+        raise malformed(f"only one of {names.password} and {names.private_key}", attribute=names.private_key)
+    if not (has_password or has_key) and (names.username in given or not names.is_optional):
+        raise missing(names.password, f"one of {names.password} and {names.private_key}")
+    if (has_password or has_key) and names.username not in given:
+        raise missing(names.username, "the user of the login")
+    if has_key:
+        _open_key(given, names)
+
+
+def _open_key(given: MutableMapping[str, object], names: LoginNames) -> None:
+    key, passphrase = in_clear(given[names.private_key]), in_clear(given.get(names.passphrase))
+    for name, value in ((names.private_key, key), (names.passphrase, passphrase)):
+        if not isinstance(value, str | Secret | Mapping | None):
+            raise malformed("a text", attribute=name)
+    # Sealed values were checked before they were sealed.
+    if not isinstance(key, str) or not isinstance(passphrase, str | None):
+        return
+    try:
+        given[names.private_key] = Secret(read_private_key(key, passphrase))
+    except KeyUnusable as error:
+        place = names.private_key if error.place == "private_key" else names.passphrase
+        raise malformed(error.expected, attribute=place) from None
+    given.pop(names.passphrase, None)
+
+
 class Part(BaseModel):
     """An object of a request. Null and empty texts count as not given, because clients write them for "none"."""
 
@@ -176,6 +233,10 @@ class Part(BaseModel):
 
     pairs: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Attributes of which both must be given, or none."""
+    logins: ClassVar[tuple[LoginNames, ...]] = ()
+    """The logins over SSH among the attributes."""
+    is_closed: ClassVar[bool] = False
+    """Whether attributes that the object does not have are refused."""
 
     @model_validator(mode="before")
     @classmethod
@@ -186,6 +247,11 @@ class Part(BaseModel):
         if not isinstance(value, Mapping):
             raise malformed("an object")
         present = {name: item for name, item in value.items() if item is not None and item not in ("", Secret(""))}
+        if (
+            cls.is_closed
+            and (unknown := next((name for name in value if name not in cls.model_fields), None)) is not None
+        ):
+            raise malformed(f"unknown: one of {', '.join(cls.model_fields)}", attribute=str(unknown))
         for name, field in cls.model_fields.items():
             # Here instead of in pydantic, whose "Field required" does not say what is expected.
             if field.is_required() and name not in present:
@@ -194,6 +260,8 @@ class Part(BaseModel):
             absent = [name for name in pair if name not in present]
             if len(absent) == 1:
                 raise missing(absent[0], f"both of {' and '.join(pair)}, or none,")
+        for names in cls.logins:
+            _check_login(present, names)
         return present
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Network, ip_network
-from typing import Annotated, Final, Literal, Protocol, Self
+from ipaddress import IPv4Network, ip_address, ip_network
+from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
 
 from kubevnfm_secrets import Secret
 
@@ -25,6 +25,7 @@ from kubevnfm_cluster.forms import (
     PASSWORD,
     USER_NAME,
     Form,
+    LoginNames,
     Part,
     in_clear,
     network,
@@ -57,6 +58,12 @@ def _proxy_url(value: object) -> object:
     return _PROXY.check(url)
 
 
+def _host(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value if re.fullmatch(HOST, value) else str(ip_address(value))
+
+
 def _exceptions(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
@@ -79,6 +86,8 @@ PackagePath = Annotated[str, PACKAGE_PATH]
 Resource = Annotated[str, text("the name of a connection point")]
 UserName = Annotated[str, text("a Linux user name", USER_NAME)]
 Password = Annotated[Secret, secret("one line of text", PASSWORD)]
+PrivateKey = Annotated[Secret, secret("a private key in OpenSSH's form or PEM")]
+TcpPort = Annotated[int, whole(1, 65_535)]
 ProxyUrl = Annotated[Secret, Form(f"{_PROXY.expected} with a port from 1 to 65535", _proxy_url)]
 MirrorUrl = Annotated[Secret, secret("a URL http(s)://...", _MIRROR_URL)]
 Seconds = Annotated[int, whole(1, 86_400)]
@@ -131,7 +140,39 @@ class NodeChoice:
         return server.name.startswith(self.value)
 
 
-class NodeGroup(Part):
+class Bastion(Part):
+    """A host through which machines are reached over SSH (``ssh -J``)."""
+
+    logins: ClassVar = (LoginNames(),)
+    is_closed: ClassVar = True
+
+    host: Annotated[str, Form("a host name or an IP address", _host)]
+    port: TcpPort = 22
+    username: UserName
+    password: Password | None = None
+    """Either this or ``private_key``."""
+    private_key: PrivateKey | None = None
+    private_key_passphrase: Password | None = None
+
+
+class SshLogin(Part):
+    """How to log in to machines."""
+
+    logins: ClassVar = (LoginNames(),)
+
+    username: UserName
+    password: Password | None = None
+    """Either this or ``private_key``."""
+    private_key: PrivateKey | None = None
+    """In OpenSSH's form or PEM."""
+    private_key_passphrase: Password | None = None
+    """None: the key has none, or it was removed when the request was read."""
+    ssh_port: TcpPort | None = None
+    """None: the setting of mgmt-executor."""
+    bastion: Bastion | None = None
+
+
+class NodeGroup(SshLogin):
     """The machines of one role: how they are found in the stack, and how to log in to them."""
 
     aspect_id: Annotated[str, text("a scaling aspect of the VNFD")] | None = None
@@ -139,8 +180,6 @@ class NodeGroup(Part):
     ssh_cp_name: Annotated[str, text("the port or floating IP for SSH")]
     nic_cp_name: Resource | None = None
     """The port in the cluster's own network; None: that of ``ssh_cp_name``."""
-    username: UserName
-    password: Password
 
     @property
     def cluster_port(self) -> str:

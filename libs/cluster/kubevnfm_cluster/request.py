@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import PurePosixPath
 from typing import Annotated, ClassVar, Final, TypeVar
@@ -21,18 +22,24 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret, map_secrets, opened
 from pydantic import ValidationError
 
-from kubevnfm_cluster.forms import ARRAY, FILLED_ARRAY, FLAG, HOST, Form, Part, in_clear, one_of, text
+from kubevnfm_cluster.forms import ARRAY, FILLED_ARRAY, FLAG, HOST, Form, LoginNames, Part, in_clear, one_of, text
 from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
+    Bastion,
     ClusterParameters,
     PackagePath,
     Password,
+    PrivateKey,
     Resource,
+    SshLogin,
+    TcpPort,
     UserName,
 )
 from kubevnfm_cluster.rules import check_rules
+from kubevnfm_cluster.ssh_keys import new_key_pair
 
+KEY_PAIR_PARAMETER: Final = "x_key_pair_parameter"
 LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
 _SERVER: Final = rf"{HOST}(:\d{{1,5}})?"
@@ -123,13 +130,11 @@ class NfsExport(Part):
     export_to: Annotated[str, Form("a network or a host", _network_or_host)]
 
 
-class StorageServer(Part):
+class StorageServer(SshLogin):
     """The NFS server of persistent volumes."""
 
     ssh_cp_name: Annotated[str, text("the name of a port of the top template")]
     nic_cp_name: Resource | None = None
-    username: UserName
-    password: Password
     cinder_volume_setup_params: Annotated[tuple[CinderVolume, ...], FILLED_ARRAY]
     nfs_server_setup_params: Annotated[tuple[NfsExport, ...], FILLED_ARRAY]
 
@@ -149,6 +154,8 @@ class RequestedCluster(ClusterParameters):
     pv_registration_params: Annotated[tuple[PersistentVolume, ...], ARRAY] = ()
     helm_installation_script_path: PackagePath | None = None
     kuryr_param: object = None
+    x_key_pair_parameter: Annotated[str, text("the name of a parameter of the Base HOT")] | None = None
+    """The Heat parameter that gets the public key of a pair made for the instance; see `with_key_pair`."""
     x_strict: Annotated[bool, FLAG] = False
     """Whether unknown attributes are refused."""
 
@@ -165,10 +172,7 @@ class _Overrides(Part):
 class AdditionalParams(Part):
     """The attributes of a cluster's additionalParams that have a meaning (sequences.md 2.1)."""
 
-    pairs: ClassVar = (
-        ("master_node_username", "master_node_password"),
-        ("worker_node_username", "worker_node_password"),
-    )
+    logins: ClassVar = (LoginNames("master_node_", is_optional=True), LoginNames("worker_node_", is_optional=True))
 
     k8s_cluster_installation_param: RequestedCluster
     nfv: _Overrides | None = None
@@ -180,9 +184,17 @@ class AdditionalParams(Part):
 class BalancerLogin(Part):
     """The load balancer, and how to log in to it."""
 
+    logins: ClassVar = (LoginNames("ssh_"),)
+
     ssh_ip: Annotated[str, Form("an IP address", _address)]
     ssh_username: UserName
-    ssh_password: Password
+    ssh_password: Password | None = None
+    """Either this or ``ssh_private_key``."""
+    ssh_private_key: PrivateKey | None = None
+    ssh_private_key_passphrase: Password | None = None
+    ssh_port: TcpPort | None = None
+    """None: the setting of mgmt-executor."""
+    bastion: Bastion | None = None
 
 
 class LoadBalancer(Part):
@@ -214,6 +226,46 @@ def read_load_balancer(additional_params: Mapping[str, object]) -> LoadBalancer:
     if additional_params.get(LOAD_BALANCER) is None:
         raise InvalidInput(path, "missing: an object with script_path and external_lb_param expected")
     return _read(LoadBalancer, additional_params[LOAD_BALANCER], path=path)
+
+
+@dataclass(frozen=True)
+class MadeKeyPair:
+    """A key pair that was made for an instance."""
+
+    parameter: str
+    """The Heat parameter that gets the public key."""
+    public_key: str
+    additional_params: Mapping[str, object]
+    """Those of the request, with the public key as ``parameter``, and the private key in each group without a login."""
+
+
+def with_key_pair(additional_params: Mapping[str, object], *, comment: str) -> MadeKeyPair | None:
+    """Return a new key pair if the request asks for one by ``x_key_pair_parameter``.
+
+    The private key then is a parameter as if the request had brought it: it is sealed, stored and deleted with them.
+    Raises: InvalidInput, Unprocessable naming the field.
+    """
+    section, field = additional_params.get(CLUSTER), f"{ROOT}/{KEY_PAIR_PARAMETER}"
+    name = section.get(KEY_PAIR_PARAMETER) if isinstance(section, Mapping) else None
+    if not isinstance(section, Mapping) or name in (None, ""):
+        return None
+    if not isinstance(name, str):
+        raise InvalidInput(field, "the name of a parameter of the Base HOT expected")
+    if name in AdditionalParams.model_fields:
+        raise Unprocessable(field, f"{name} has another meaning: a parameter for the public key alone expected")
+    if additional_params.get(name) is not None:
+        raise Unprocessable(f"additionalParams/{name}", "given, but this parameter gets the public key of the key pair")
+    keyless = [
+        group
+        for group in ("master_node", "worker_node", "storage_server")
+        if isinstance(given := section.get(group), Mapping) and not (given.get("password") or given.get("private_key"))
+    ]
+    if not keyless:
+        raise Unprocessable(field, "given, but each group of machines has a password or a private_key of its own")
+    pair = new_key_pair(comment)
+    groups = {group: {**section[group], "private_key": Secret(pair.private_key)} for group in keyless}
+    changed = {**additional_params, name: pair.public_key, CLUSTER: {**section, **groups}}
+    return MadeKeyPair(name, pair.public_key, changed)
 
 
 def read_request(additional_params: Mapping[str, object]) -> RequestedCluster:

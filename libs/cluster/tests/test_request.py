@@ -69,7 +69,7 @@ def test_null_and_empty_texts_count_as_not_given() -> None:
     }
     assert read_request(request(empty)) == read_request(request())
     for nothing in ("", None):
-        with pytest.raises(InvalidInput, match=rf"{ROOT}/worker_node/password: missing: one line of text expected"):
+        with pytest.raises(InvalidInput, match=rf"{ROOT}/worker_node/password: missing: one of password and"):
             read_request(request({"worker_node/password": nothing}))
 
 
@@ -193,8 +193,9 @@ def test_a_cluster_without_parameters_is_refused(given: Mapping[str, object]) ->
             "true or false",
         ),
         ({"is_reverse": True}, "is_reverse", "True or False"),
-        ({"master_node_username": "ubuntu"}, "master_node_password", "missing: both of"),
-        ({"worker_node_password": "ubuntu"}, "worker_node_username", "missing: both of"),
+        ({"master_node_username": "ubuntu"}, "master_node_password", "missing: one of master_node_password and"),
+        ({"worker_node_password": "ubuntu"}, "worker_node_username", "missing: the user of the login"),
+        ({"worker_node_username": "u", "worker_node_private_key": "x"}, "worker_node_private_key", "OpenSSH's form"),
     ],
 )
 def test_attributes_beside_the_cluster_are_checked(others: dict[str, object], field: str, reason: str) -> None:
@@ -248,6 +249,7 @@ def test_the_form_of_a_secret_is_checked_as_long_as_it_is_not_sealed(field: str,
 def test_what_was_stored_with_sealed_secrets_is_read() -> None:
     stored = json.loads(json.dumps(sealed(hide(request({"proxy": {"http_proxy": "http://u:p@proxy:1"}})), RING)))
     found = read_cluster_parameters(opened(stored))
+    assert found.worker_node.password is not None
     assert found.worker_node.password.reveal(RING) == "hidden-word"
     assert found.proxy.http_proxy is not None
     assert found.proxy.http_proxy.reveal(RING) == "http://u:p@proxy:1"
@@ -270,6 +272,7 @@ def test_what_a_message_carries_is_what_was_read() -> None:
     assert not {"x_strict", "private_registry_connection_info"} & set(sent["cluster"])
     received = Carrier.model_validate_json(json.dumps(sent)).cluster
     assert received.model_dump(mode="json") == Carrier(cluster=requested).model_dump(mode="json")["cluster"]
+    assert received.master_node.password is not None
     assert received.master_node.password.reveal(RING) == "hidden-word"
     assert received.proxy.exceptions == ("a", "b")
     assert (received.network_manifest, received.x_max_parallel_nodes) == ("Files/cni.yaml", 50)

@@ -41,6 +41,11 @@ class Template(BaseModel):
         declared = self.body.get("parameters")
         return frozenset(declared) if isinstance(declared, dict) else frozenset()
 
+    def is_needed_text(self, parameter: str) -> bool:
+        """Whether a declared parameter is a text that the stack cannot be created without."""
+        about = (self.body.get("parameters") or {}).get(parameter)
+        return isinstance(about, dict) and about.get("type") == "string" and "default" not in about
+
     @property
     def hidden_parameters(self) -> frozenset[str]:
         """The parameters whose values are secret."""

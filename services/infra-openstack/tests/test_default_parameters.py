@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar import Flavour, FolderFiles, read_vnfd
-from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links
+from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.merge import merge_patch
 from kubevnfm_infra_openstack.domain.request import as_v3
@@ -142,3 +142,20 @@ def test_a_merge_patch_does_not_modify_its_arguments() -> None:
     target = {"a": {"b": 1, "c": 2}}
     assert merge_patch(target, {"a": {"b": None, "d": 3}}) == {"a": {"c": 2, "d": 3}}
     assert target == {"a": {"b": 1, "c": 2}}
+
+
+def test_a_parameter_that_a_class_leaves_out_is_taken_from_the_request_where_heat_needs_it() -> None:
+    """Such as the public key of the instance's key pair, which user data need not know."""
+    declarations = {"nfv": {"type": "json"}, "ssh_public_key": {"type": "string"}, "size": {"default": 1}, "zone": None}
+    facts = given(
+        request={"additionalParams": {"ssh_public_key": "ssh-ed25519 A", "size": 2, "other": 3, "nfv": {"a": 1}}},
+        grant={"additionalParams": {"zone": "z"}},
+    )
+    found = with_requested({"nfv": {"b": 2}}, {"parameters": declarations}, facts)
+    assert found == {"nfv": {"b": 2}, "ssh_public_key": "ssh-ed25519 A", "zone": "z"}
+    assert with_requested({"ssh_public_key": "of the class"}, {"parameters": declarations}, facts) == {
+        "ssh_public_key": "of the class",
+        "nfv": {"a": 1},
+        "zone": "z",
+    }
+    assert with_requested({}, {}, facts) == {}

@@ -28,6 +28,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
 from kubevnfm_secrets import hide
 from kubevnfm_store.query import Query
 from mgmt_lab import SAMPLE, MgmtLab
+from ssh_keys import encrypted_key
 
 STEPS = (
     ("reach", "master10"),
@@ -64,6 +65,47 @@ async def test_a_cluster_of_one_master_and_workers_comes_up(lab: MgmtLab) -> Non
     listed = await lab.ask_api(done.cluster, "/api/v1/nodes")
     labels = {item["metadata"]["name"]: item["metadata"]["labels"].get("CIS-node") for item in listed["items"]}
     assert labels == {"master10": None, "worker20": "compute-0", "worker21": "compute-0", "worker22": "compute-1"}
+
+
+async def test_a_cluster_comes_up_by_key_through_a_bastion(lab: MgmtLab) -> None:
+    """As machines of cloud images: they refuse passwords, and only one host reaches them."""
+    phrase = "open sesame"
+    key, public_key = encrypted_key(phrase)
+    jump = await lab.boot("worker", 80)
+    nodes = [await lab.boot("master", 10, public_key=public_key), await lab.boot("worker", 20, public_key=public_key)]
+    login = {
+        "password": None,
+        "private_key": key,
+        "private_key_passphrase": phrase,
+        "ssh_port": lab.machines.ssh_port,
+        "bastion": {
+            "host": jump.ssh_address,
+            "port": lab.machines.ssh_port,
+            "username": "ubuntu",
+            "password": "ubuntu",
+        },
+    }
+    done = await lab.run(lab.command(nodes, changes={"master_node": login, "worker_node": login}))
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20"])
+    assert lab.calls(jump, "ssh connect") == 2
+    assert lab.calls(jump, "ssh exec") == 0
+    pinned = [str(one.body["vnfcId"]) for one in await lab.store.find("host_keys", Query())]
+    bastion = f"bastion {jump.ssh_address} {lab.machines.ssh_port}"
+    assert sorted(pinned) == sorted([bastion, *(node.vnfc_id for node in nodes)])
+
+    await lab.run(lab.command(nodes, phase="terminate_end"), message="m-2")
+    assert not await lab.store.find("host_keys", Query())
+
+
+async def test_a_refused_key_fails_the_task_and_names_the_user(lab: MgmtLab) -> None:
+    key, other = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    nodes = [await lab.boot("master", 10, public_key=key.export_public_key().decode())]
+    login = {"password": None, "private_key": other.export_private_key().decode()}
+    with pytest.raises(LoginRefused, match="user ubuntu: the machine refuses the login"):
+        await lab.run(lab.command(nodes, changes={"master_node": login}))
+    with pytest.raises(LoginRefused, match="user ubuntu: the machine refuses the login"):
+        await lab.run(lab.command(nodes), message="m-2")  # a password
 
 
 async def test_the_settings_of_a_node_outlast_a_reboot(lab: MgmtLab) -> None:

@@ -10,8 +10,9 @@ from kubevnfm_events.common import PackageRef, ServiceFacts
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused
-from kubevnfm_secrets import hide
+from kubevnfm_secrets import hide, sealing
 from mgmt_lab import MgmtLab
+from ssh_keys import encrypted_key
 
 SERVICES = (
     ServiceFacts(namespace="default", name="web", node_ports=(30080, 30443)),
@@ -72,6 +73,27 @@ async def test_node_ports_are_added_after_instantiate_and_removed_at_terminate(b
     # Instantiated again, the load balancer is configured again.
     await lab.run(balancer.command("instantiate_end"), operation="op-3", message="m-3")
     assert balancer.calls() == [ADD, REMOVE, ADD]
+
+
+async def test_a_load_balancer_is_reached_by_key_through_a_bastion(lab: MgmtLab, tmp_path: Path) -> None:
+    key, public_key = encrypted_key("open sesame")
+    node = await lab.boot("worker", 91, public_key=public_key)
+    balancer, jump = Balancer(lab, node, tmp_path / "package"), await lab.boot("worker", 92)
+    port = lab.machines.ssh_port
+    way = {"host": jump.ssh_address, "port": port, "username": "ubuntu", "password": "ubuntu"}
+    login: dict[str, Any] = {
+        "ssh_password": None,
+        "ssh_private_key": key,
+        "ssh_private_key_passphrase": "open sesame",
+        "ssh_port": port,
+        "bastion": way,
+    }
+    command = balancer.command("instantiate_end", **login)
+    # Sealed, as a message brings them.
+    sent = RunPhase.model_validate_json(command.model_dump_json(context=sealing(lab.ring)))
+    await lab.run(sent)
+    assert balancer.calls() == [ADD]
+    assert lab.calls(jump, "ssh connect") == 1
 
 
 async def test_a_command_that_is_delivered_again_does_not_run_the_script_again(balancer: Balancer) -> None:

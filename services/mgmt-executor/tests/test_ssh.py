@@ -19,6 +19,7 @@ from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandTimedOut,
     ConnectionLost,
+    ForwardingRefused,
     HostKeyChanged,
     LoginRefused,
     NodeUnreachable,
@@ -26,7 +27,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
     SudoRefused,
     TransferRefused,
 )
-from kubevnfm_mgmt_executor.domain.ports import Address, Login, Machine
+from kubevnfm_mgmt_executor.domain.ports import Address, Bastion, Login, Machine
 from mgmt_lab import MgmtLab
 from openssh import OpenSsh, openssh
 
@@ -294,6 +295,104 @@ class TestOpenSsh(MachinesSuite):
             if sshd.username != "root":
                 pytest.skip("these tests log in as the present user, which must be root or able to become root")
             yield OpenSshServer(sshd)
+
+    @pytest.mark.parametrize("kind", ["ecdsa-sha2-nistp256", "ssh-rsa"])
+    async def test_keys_of_every_kind_that_a_request_may_bring_log_in(
+        self, server: OpenSshServer, known: KnownKeys, kind: str
+    ) -> None:
+        key = asyncssh.generate_private_key(kind)
+        (server.sshd.folder / "authorized_keys").write_bytes(key.export_public_key())
+        login = Login(server.login.username, private_key=key.export_private_key("pkcs8-pem").decode())
+        await (await self.reach(server, known, login=login)).close()
+        with pytest.raises(LoginRefused, match="the machine refuses the login"):
+            await self.reach(server, known)  # the former key
+
+
+class Bastions:
+    """Machines behind a bastion, both of OpenSSH."""
+
+    def __init__(self, machine: OpenSsh, bastion: OpenSsh) -> None:
+        self.machine, self.bastion = machine, bastion
+        self.known = KnownKeys()
+
+    async def reach(
+        self, *, within_s: float = 10.0, host: str = "localhost", bastion_login: Login | None = None
+    ) -> Machine:
+        bastion = self.bastion
+        login = bastion_login or Login(bastion.username, private_key=bastion.private_key)
+        # The name is resolved on the bastion; port 1 is the one that the address replaces.
+        way = Bastion("127.0.0.1", bastion.port, login)
+        address = Address("node1", "instance", "vnfc-1", host, self.machine.port, way)
+        key = Login(self.machine.username, private_key=self.machine.private_key)
+        return await SshMachines(self.known, port=1).reach(address, key, within_s=within_s)
+
+
+@pytest.mark.server
+class TestBastion:
+    """A machine that is reached through another host."""
+
+    @pytest.fixture
+    async def machine(self, tmp_path: Path) -> AsyncIterator[OpenSsh]:
+        async with openssh(tmp_path / "machine") as sshd:
+            if sshd.username != "root":
+                pytest.skip("these tests log in as the present user, which must be root or able to become root")
+            yield sshd
+
+    @pytest.fixture
+    async def both(self, machine: OpenSsh, tmp_path: Path) -> AsyncIterator[Bastions]:
+        async with openssh(tmp_path / "bastion") as bastion:
+            yield Bastions(machine, bastion)
+
+    async def test_a_machine_is_reached_through_it_and_both_host_keys_are_pinned(self, both: Bastions) -> None:
+        machine = await both.reach()
+        seen: list[bytes] = []
+        assert (
+            await machine.run(["bash", "-c", "echo $SSH_CONNECTION"], task="t", timeout_s=20, output=seen.append) == 0
+        )
+        assert b"".join(seen).split()[3] == str(both.machine.port).encode()
+        await machine.close()
+        keys = {
+            "vnfc-1": asyncssh.read_private_key(both.machine.folder / "host_key"),
+            f"bastion 127.0.0.1 {both.bastion.port}": asyncssh.read_private_key(both.bastion.folder / "host_key"),
+        }
+        shown = {name: key.export_public_key().decode().strip() for name, key in keys.items()}
+        assert {name: line.split()[:2] for name, line in shown.items()} == {
+            name: line.split() for name, line in both.known.keys.items()
+        }
+        await (await both.reach()).close()
+
+    async def test_another_host_key_of_the_bastion_is_refused(self, both: Bastions) -> None:
+        await (await both.reach()).close()
+        await both.bastion.stop()
+        both.bastion.new_host_key()
+        await both.bastion.start()
+        with pytest.raises(HostKeyChanged, match=r"bastion 127\.0\.0\.1 shows another host key"):
+            await both.reach(within_s=60)
+
+    async def test_a_login_that_the_bastion_refuses_names_the_bastion(self, both: Bastions) -> None:
+        wrong = Login("root", private_key=asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode())
+        with pytest.raises(LoginRefused, match=r"user root: bastion 127\.0\.0\.1 refuses the login"):
+            await both.reach(bastion_login=wrong, within_s=60)
+
+    async def test_a_bastion_that_does_not_forward_is_reported_at_once(self, machine: OpenSsh, tmp_path: Path) -> None:
+        async with openssh(tmp_path / "closed", forwards=False) as closed:
+            with pytest.raises(ForwardingRefused, match="does not forward connections to localhost"):
+                await Bastions(machine, closed).reach(within_s=60)
+
+    async def test_what_does_not_answer_is_named_machine_or_bastion(self, both: Bastions) -> None:
+        await both.machine.stop()
+        with pytest.raises(NodeUnreachable, match=f"no SSH session with localhost port {both.machine.port} within"):
+            await both.reach(within_s=0.5)
+        await both.bastion.stop()
+        with pytest.raises(NodeUnreachable, match=rf"no session with bastion 127\.0\.0\.1 port {both.bastion.port}: "):
+            await both.reach(within_s=0.5)
+
+    async def test_a_bastion_that_breaks_ends_the_session(self, both: Bastions) -> None:
+        machine = await both.reach()
+        both.bastion.cut()
+        with pytest.raises(ConnectionLost):
+            await machine.run(["sleep", "60"], task="t", timeout_s=20)
+        await machine.close()
 
 
 @dataclass

@@ -290,6 +290,10 @@ class _Login(asyncssh.SSHServer):
             lines += (self._machine.root / account.home.lstrip("/") / ".ssh/authorized_keys").read_text().splitlines()
         return any(_is_key(line, key) for line in lines)
 
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        """Forward connections, as OpenSSH does unless AllowTcpForwarding is off: a machine can be a bastion."""
+        return True
+
     def _account(self, username: str) -> Account | None:
         return None if self._refuse_all else self._machine.config.accounts.get(username)
 

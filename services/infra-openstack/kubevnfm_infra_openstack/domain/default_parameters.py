@@ -53,6 +53,19 @@ def heat_parameters(template: Template, vnfd: Flavour, given: Granted) -> Parame
     return parameters
 
 
+def with_requested(parameters: Parameters, template: Template, given: Granted) -> Parameters:
+    """Return the parameters of a user data class with those added that the stack needs and the class leaves out.
+
+    ``additionalParams`` of request and grant have them under their own name. Heat refuses a stack without a value for a
+    parameter that has no default, so nothing that a class decides is changed.
+    """
+    additional = {**given.request_params, **given.grant_params}
+    needed = (
+        name for name, about in declared(template).items() if not (isinstance(about, Mapping) and "default" in about)
+    )
+    return {**{name: additional[name] for name in needed if name in additional}, **parameters}
+
+
 def nfv_tree(template: Template, vnfd: Flavour, given: Granted) -> dict[str, Any]:
     """Return the ``nfv`` object with a value at every path that the template's resources read.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -15,7 +15,7 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_infra_openstack.domain import quota
-from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links
+from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
 from kubevnfm_infra_openstack.domain.errors import BaseHotMissing
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
@@ -88,7 +88,8 @@ class StackOrders:
             return HeatInput(parameters, with_managed_links(hot.top.body, given) or hot.top_text, hot.file_texts)
         secrets = clear_texts((command.request, command.instance, command.grant), self.ring)
         given_to_class = user_data_input(command, flavour, given, in_clear(command.instance, self.ring), secrets)
-        return await self.user_data.instantiate(command.user_data, flavour.folder, hot, given_to_class)
+        heat = await self.user_data.instantiate(command.user_data, flavour.folder, hot, given_to_class)
+        return replace(heat, parameters=with_requested(heat.parameters, hot.top.body, given))
 
     async def _check_quota(self, cloud: Cloud, flavour: PackageFlavour, heat: HeatInput) -> None:
         template, nested = await _templates(flavour.hot, heat)

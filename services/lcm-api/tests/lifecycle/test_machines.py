@@ -28,6 +28,7 @@ def test_the_command_carries_what_was_read_at_the_request() -> None:
     stored = InstantiateVmDraft.from_document(draft.document(RING))
     sent = command(stored)
     assert sent.cluster is not None
+    assert sent.cluster.worker_node.password is not None
     assert sent.cluster.worker_node.password.reveal(RING) == "ubuntu"
     assert sent.cluster.model_dump(mode="json") == READ.model_dump(mode="json")
     assert {node.role for node in sent.nodes} == {"master", "worker"}
@@ -38,6 +39,7 @@ def test_an_operation_that_version_0_1_0_stored_is_read_from_its_parameters() ->
     assert "cluster_parameters" not in document
     sent = command(InstantiateVmDraft.from_document(document))
     assert sent.cluster is not None
+    assert sent.cluster.worker_node.password is not None
     assert sent.cluster.worker_node.password.reveal(RING) == "ubuntu"
     assert sent.parameters[CLUSTER]["script_path"] == "Scripts/install.sh"
 

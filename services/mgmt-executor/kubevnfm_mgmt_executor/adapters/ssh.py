@@ -8,14 +8,17 @@ import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 import asyncssh
+from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandTimedOut,
     ConnectionLost,
+    ForwardingRefused,
     HostKeyChanged,
     LoginRefused,
     NodeUnreachable,
@@ -73,7 +76,7 @@ T = TypeVar("T")
 
 
 class SshMachines:
-    """Opens sessions. Every machine's sshd listens on the same port."""
+    """Opens sessions; ``port`` is that of the machines whose address names none."""
 
     def __init__(self, host_keys: HostKeys, *, port: int = 22) -> None:
         self._host_keys, self._port = host_keys, port
@@ -87,42 +90,77 @@ class SshMachines:
         while True:
             try:
                 return await self._connect(address, login)
-            # Before the other clause, because PermissionDenied is an asyncssh.Error too. HostKeyChanged and SudoRefused
-            # pass both: waiting changes neither.
-            except (asyncssh.PermissionDenied, LoginRefused) as error:
+            # HostKeyChanged, ForwardingRefused and SudoRefused pass both clauses: waiting changes none of them.
+            except LoginRefused:
                 now = time.monotonic()
                 # Counted from the first refusal: how long the machine booted before does not shorten it.
                 if settle_until is None:
                     settle_until = now + SETTLE_S if booting else now
                 if now >= min(settle_until, until):
-                    raise LoginRefused(
-                        f"user {login.username}: the machine refuses the login", node=address.node
-                    ) from error
+                    raise
             except (OSError, asyncssh.Error, ConnectionLost) as error:
                 # Refused and unanswered connections are usual until sshd listens, so none of them is final before
                 # `until`.
                 booting = True
                 if time.monotonic() + pause_s >= until:
+                    place = f"{address.host} port {address.port or self._port}"
                     raise NodeUnreachable(
-                        f"no SSH session with {address.host} port {self._port} within {within_s:.0f} s:"
-                        f" {_plain(error)}",
-                        node=address.node,
+                        f"no SSH session with {place} within {within_s:.0f} s: {_plain(error)}", node=address.node
                     ) from error
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 1.6, LONGEST_PAUSE_S)
 
     async def _connect(self, address: Address, login: Login) -> Machine:
-        pinned = await self._host_keys.pinned(address.vnf_instance_id, address.vnfc_id)
+        bastion = await self._bastion(address) if address.bastion is not None else None
+        connection: asyncssh.SSHClientConnection | None = None
+        try:
+            port = address.port or self._port
+            place = _Place("the machine", address.host, port, pinned_as=address.vnfc_id)
+            connection = await self._open(place, login, address, through=bastion)
+            machine = SshMachine(connection, address.node, login, bastion)
+            await machine.find_way_to_root()
+        # Also when cancelled: the caller has no machine yet that it could close.
+        except BaseException:
+            for opened in (connection, bastion):
+                if opened is not None:
+                    opened.abort()
+            raise
+        return machine
+
+    async def _bastion(self, address: Address) -> asyncssh.SSHClientConnection:
+        bastion = address.bastion
+        assert bastion is not None
+        name = f"bastion {bastion.host}"
+        place = _Place(name, bastion.host, bastion.port, pinned_as=f"{name} {bastion.port}")
+        try:
+            return await self._open(place, bastion.login, address)
+        except (OSError, asyncssh.Error) as error:
+            raise _BastionUnreachable(f"no session with {name} port {bastion.port}: {_plain(error)}") from error
+
+    async def _open(
+        self,
+        place: _Place,
+        login: Login,
+        address: Address,
+        *,
+        through: asyncssh.SSHClientConnection | None = None,
+    ) -> asyncssh.SSHClientConnection:
+        """Return a connection to a machine or bastion whose host key is the pinned one.
+
+        Raises LoginRefused, HostKeyChanged, and what the library raises.
+        """
+        instance, node = address.vnf_instance_id, address.node
         # None turns off authentication by key; asyncssh would otherwise try the keys in this account's home.
-        keys = _client_keys(address, login)
-        expected = _ExpectedKey(pinned)
+        keys = _client_keys(place, login, node)
+        expected = _ExpectedKey(await self._host_keys.pinned(instance, place.pinned_as))
         try:
             # Without the SSH configuration and the agent of the account that runs this service: neither may choose
             # hosts or keys. With PasswordAuthentication off, an sshd may still read the password as
             # keyboard-interactive (RFC 4256).
             connection = await asyncssh.connect(
-                address.host,
-                self._port,
+                place.host,
+                place.port,
+                tunnel=through,
                 username=login.username,
                 password=login.password,
                 client_keys=keys,
@@ -138,33 +176,60 @@ class SshMachines:
             )
         except asyncssh.HostKeyNotVerifiable as error:
             raise HostKeyChanged(
-                f"{address.host} shows another host key than on first contact; nothing was sent to it",
-                node=address.node,
+                f"{place.shown} shows another host key than on first contact; nothing was sent to it", node=node
             ) from error
+        except asyncssh.PermissionDenied as error:
+            raise LoginRefused(f"user {login.username}: {place.name} refuses the login", node=node) from error
+        except asyncssh.ChannelOpenError as error:
+            # Any other code: the machine did not answer the bastion (RFC 4254, 5.1).
+            if error.code != OPEN_ADMINISTRATIVELY_PROHIBITED:
+                raise
+            reason = f"the bastion accepts the login, but does not forward connections to {place.host}"
+            raise ForwardingRefused(reason, node=node) from error
         try:
             shown = connection.get_server_host_key()
             assert shown is not None  # every session has one
             line = _line(shown)
-            # Two workers may see a machine for the first time at once. The key that is stored decides, so both must
+            # Two workers may see a host for the first time at once. The key that is stored decides, so both must
             # have seen the same one.
-            if await self._host_keys.pin(address.vnf_instance_id, address.vnfc_id, line) != line:
-                raise HostKeyChanged(f"{address.host} shows two host keys at the same time", node=address.node)
-            machine = SshMachine(connection, address.node, login)
-            await machine.find_way_to_root()
-        # Also when cancelled: the caller has no machine yet that it could close.
+            if await self._host_keys.pin(instance, place.pinned_as, line) != line:
+                raise HostKeyChanged(f"{place.shown} shows two host keys at the same time", node=node)
         except BaseException:
             connection.abort()
             raise
-        return machine
+        return connection
 
 
-def _client_keys(address: Address, login: Login) -> Sequence[asyncssh.SSHKey] | None:
+@dataclass(frozen=True)
+class _Place:
+    """A host whose sshd is asked for a login."""
+
+    name: str
+    """For errors: the machine, or which bastion."""
+    host: str
+    port: int
+    pinned_as: str
+    """The id under which its host key is pinned for the instance."""
+
+    @property
+    def shown(self) -> str:
+        """Its name and address, for errors."""
+        return self.name if self.host in self.name else self.host
+
+
+class _BastionUnreachable(OSError):
+    """No session with the bastion; as with the machine, waiting may help."""
+
+
+def _client_keys(place: _Place, login: Login, node: str) -> Sequence[asyncssh.SSHKey] | None:
     if login.private_key is None:
         return None
     try:
-        return [asyncssh.import_private_key(login.private_key)]
+        # Without the test of an RSA key's mathematics, which takes up to 5 s for each machine.
+        return [asyncssh.import_private_key(login.private_key, unsafe_skip_rsa_key_validation=True)]
     except asyncssh.KeyImportError as error:
-        raise LoginRefused(f"user {login.username}: the private key cannot be read", node=address.node) from error
+        reason = f"user {login.username}: the private key for {place.name} cannot be read"
+        raise LoginRefused(reason, node=node) from error
 
 
 class _ExpectedKey(asyncssh.SSHClient):
@@ -187,10 +252,16 @@ def _plain(error: BaseException) -> str:
 
 
 class SshMachine:
-    """One connection; the sessions and the SFTP channel of a phase go through it."""
+    """One connection, perhaps through a bastion; the sessions and the SFTP channel of a phase go through it."""
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, node: str, login: Login) -> None:
-        self._connection, self._node, self._login = connection, node, login
+    def __init__(
+        self,
+        connection: asyncssh.SSHClientConnection,
+        node: str,
+        login: Login,
+        bastion: asyncssh.SSHClientConnection | None,
+    ) -> None:
+        self._connection, self._node, self._login, self._bastion = connection, node, login, bastion
         self._as_root: Sequence[str] = ()
         self._sudo_reads_password = False
         self._sftp: asyncssh.SFTPClient | None = None
@@ -316,10 +387,13 @@ class SshMachine:
         """Close the connection."""
         # A broken connection cannot be closed properly, and a machine without power never confirms. Neither is an
         # error: the session is not used again.
-        self._connection.close()
+        connections = [each for each in (self._connection, self._bastion) if each is not None]
+        for connection in connections:
+            connection.close()
         with suppress(OSError, asyncssh.Error, TimeoutError):
             async with asyncio.timeout(5):
-                await self._connection.wait_closed()
+                for connection in connections:
+                    await connection.wait_closed()
 
     async def _transfer(self) -> asyncssh.SFTPClient:
         # Tasks on one node run side by side. Each would open a channel of its own, and sshd limits them (MaxSessions).

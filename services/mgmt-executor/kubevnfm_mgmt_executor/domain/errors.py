@@ -87,6 +87,12 @@ class LoginRefused(NodeFailure):
     code = "node-login-refused"
 
 
+class ForwardingRefused(NodeFailure):
+    """The bastion accepts the login, but does not forward connections to the machine."""
+
+    code = "node-forwarding-refused"
+
+
 class SudoRefused(NodeFailure):
     """The user cannot become root on the machine."""
 

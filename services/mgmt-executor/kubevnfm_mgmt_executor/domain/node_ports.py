@@ -7,6 +7,7 @@ to remove them (then without ports).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -16,11 +17,13 @@ from kubevnfm_cluster import LOAD_BALANCER, read_load_balancer
 from kubevnfm_events.common import ServiceFacts
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import map_secrets
 
 from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, Tools
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
+from kubevnfm_mgmt_executor.domain.logins import bastion, login
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
-from kubevnfm_mgmt_executor.domain.ports import Address, Earlier, Login
+from kubevnfm_mgmt_executor.domain.ports import Address, Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult, Work
 
 log = structlog.get_logger()
@@ -78,14 +81,17 @@ async def conceal(command: RunPhase, tools: Tools) -> PhaseResult:
 
 async def _prepared(command: RunPhase, tools: Tools) -> tuple[NodeSession, bytes]:
     """Return the session, which is opened when it is used, and the package's script."""
-    balancer = read_load_balancer(command.parameters)
+    # In clear, because the form of a sealed secret cannot be checked; in a thread, because a key may have to be opened.
+    given = map_secrets({LOAD_BALANCER: command.parameters.get(LOAD_BALANCER)}, tools.reveal)
+    balancer = await asyncio.to_thread(read_load_balancer, given)
     script = await tools.package.read(balancer.script_path)
     if script is None:
         raise InvalidInput(f"{LOAD_BALANCER}/script_path", f"the package has no file {balancer.script_path}")
-    login, instance = balancer.external_lb_param, command.vnf_instance_id
+    asked, instance = balancer.external_lb_param, command.vnf_instance_id
+    way = bastion(asked.bastion, tools.reveal)
     session = NodeSession(
-        Address(_NODE.name, instance, _NODE.vnfc_id, login.ssh_ip),
-        Login(login.ssh_username, tools.reveal(login.ssh_password)),
+        Address(_NODE.name, instance, _NODE.vnfc_id, asked.ssh_ip, asked.ssh_port, way),
+        login(asked.ssh_username, asked.ssh_password, asked.ssh_private_key, tools.reveal),
         ScriptFiles(f".kubevnfm/{instance[:8]}", _SCRIPT),
         machines=tools.machines,
         output_log=tools.output_log,

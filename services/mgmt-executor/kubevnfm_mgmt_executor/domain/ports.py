@@ -9,11 +9,20 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in to a machine: with a password, a private key (OpenSSH or PEM text), or both."""
+    """How to log in to a machine: with a password, or with a private key (OpenSSH or PEM text without passphrase)."""
 
     username: str
     password: str | None = field(default=None, repr=False)
     private_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Bastion:
+    """A host through which a machine is reached."""
+
+    host: str
+    port: int
+    login: Login
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,9 @@ class Address:
     vnfc_id: str
     """Host keys are pinned by this id: a rebuilt server has a new id, and may have a new key."""
     host: str
+    port: int | None = None
+    """None: the port of the service's settings."""
+    bastion: Bastion | None = None
 
 
 Output = Callable[[bytes], None]
@@ -72,7 +84,8 @@ class Machines(Protocol):
     async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
         """Return a session of a user that can become root; wait for the machine to boot.
 
-        Raises NodeUnreachable after ``within_s``; LoginRefused, SudoRefused, SudoMissing, HostKeyChanged at once.
+        Raises NodeUnreachable after ``within_s``; LoginRefused, SudoRefused, SudoMissing, HostKeyChanged,
+        ForwardingRefused at once.
         """
         ...
 
@@ -127,7 +140,7 @@ class Journal(Protocol):
 
 
 class HostKeys(Protocol):
-    """The host keys that machines showed on first contact (collection ``host_keys``)."""
+    """The host keys that machines and bastions showed on first contact (collection ``host_keys``)."""
 
     async def pinned(self, vnf_instance_id: str, vnfc_id: str) -> str | None:
         """Return the key (a line in OpenSSH's form)."""

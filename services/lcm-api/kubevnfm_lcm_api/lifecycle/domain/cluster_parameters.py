@@ -72,6 +72,7 @@ def check_cluster_parameters(
     cluster = read_request(additional_params)
     _check_file(f"{ROOT}/script_path", cluster.script_path, file_names)
     _check_file(f"{ROOT}/x_cni", cluster.x_cni, file_names)
+    _check_key_pair(cluster.x_key_pair_parameter, base_hot)
 
     places = Places(flavour=flavour, hot=base_hot, level_id=instantiation_level_id)
     needed = _needed_attribute(api_version, has_user_data=has_user_data)
@@ -92,6 +93,20 @@ def _needed_attribute(api_version: str, *, has_user_data: bool) -> str | None:
     if api_version == "v2":
         return "vdu_id"
     return "aspect_id" if has_user_data else None
+
+
+def _check_key_pair(parameter: str | None, hot: BaseHot | None) -> None:
+    """Refuse a parameter that cannot give the public key to the machines."""
+    if parameter is None:
+        return
+    field = f"{ROOT}/x_key_pair_parameter"
+    if hot is None or parameter not in hot.top.parameters:
+        raise Unprocessable(field, f"the Base HOT has no parameter {parameter}")
+    # User data may leave a parameter with a default out, and the machines would refuse the key much later.
+    if not hot.top.is_needed_text(parameter):
+        raise Unprocessable(
+            field, f"{parameter} of the Base HOT: a parameter of type string without a default expected"
+        )
 
 
 def _check_ports(nodes: NodeGroup, group: Group, field: str) -> None:

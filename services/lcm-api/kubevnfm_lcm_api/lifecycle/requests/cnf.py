@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ _LONGEST_WAIT_S: Final = 86_400
 """The same bound as for the other waits that a request can ask for (gracefulTerminationTimeout): a day."""
 
 
-def cnf_draft(
+async def cnf_draft(
     fields: InstantiateFields, flavour: Flavour, request: InstantiateVnfRequest, files: frozenset[str]
 ) -> InstantiateCnfDraft:
     """Return the draft. ``fields``: those common with the draft of a VM-based VNF; ``files``: the paths in the package.
@@ -43,7 +44,7 @@ def cnf_draft(
         raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
     phases = executor_phases(flavour)
     if phases:
-        check_load_balancer(parameters, files)
+        await check_load_balancer(parameters, files)
     return InstantiateCnfDraft(
         **fields,
         def_files=def_files,
@@ -56,9 +57,10 @@ def cnf_draft(
     )
 
 
-def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[str]) -> None:
+async def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[str]) -> None:
     """Check the load balancer that additionalParams name. Raises InvalidInput naming the field."""
-    balancer = request_load_balancer(parameters)
+    # In a thread, because a private key may have to be opened with its passphrase.
+    balancer = await asyncio.to_thread(request_load_balancer, parameters)
     if balancer.script_path not in files:
         place = f"additionalParams/{LOAD_BALANCER}/script_path"
         raise InvalidInput(place, f"the package has no file {balancer.script_path}")

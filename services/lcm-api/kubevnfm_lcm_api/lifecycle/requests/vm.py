@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_cluster import ROOT
+from kubevnfm_cluster import ROOT, with_key_pair
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
@@ -46,6 +47,13 @@ class VmDrafts:
         """
         package = fields["package"]
         parameters = request.additional_params
+        pair = with_key_pair(parameters, comment=stack_name(record.vnf.id))
+        if pair is not None:
+            parameters = dict(pair.additional_params)
+            fields = {**fields, "parameters": parameters}
+            # User data need the public key only.
+            named = {**original["additionalParams"], pair.parameter: pair.public_key}
+            original = {**original, "additionalParams": named}
         names = await self._packages.file_names(package.package_id)
         phases = driven_phases(flavour)
         check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
@@ -56,7 +64,9 @@ class VmDrafts:
             base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
             if base_hot is None:
                 raise missing_base_hot(flavour.flavour_id)
-            cluster = check_cluster_parameters(
+            # In a thread, because a private key may have to be opened with its passphrase.
+            cluster = await asyncio.to_thread(
+                check_cluster_parameters,
                 parameters,
                 flavour=flavour,
                 base_hot=base_hot,

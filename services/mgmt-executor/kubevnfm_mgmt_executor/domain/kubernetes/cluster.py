@@ -9,6 +9,7 @@ from ipaddress import IPv4Network, ip_address, ip_network
 from kubevnfm_cluster import (
     CLUSTER,
     ClusterParameters,
+    NodeGroup,
     check_networks,
     node_mask,
     read_cluster_parameters,
@@ -19,8 +20,9 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret, map_secrets
 
 from kubevnfm_mgmt_executor.domain.errors import PhaseUnsupported
+from kubevnfm_mgmt_executor.domain.logins import bastion, login
 from kubevnfm_mgmt_executor.domain.names import node_names
-from kubevnfm_mgmt_executor.domain.ports import Login
+from kubevnfm_mgmt_executor.domain.ports import Address, Login
 
 # kubeadm's default, and the bindPort that the install script writes.
 API_PORT = 6443
@@ -52,8 +54,17 @@ class Cluster:
 
     def login(self, node: ManagedNode) -> Login:
         """Return the login of the node's role."""
-        group = self.parameters.group("master" if node is self.master else "worker")
-        return Login(group.username, self.reveal(group.password))
+        group = self._group(node)
+        return login(group.username, group.password, group.private_key, self.reveal)
+
+    def ssh_address(self, node: ManagedNode) -> Address:
+        """Return where the node's sshd is reached, through the bastion of its role if there is one."""
+        group = self._group(node)
+        way = bastion(group.bastion, self.reveal)
+        return Address(self.name(node), self.vnf_instance_id, node.vnfc_id, node.ssh_address, group.ssh_port, way)
+
+    def _group(self, node: ManagedNode) -> NodeGroup:
+        return self.parameters.group("master" if node is self.master else "worker")
 
     @property
     def endpoint(self) -> str:

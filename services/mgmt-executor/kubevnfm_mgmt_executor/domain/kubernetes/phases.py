@@ -134,7 +134,8 @@ def on_machines(plan: PlanFunction, result: ResultFunction) -> PhaseWork:
 
     async def work(command: RunPhase, tools: Tools) -> PhaseResult:
         # All checks of command and package stand before the first login: a wrong request changes no machine.
-        cluster = read_cluster(command, tools.reveal)
+        # In a thread, because a private key may have to be opened with its passphrase.
+        cluster = await asyncio.to_thread(read_cluster, command, tools.reveal)
         files = await read_package(tools.package, cluster.parameters)
         run = ClusterRun(cluster, files, tools)
         await run_plan(plan(cluster), run)

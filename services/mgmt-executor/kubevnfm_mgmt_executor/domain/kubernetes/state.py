@@ -13,7 +13,6 @@ from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.join_tokens import JoinTokens
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
-from kubevnfm_mgmt_executor.domain.ports import Address
 
 
 @dataclass
@@ -48,7 +47,7 @@ class ClusterRun:
     def _new_session(self, node: ManagedNode) -> NodeSession:
         instance = self.cluster.vnf_instance_id
         return NodeSession(
-            Address(self.cluster.name(node), instance, node.vnfc_id, node.ssh_address),
+            self.cluster.ssh_address(node),
             self.cluster.login(node),
             ScriptFiles(f".kubevnfm/{instance[:8]}", values.SCRIPT_FILE),
             machines=self.tools.machines,
