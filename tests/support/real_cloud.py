@@ -63,13 +63,16 @@ class RealCloud:
         return str(self._connection.config.get_auth_args()["password"])
 
     async def inventory(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the stacks and their servers and volumes; the name of each begins with the name of its stack."""
+        """Return the stacks, their servers, volumes and networks, and the servers' ports.
+
+        The name of each begins with the name of its stack, except that of a port.
+        """
         return await asyncio.to_thread(self._inventory)
 
     async def names(self) -> set[str]:
         """Return the kind and name of everything that belongs to a stack of a VNF."""
         found = await self.inventory()
-        return {f"{kind}/{thing['name']}" for kind in found for thing in found[kind]}
+        return {f"{kind}/{thing['name']}" for kind in found for thing in found[kind] if kind != "ports"}
 
     def _inventory(self) -> dict[str, list[dict[str, Any]]]:
         # Heat lists a deleted stack for a moment.
@@ -83,20 +86,27 @@ class RealCloud:
         for stack in stacks:
             for kind, resource_id in self._resources(stack):
                 if kind == "OS::Nova::Server" and resource_id in servers:
-                    server = servers[resource_id]
-                    found.setdefault("servers", []).append(
-                        {
-                            "id": server.id,
-                            "name": f"{stack.name}/{server.name}",
-                            "status": server.status,
-                            "addresses": sorted(
-                                address["addr"] for each in server.addresses.values() for address in each
-                            ),
-                        }
-                    )
+                    found.setdefault("servers", []).append(self._server(stack.name, servers[resource_id]))
+                    found.setdefault("ports", []).extend(self._ports(resource_id))
                 elif kind == "OS::Cinder::Volume":
-                    found.setdefault("volumes", []).append({"id": resource_id, "name": f"{stack.name}/{resource_id}"})
+                    found.setdefault("volumes", []).append(self._volume(stack.name, resource_id))
+                elif kind == "OS::Neutron::Net":
+                    found.setdefault("networks", []).append({"id": resource_id, "name": f"{stack.name}/{resource_id}"})
         return found
+
+    def _server(self, stack_name: str, server: Any) -> dict[str, Any]:
+        addresses = sorted(address["addr"] for each in server.addresses.values() for address in each)
+        name = f"{stack_name}/{server.name}"
+        return {"id": server.id, "name": name, "status": server.status, "addresses": addresses}
+
+    def _ports(self, server_id: str) -> Iterator[dict[str, Any]]:
+        for port in self._connection.network.ports(device_id=server_id):
+            addresses = [ip["ip_address"] for ip in port.fixed_ips]
+            yield {"id": port.id, "device_id": server_id, "mac": port.mac_address, "addresses": addresses}
+
+    def _volume(self, stack_name: str, volume_id: str) -> dict[str, Any]:
+        attached = [one["server_id"] for one in self._connection.block_storage.get_volume(volume_id).attachments]
+        return {"id": volume_id, "name": f"{stack_name}/{volume_id}", "servers": attached}
 
     def _resources(self, stack: Any) -> Iterator[tuple[str, str]]:
         """Yield type and id of the resources of a stack and of the stacks in it."""

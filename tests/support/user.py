@@ -16,13 +16,16 @@ from installations import Installation
 from lab_process import LabProcess
 from patience import until
 from processes import PROJECT
-from real_cloud import REAL_CLOUD
+from real_cloud import REAL_CLOUD, RealCloud
+from shown_resources import Inventory, disagreements
 
 ApiVersion = Literal["v1", "v2"]
 VERSION: Final[Mapping[ApiVersion, str]] = {"v1": "1.3.0", "v2": "2.0.0"}
 OPERATION_S: Final = 300.0 if REAL_CLOUD is None else 600.0
 """A generous limit for one operation."""
 RESTING: Final = frozenset({"COMPLETED", "FAILED_TEMP", "FAILED", "ROLLED_BACK"})
+CONSISTENT: Final = frozenset({"COMPLETED", "ROLLED_BACK"})
+"""The states after which an instance shows exactly the resources that its VIM has."""
 SAMPLES: Final = PROJECT / "deploy" / "samples"
 PACKED: Final = PROJECT / ".run" / "samples"
 
@@ -164,7 +167,10 @@ class User:
         return accepted.headers["Location"].rsplit("/", 1)[-1]
 
     async def rest(self, operation_id: str, *, timeout_s: float = OPERATION_S) -> dict[str, Any]:
-        """Wait until the operation rests, also while the gateway is unavailable; return kubevnfm's view of it."""
+        """Wait until the operation rests, also while the gateway is unavailable; return kubevnfm's view of it.
+
+        Raises AssertionError if it has succeeded and the instance shows other resources than the cloud has.
+        """
 
         async def rests() -> dict[str, Any] | None:
             try:
@@ -174,7 +180,24 @@ class User:
             view: dict[str, Any] | None = answer.json if answer.status == 200 else None
             return view if view is not None and view["state"] in RESTING else None
 
-        return await until(rests, timeout_s=timeout_s)
+        view = await until(rests, timeout_s=timeout_s)
+        if view["state"] in CONSISTENT:
+            await self._compare_with_cloud(view)
+        return view
+
+    async def _compare_with_cloud(self, view: dict[str, Any]) -> None:
+        answer = await self.lcm("GET", f"/vnf_instances/{view['vnfInstanceId']}")
+        if answer.status == 200:
+            wrong = disagreements(answer.json, await self._cloud())
+            assert not wrong, f"after {view['operation']} {view['state']}: {wrong}"
+
+    async def _cloud(self) -> Inventory:
+        lab = self.installation.lab
+        if isinstance(lab, RealCloud):
+            return await lab.inventory()
+        async with self._open.get(f"{lab.control_url}/inventory") as response:
+            found: Inventory = await response.json()
+            return found
 
     async def do(
         self, instance_id: str, task: str, body: Mapping[str, Any], *, timeout_s: float = OPERATION_S

@@ -160,12 +160,19 @@ class Cloud:
                     "name": p.name,
                     "network": self.neutron.networks[p.network_id].name,
                     "device_id": p.device_id,
+                    "mac": p.mac,
                     "addresses": [ip.address for ip in p.fixed_ips],
                 }
                 for p in self.neutron.ports.values()
             ],
             "volumes": [
-                {"id": v.volume_id, "name": v.name, "status": v.status, "size": v.size_gib}
+                {
+                    "id": v.volume_id,
+                    "name": v.name,
+                    "status": v.status,
+                    "size": v.size_gib,
+                    "servers": [one.server_id for one in v.attachments],
+                }
                 for v in self.cinder.volumes.values()
             ],
             "volume_types": [
