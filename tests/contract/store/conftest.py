@@ -1,4 +1,4 @@
-"""Both DocumentStore adapters, fresh for each test."""
+"""Both DocumentStore adapters, fresh for each test; MongoDB's in both forms of its queries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from kubevnfm_kit.ids import new_id
 from kubevnfm_store.mongo import MongoStore
 from kubevnfm_store.sqlite import SqliteStore
 from servers.ferretdb import ferretdb, ferretdb_url
+from servers.memory_mongo import memory_mongo_url
 
-__all__ = ["ferretdb", "ferretdb_url"]
+__all__ = ["ferretdb", "ferretdb_url", "memory_mongo_url"]
 
 
 @pytest.fixture
@@ -23,4 +24,11 @@ async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 async def mongo_store(ferretdb_url: str) -> AsyncIterator[MongoStore]:
     async with MongoStore.connect(ferretdb_url, f"test_{new_id().replace('-', '')[:12]}") as store:
+        yield store
+
+
+@pytest.fixture
+async def own_form_store(memory_mongo_url: str) -> AsyncIterator[MongoStore]:
+    """The adapter in the form of its queries and writes for MongoDB itself, not for FerretDB."""
+    async with MongoStore.connect(memory_mongo_url, f"test_{new_id().replace('-', '')[:12]}") as store:
         yield store

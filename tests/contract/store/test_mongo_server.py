@@ -13,6 +13,7 @@ from kubevnfm_store.mongo.guard import LockDocuments
 from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Query, by
 from motor.motor_asyncio import AsyncIOMotorClient
+from pymongo import monitoring
 from servers.ferretdb import FerretServer
 from servers.ports import free_port
 
@@ -63,9 +64,10 @@ async def test_a_short_outage_is_not_noticed(ferretdb: FerretServer, tmp_path: P
         await asyncio.to_thread(server.stop)
 
 
-async def test_writers_of_several_processes_win_each_revision_once(ferretdb_url: str) -> None:
-    database = f"test_{time.time_ns()}"
-    async with MongoStore.connect(ferretdb_url, database) as one, MongoStore.connect(ferretdb_url, database) as other:
+@pytest.mark.parametrize("server", ["ferretdb_url", "memory_mongo_url"])
+async def test_writers_of_several_processes_win_each_revision_once(server: str, request: pytest.FixtureRequest) -> None:
+    url, database = request.getfixturevalue(server), f"test_{time.time_ns()}"
+    async with MongoStore.connect(url, database) as one, MongoStore.connect(url, database) as other:
         await one.insert("things", "a", {"state": "free", "n": 0})
 
         async def claim(store: MongoStore, name: str) -> str | None:
@@ -117,6 +119,42 @@ async def test_the_lock_of_a_dead_writer_is_taken_over(ferretdb_url: str) -> Non
         assert most == 1
     finally:
         client.close()
+
+
+@pytest.mark.parametrize(("server", "conditions"), [("ferretdb_url", False), ("memory_mongo_url", True)])
+async def test_each_server_gets_its_own_form_of_a_write(
+    server: str, conditions: bool, request: pytest.FixtureRequest
+) -> None:
+    """FerretDB finds a document by its id only, so the conditions are checked in memory, below a lock."""
+    listener = Writes()
+    url, database = request.getfixturevalue(server), f"test_{time.time_ns()}"
+    async with MongoStore.connect(url, database, listeners=[listener]) as store:
+        await store.insert("things", "a", {"n": 1})
+        await store.update("things", "a", {"n": 2}, if_revision=1, where=by(n=1))
+    sent = "body.n" in str(listener.queries["things"]) and "revision" in str(listener.queries["things"])
+    assert sent is conditions
+    assert ("locks" in listener.collections) is not conditions
+
+
+class Writes(monitoring.CommandListener):
+    """The collections that commands are about, and the queries of writes by collection."""
+
+    def __init__(self) -> None:
+        self.collections: set[str] = set()
+        self.queries: dict[str, object] = {}
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        collection = event.command.get(event.command_name)
+        if isinstance(collection, str):
+            self.collections.add(collection)
+            if event.command_name == "findAndModify":
+                self.queries[collection] = event.command["query"]
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        """Nothing: it was noted when it was sent."""
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        """Nothing: it was noted when it was sent."""
 
 
 async def test_an_insert_repeated_after_a_lost_answer_knows_itself(mongo_store: MongoStore) -> None:

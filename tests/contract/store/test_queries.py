@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from kubevnfm_store.matching import fits
 from kubevnfm_store.mongo import MongoStore
-from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Index, Op, Query, Sort, by
 from kubevnfm_store.sqlite import SqliteStore
 
@@ -120,6 +121,22 @@ CASES: list[tuple[Filter, set[str]]] = [
 ]
 
 
+_TEXT = "it looks into the digits of numbers, and ignores the type beside a pattern"
+_KEYS = "through an array it treats elements that are no objects as objects without the key"
+_ELEMENT = "it refuses a condition on whole elements where one of them is no object"
+UNPROVEN: Sequence[tuple[Filter, str]] = [
+    (Compare("t", Op.CONT, [""]), _TEXT),
+    (Compare("n", Op.CONT, ["5"]), _TEXT),
+    (Compare("list/a", Op.NIN, [1, 2]), _KEYS),
+    (HasKey("map", ["k1", "k3"], present=False), _KEYS),
+    (HasKey("list/sub", ["d"], present=False), _KEYS),
+    (Element("list", by(a=1, b="x")), _ELEMENT),
+    (Element("list", by(a=2, b="x")), _ELEMENT),
+    (Element("list", AnyOf([by(a=7), by(b="y")])), _ELEMENT),
+]
+"""The cases that mongo-java-server 1.47 answers wrongly: no test runs them in the form for MongoDB itself."""
+
+
 @pytest.mark.parametrize(
     ("filter", "wanted"), CASES, ids=lambda value: str(sorted(value) if isinstance(value, set) else value)
 )
@@ -128,6 +145,15 @@ def test_a_filter_in_memory_means(filter: Filter, wanted: set[str]) -> None:
 
 
 class QuerySuite:
+    unproven: Sequence[tuple[Filter, str]] = ()
+    """Cases that the server of an adapter answers wrongly, each with the reason; a case that it answers fails the test."""
+
+    async def is_proven(self, store: DocumentStore, sought: Filter, wanted: set[str]) -> bool:
+        try:
+            return {each.id for each in await store.find("things", Query(sought))} == wanted
+        except StoreUnavailable:  # the server refused
+            return False
+
     @pytest.fixture
     async def store(self) -> DocumentStore:
         raise NotImplementedError
@@ -140,6 +166,9 @@ class QuerySuite:
             )
         await asyncio.gather(*(store.insert("things", name, body) for name, body in BODIES.items()))
         for sought, wanted in CASES:
+            if any(sought == each for each, _ in self.unproven):
+                assert not await self.is_proven(store, sought, wanted), sought
+                continue
             found = await store.find("things", Query(sought))
             assert {each.id for each in found} == wanted, sought
             assert {each.id: each.body for each in found} == {name: BODIES[name] for name in wanted}
@@ -241,3 +270,12 @@ class TestMongo(QuerySuite):
     @pytest.fixture
     async def store(self, mongo_store: MongoStore) -> DocumentStore:
         return mongo_store
+
+
+@pytest.mark.server
+class TestMongosOwnForm(QuerySuite):
+    unproven = UNPROVEN
+
+    @pytest.fixture
+    async def store(self, own_form_store: MongoStore) -> DocumentStore:
+        return own_form_store

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from servers.ports import free_port
+from servers.ports import free_port, listens
 
 _START_TIMEOUT_S = 30.0
 _INSTALLED = Path(__file__).parents[3] / ".tools" / "servers" / "bin" / "ferretdb"
@@ -71,7 +70,7 @@ class FerretServer:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             assert self._process.poll() is None, f"ferretdb ended; see {self._folder}/ferretdb.log"
-            if self._listens():
+            if listens(self.port):
                 return
             time.sleep(0.02)
         raise AssertionError(f"ferretdb does not listen after {_START_TIMEOUT_S} s")
@@ -99,11 +98,6 @@ class FerretServer:
         self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
         self._process.wait(timeout=30)
         self._process = None
-
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            probe.settimeout(1.0)
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,28 @@ ferretdb() {
     return $result
 }
 
+# mongo-java-server speaks MongoDB's protocol too, with operators that FerretDB lacks. It is a library: its jars come by their
+# Maven coordinates, and its start program is compiled here.
+memory_mongo() {
+    local target=$here/.tools/servers/memory-mongo own=$here/tests/support/servers/memory_mongo
+    cmp -s "$own/SHA256SUMS" "$target/SHA256SUMS" && [[ $target/MemoryMongo.class -nt $own/MemoryMongo.java ]] && return 0
+    debian default-jre-headless /usr/bin/java || return 1
+    debian ivy /usr/share/java/ivy.jar || return 1
+    say "fetching mongo-java-server"
+    local work jars
+    work=$(mktemp -d) || return 1
+    java -jar /usr/share/java/ivy.jar -error -ivy "$own/ivy.xml" -cache "$work/cache" \
+        -retrieve "$work/[conf]/[artifact]-[revision].[ext]" >"$work/log" 2>&1 || tail -5 "$work/log" >&2
+    jars=$(printf '%s:' "$work"/server/*.jar)
+    (cd "$work" && sha256sum --quiet --check "$own/SHA256SUMS" >&2) &&
+        java -jar "$work"/compiler/ecj-*.jar -17 -cp "$jars" -d "$work/server" "$own/MemoryMongo.java" &&
+        cp "$own/SHA256SUMS" "$work/server/" &&
+        rm -rf "$target" && mkdir -p "$(dirname "$target")" && mv "$work/server" "$target"
+    local result=$?
+    rm -rf "$work"
+    return $result
+}
+
 # $1: the Debian package; $2: a file by which it is known to be there.
 debian() {
     [[ -e $2 ]] && return 0
@@ -53,6 +75,7 @@ debian() {
 }
 
 ferretdb || missing+=(ferretdb)
+memory_mongo || missing+=(mongo-java-server)
 debian rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server || missing+=(rabbitmq-server)
 debian openssh-server /usr/sbin/sshd || missing+=(openssh-server)
 debian shellcheck /usr/bin/shellcheck || missing+=(shellcheck)

@@ -30,6 +30,13 @@ def free_port() -> int:
     raise AssertionError("no free port")
 
 
+def listens(port: int) -> bool:
+    """Return whether a server accepts connections on a TCP port of 127.0.0.1."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def _is_ours(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
