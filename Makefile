@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-openstack test-clients test-etsi test-fuzz lint format schemas stored-operations bench up down clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-openstack test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -110,19 +110,32 @@ lint: .venv/.ready ## Checks style, language, types, import rules and scripts
 	$(BIN)/lint-imports
 	@tests/support/servers/install.sh shellcheck
 	shellcheck $$(git ls-files '*.sh' .ci/run)
+	@$(MAKE) --no-print-directory audit
+
+.run/audit/.ready: tests/audit/requirements.txt | $(UV)
+	@$(UV) venv -q --clear --python $(PYTHON) .run/audit
+	@$(UV) pip install -q --python .run/audit/bin/python -r tests/audit/requirements.txt
+	@touch $@
+
+audit: .run/audit/.ready ## Looks the locked packages up among known holes; prints so if the database cannot be reached
+	@.run/audit/bin/python tests/audit requirements.lock
 
 format: .venv/.ready ## Formats the code
 	$(BIN)/ruff check -q --fix . || true
 	$(BIN)/ruff format -q .
 
-schemas: .venv/.ready ## Writes the JSON Schemas and the AsyncAPI document of the contract
+schemas: .venv/.ready ## Writes what is made from the contract: JSON Schemas, the AsyncAPI document, the definitions of RabbitMQ
 	$(BIN)/python -m kubevnfm_events.schema
+	$(BIN)/python -m kubevnfm_bus deploy/base/rabbitmq/definitions.json
 
 stored-operations: .venv/.ready ## Writes what lcm-api stores now as fixtures; VERSION=0.2.0 at a release, `next` before it
 	$(BIN)/python tests/stored $(or $(VERSION),next)
 
 bench: samples servers ## Measures speed and prints each figure with its spread and its goal
 	$(BIN)/python tests/bench
+
+pin-images: ## Writes the present digest of each public image into docker-compose.yml and the Dockerfiles; needs Docker
+	@deploy/base/pin-images.sh
 
 clean: ## Removes the environment, the tools and the data of runs
 	rm -rf .venv .tools .run

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 from uuid import uuid4
 
 from kubevnfm_kit.json_types import JsonObject
@@ -61,6 +61,18 @@ MESSAGES: dict[str, type[Message]] = {}
 
 class Event(Message):
     """States what is true now."""
+
+    by: ClassVar[str] = ""
+    """The service that publishes it, set by ``by=``, or `EVERY_WORKER`; a reply is published by its command's service too."""
+
+    def __init_subclass__(cls, kind: str = "", by: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(kind=kind, **kwargs)
+        # Not inherited: an event that extends another one is that of another command.
+        cls.by = by
+
+
+EVERY_WORKER: Final = "every worker"
+"""As ``by=``: the event reports on any command, so each service that handles commands publishes it."""
 
 
 class Command(Message):

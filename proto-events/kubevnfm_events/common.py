@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
-from kubevnfm_events.base import Command, Event, Facts
+from kubevnfm_events.base import EVERY_WORKER, Command, Event, Facts
 
 
 class PackageRef(Facts):
@@ -71,7 +71,7 @@ class ServiceFacts(Facts):
     node_ports: tuple[int, ...]
 
 
-class CommandFailed(Event, kind="service.command.failed"):
+class CommandFailed(Event, kind="service.command.failed", by=EVERY_WORKER):
     """A command failed; the same event for every service."""
 
     command: str

@@ -7,11 +7,15 @@ follow from the class.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from kubevnfm_events.base import MESSAGES, Command, Event, Message
+from kubevnfm_events.base import EVERY_WORKER, MESSAGES, Command, Event, Message
 from kubevnfm_events.common import CancelStep, CommandFailed
 
 _PACKAGE = __name__.partition(".")[0]
+
+COMMANDER: Final = "lcm-api"
+"""The service that sends the commands, those to itself too. The others are asked and answer."""
 
 
 def messages() -> Sequence[type[Message]]:
@@ -45,3 +49,21 @@ def cancel_commands() -> Mapping[str, type[CancelStep]]:
         if issubclass(command, CancelStep) and by_service.setdefault(command.service, command) is not command:
             raise TypeError(f"{command.service} has two CancelStep commands: {command.type} and another")
     return by_service
+
+
+def services() -> Sequence[str]:
+    """Return the services that handle a command or publish an event, sorted."""
+    publishers = {event.by for event in messages() if issubclass(event, Event) and event.by != EVERY_WORKER}
+    return sorted({COMMANDER} | {command.service for command in commands()} | publishers - {""})
+
+
+def published_by(service: str) -> Sequence[type[Event]]:
+    """Return the events that a service publishes, sorted by type: the replies of its commands, and those of its own."""
+    own = [command for command in commands() if command.service == service]
+    answers = {command.reply for command in own}
+    return [
+        event
+        for event in messages()
+        if issubclass(event, Event)
+        and (event in answers or event.by == service or (event.by == EVERY_WORKER and bool(own)))
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubevnfm_events.base import Event
 
 
-class CredentialsReceived(Event, kind="credentials.received"):
+class CredentialsReceived(Event, kind="credentials.received", by="credentials-receiver"):
     """New credentials are stored. The event holds no secret: vim-registry fetches them by id."""
 
     credentials_id: str
@@ -18,7 +18,7 @@ class CredentialsReceived(Event, kind="credentials.received"):
     vim_default: bool = False
 
 
-class CredentialsRotated(Event, kind="credentials.rotated"):
+class CredentialsRotated(Event, kind="credentials.rotated", by="credentials-receiver"):
     """A cluster's credentials were replaced."""
 
     credentials_id: str
@@ -31,7 +31,7 @@ class CredentialsRotated(Event, kind="credentials.rotated"):
     vim_default: bool = False
 
 
-class CredentialsDeleted(Event, kind="credentials.deleted"):
+class CredentialsDeleted(Event, kind="credentials.deleted", by="credentials-receiver"):
     """A cluster was deleted and its credentials are erased."""
 
     credentials_id: str

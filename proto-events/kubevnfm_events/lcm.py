@@ -67,13 +67,13 @@ class DeliverNotification(Command, kind="lcm.deliver_notification", service="lcm
     subscription_id: str
 
 
-class NotificationsDelivered(Event, kind="lcm.notifications.delivered"):
+class NotificationsDelivered(Event, kind="lcm.notifications.delivered", by="lcm-api"):
     """A subscriber that had refused notifications, or was away, accepts them again."""
 
     subscription_id: str
 
 
-class NotificationDropped(Event, kind="lcm.notification.dropped"):
+class NotificationDropped(Event, kind="lcm.notification.dropped", by="lcm-api"):
     """A notification was not delivered and will not be: the subscriber refused it, or was unreachable for too long."""
 
     subscription_id: str
@@ -100,7 +100,7 @@ class Problem(Facts):
     instance: str = ""
 
 
-class InstanceCreated(Event, kind="lcm.instance.created"):
+class InstanceCreated(Event, kind="lcm.instance.created", by="lcm-api"):
     """A VNF instance identifier was created."""
 
     vnf_instance_id: str
@@ -112,7 +112,7 @@ class InstanceCreated(Event, kind="lcm.instance.created"):
     vnfd_version: str = ""
 
 
-class InstanceDeleted(Event, kind="lcm.instance.deleted"):
+class InstanceDeleted(Event, kind="lcm.instance.deleted", by="lcm-api"):
     """A VNF instance identifier was deleted."""
 
     vnf_instance_id: str
@@ -127,7 +127,7 @@ class InstanceDeleted(Event, kind="lcm.instance.deleted"):
     follows_at: datetime | None = None
 
 
-class OperationChanged(Event, kind="lcm.operation.changed"):
+class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """An operation occurrence entered a state (SOL003 5.6.2.2; the table is api.md 4.1)."""
 
     vnf_lcm_op_occ_id: str
@@ -163,7 +163,7 @@ class OperationChanged(Event, kind="lcm.operation.changed"):
     """SOL003 v3 only."""
 
 
-class StepChanged(Event, kind="lcm.step.changed"):
+class StepChanged(Event, kind="lcm.step.changed", by="lcm-api"):
     """A step of an operation started, ended or failed."""
 
     vnf_lcm_op_occ_id: str
@@ -181,7 +181,7 @@ class StepChanged(Event, kind="lcm.step.changed"):
     detail: str = ""
 
 
-class PackageChanged(Event, kind="lcm.package.changed"):
+class PackageChanged(Event, kind="lcm.package.changed", by="lcm-api"):
     """A VNF package was onboarded, was not onboarded because of an error, was enabled, disabled or deleted (SOL005 9.4)."""
 
     vnf_pkg_id: str

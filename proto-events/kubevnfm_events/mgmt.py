@@ -8,7 +8,7 @@ from kubevnfm_cluster import ClusterParameters
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
-from kubevnfm_events.base import Command, Event, Facts
+from kubevnfm_events.base import EVERY_WORKER, Command, Event, Facts
 from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef, ServiceFacts
 
 Phase = Literal[
@@ -83,7 +83,7 @@ class ForgetInstance(Command, kind="mgmt.forget_instance", service="mgmt-executo
     vnf_instance_id: str
 
 
-class TaskProgressed(Event, kind="mgmt.task.progressed"):
+class TaskProgressed(Event, kind="mgmt.task.progressed", by=EVERY_WORKER):
     """A task of a step changed its state. For people who watch the operation."""
 
     node: str = ""

@@ -50,7 +50,7 @@ class DeregisterVim(Command, kind="vim.deregister", service="vim-registry", repl
     force: bool = False
 
 
-class VimStatusChanged(Event, kind="vim.status.changed"):
+class VimStatusChanged(Event, kind="vim.status.changed", by="vim-registry"):
     """A VIM has become reachable or unreachable."""
 
     vim_id: str
@@ -60,7 +60,7 @@ class VimStatusChanged(Event, kind="vim.status.changed"):
     reason: str = ""
 
 
-class VimRegistrationFailed(Event, kind="vim.registration.failed"):
+class VimRegistrationFailed(Event, kind="vim.registration.failed", by="vim-registry"):
     """A cluster whose credentials were received could not be registered as a VIM."""
 
     credentials_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kubevnfm_events import MESSAGES, CancelStep, Command, CommandFailed, Event
-from kubevnfm_events.contract import cancel_commands, commands, messages, replies
+from kubevnfm_events.contract import cancel_commands, commands, messages, published_by, replies, services
 from kubevnfm_events.infra import (
     CancelOpenstackStep,
     CreateResources,
@@ -47,6 +47,12 @@ def test_every_service_with_a_command_that_a_step_waits_for_can_be_asked_to_canc
     assert cancels["infra-openstack"] is CancelOpenstackStep
     assert set(cancels) == {command.service for command in commands() if command.reply is not None}
     assert all(cancel.service == service for service, cancel in cancels.items())
+
+
+def test_every_event_has_a_service_that_publishes_it() -> None:
+    """Else no user of the broker may publish it, and its first publication would wait for ever."""
+    published = {event.type for service in services() for event in published_by(service)}
+    assert published == {message.type for message in messages() if issubclass(message, Event)}
 
 
 def test_messages_of_a_test_are_not_part_of_the_contract() -> None:

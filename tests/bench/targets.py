@@ -68,7 +68,7 @@ async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) ->
     """Yield kubevnfm in six processes on RabbitMQ and FerretDB."""
     processes = SixProcesses(
         data_dir,
-        amqp_url=servers.rabbit.url,
+        amqp_url=servers.rabbit.service_urls(),
         mongo_url=servers.ferret.url,
         ssh_port=int(endpoints["ssh_port"]),
         keys=servers.keys,

@@ -19,7 +19,7 @@ from typing import Final
 
 import pytest
 import yaml
-from kubevnfm_events import CancelStep
+from kubevnfm_events import CancelStep, queues
 from kubevnfm_events.contract import commands
 from kubevnfm_kit.settings import ProcessSettings
 from processes import PROJECT
@@ -102,6 +102,34 @@ def test_docker_compose_runs_a_service(service: str) -> None:
     given = set(composed["environment"])
     assert given <= fields
     assert {f"{prefix}{name}" for name in ("AMQP_URL", "MONGO_URL", "INTERNAL_TOKEN", "KEYS")} <= given
+
+
+@every_service
+def test_docker_compose_gives_a_service_users_of_its_own(service: str) -> None:
+    composed = yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    environment, prefix = composed[service]["environment"], settings_of(service).model_config["env_prefix"]
+    name, database = service.replace("-", "_").upper(), package_of(service)
+    assert environment[f"{prefix}AMQP_URL"] == f"amqp://{service}:${{RABBITMQ_{name}_PASSWORD}}@rabbitmq:5672/"
+    assert environment[f"{prefix}AMQP_DECLARES"] == "false"
+    assert (
+        environment[f"{prefix}MONGO_URL"]
+        == f"mongodb://{service}:${{MONGODB_{name}_PASSWORD}}@mongodb:27017/{database}"
+    )
+    assert environment[f"{prefix}MONGO_DATABASE"] == database
+    for server in ("rabbitmq", "mongodb"):
+        assert f"{server.upper()}_{name}_PASSWORD" in composed[f"{server}-users"]["environment"]
+        assert composed[service]["depends_on"][f"{server}-users"] == {"condition": "service_completed_successfully"}
+    others = [other for other in SERVICES if other != service]
+    assert not any(f"_{other.replace('-', '_').upper()}_PASSWORD" in str(environment) for other in others)
+
+
+@every_service
+def test_a_service_consumes_events_by_queues_of_the_contract_only(service: str) -> None:
+    """The rights of its user on the broker are made from that list (`kubevnfm_events/queues.py`)."""
+    listed = {name for name, queue in vars(queues).items() if isinstance(queue, queues.EventQueue)}
+    consumed = re.findall(r"\bconsume_events\(\s*(?:queues\.)?([^,\s]+)", sources(service))
+    assert {one.removesuffix(".name") for one in consumed} <= listed
+    assert len(consumed) == len([queue for queue in queues.EVENT_QUEUES if queue.service == service])
 
 
 @every_service

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -159,3 +160,17 @@ async def _read_everything(user: User, operation: str) -> None:
 
 def _finds_what_is_there(files: list[Path], text: str) -> bool:
     return any(text.encode() in path.read_bytes() for path in files)
+
+
+async def test_no_other_user_of_the_machine_can_read_what_the_services_store(user: User) -> None:
+    """Packages and documents may hold secrets of their authors; the cache has what was unpacked of them."""
+    if isinstance(user.installation, GivenInstallation):
+        pytest.skip("the files of a given installation cannot be read")
+    await user.sample("vm")
+    stored = user.installation.folder / "data"
+    modes = {path: path.lstat().st_mode for path in (stored, *stored.rglob("*"))}
+    assert any(path.suffix == ".zip" or path.suffix == ".yaml" for path in modes)
+    readable = [
+        f"{stat.filemode(mode)} {path}" for path, mode in modes.items() if mode & 0o077 and not stat.S_ISLNK(mode)
+    ]
+    assert not readable

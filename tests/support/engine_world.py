@@ -20,6 +20,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemoveRemains, StepChanged
+from kubevnfm_events.queues import REPLIES
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
@@ -27,7 +28,6 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.states import Task
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.wiring import REPLIES
 from kubevnfm_store.query import Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
@@ -266,7 +266,7 @@ class EngineWorld:
             worker.handle_direct(AdvanceOperation, advance)
             worker.handle(RemoveRemains, living.engine.remove_remains)
             await worker.start()
-            await living.bus.consume_events("lcm-api.replies", REPLIES, living.engine.resume_operation)
+            await living.bus.consume_events(REPLIES.name, REPLIES.patterns, living.engine.resume_operation)
             await living.bus.consume_events("tests.events", EVENTS, receive)
             relay.start()
 

@@ -131,7 +131,7 @@ class SixInstallation(Installation):
         self.rabbit, self._ferret = rabbit, ferret
         self._six = SixProcesses(
             folder,
-            amqp_url=rabbit.url,
+            amqp_url=rabbit.service_urls(),
             mongo_url=ferret.url,
             ssh_port=lab.ssh_port,
             lease_s=LEASE_S,

@@ -53,7 +53,7 @@ class SixProcesses:
         self,
         folder: Path,
         *,
-        amqp_url: str,
+        amqp_url: str | Mapping[str, str],
         mongo_url: str,
         ssh_port: int = 22,
         gateway_port: int = 0,
@@ -62,7 +62,8 @@ class SixProcesses:
         more: Mapping[str, Mapping[str, str]] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """``keys`` are an earlier result of `new_keys`; ``more`` are further settings by service, named without prefix;
+        """``amqp_url``: one for all, whose user may configure the broker, or one for each service, of users that may not;
+        ``keys`` are an earlier result of `new_keys`; ``more`` are further settings by service, named without prefix;
         ``tls`` is the context for requests to the services, if those settings enable TLS."""
         self._tls = tls
         self.folder = folder
@@ -73,15 +74,17 @@ class SixProcesses:
             self.port_by_service["lcm-api"] = gateway_port
         keys = keys or new_keys()
         shared = {
-            "AMQP_URL": amqp_url,
+            **({"AMQP_URL": amqp_url} if isinstance(amqp_url, str) else {"AMQP_DECLARES": "false"}),
             "MONGO_URL": mongo_url,
             **{f"{service.replace('-', '_').upper()}_URL": self.url_of(service) for service in SERVICES},
             "LEASE_S": str(lease_s),
             "TRUST_PACKAGES": "true",  # they are our own, and the tests must run on every kernel
             **keys,
         }
+        own = {service: {} if isinstance(amqp_url, str) else {"AMQP_URL": amqp_url[service]} for service in SERVICES}
         self._settings = {
-            service: self._settings_of(service, shared, ssh_port, (more or {}).get(service, {})) for service in SERVICES
+            service: self._settings_of(service, {**shared, **own[service]}, ssh_port, (more or {}).get(service, {}))
+            for service in SERVICES
         }
         self._processes = {service: self._process(service, self._settings[service]) for service in SERVICES}
 
@@ -195,7 +198,12 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
         ferret.start()
         rabbit.start()
         six = SixProcesses(
-            folder, amqp_url=rabbit.url, mongo_url=ferret.url, ssh_port=ssh_port, gateway_port=port, keys=known
+            folder,
+            amqp_url=rabbit.service_urls(),
+            mongo_url=ferret.url,
+            ssh_port=ssh_port,
+            gateway_port=port,
+            keys=known,
         )
         six.start()
         ferret.index_ids()

@@ -1,21 +1,30 @@
-"""Makes the RabbitMQ user with which other systems read kubevnfm's events, and nothing else. May run again and again.
+"""Loads kubevnfm's exchanges, queues and users into RabbitMQ. May run again and again.
 
-It may declare and empty queues of its own, named ``observer.<anything>``, bind them to the exchange
-``kubevnfm.events``, and publish nowhere but into them. Exchanges and queues of kubevnfm stay out of its reach.
+Each service has a user that can configure nothing, consumes from its own queues only and publishes its own messages
+only; `definitions.json` has the permissions, made from the contract (`make schemas`).
+
+The user ``observer`` is for other systems: it may declare and empty queues of its own, named ``observer.<anything>``,
+bind them to the exchange ``kubevnfm.events``, and publish nowhere but into them.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
+import secrets
 import sys
 import time
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-NAME = "observer"
-PERMISSIONS = {
+OBSERVER = {
+    "user": "observer",
+    "vhost": "/",
     "configure": r"^observer\..*",
     "write": r"^observer\..*",  # binding a queue is writing to it
     "read": r"^(observer\..*|kubevnfm\.events)$",
@@ -24,42 +33,71 @@ PATIENCE_S = 60.0
 """The management plugin opens its port a moment after the broker does."""
 
 
-def put(path: str, body: dict[str, str]) -> int:
-    """Return the status of a PUT to the management API."""
+def users_of(definitions: Mapping[str, Any]) -> list[str]:
+    """Return the names of the users that have permissions."""
+    return [permission["user"] for permission in definitions["permissions"]]
+
+
+def with_users(definitions: Mapping[str, Any], passwords: Mapping[str, str]) -> dict[str, Any]:
+    """Return the definitions with their users; ``passwords`` by user. Raises KeyError if one is missing."""
+    users = [
+        {
+            "name": user,
+            "password_hash": hashed(passwords[user]),
+            "hashing_algorithm": "rabbit_password_hashing_sha256",
+            "tags": [],
+        }
+        for user in users_of(definitions)
+    ]
+    return {**definitions, "users": users}
+
+
+def hashed(password: str) -> str:
+    """Return the form in which RabbitMQ stores a password: a salt of four bytes, and SHA-256 of salt and password."""
+    salt = secrets.token_bytes(4)
+    return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
+
+
+def load(definitions: Mapping[str, Any]) -> None:
+    """Send the definitions to the management API. Raises OSError when the broker refuses them."""
     url = urlsplit(os.environ["RABBITMQ_API"])
     credentials = base64.b64encode(f"kubevnfm:{os.environ['RABBITMQ_PASSWORD']}".encode()).decode()
-    connection = HTTPConnection(url.hostname or "", url.port, timeout=10)
+    connection = HTTPConnection(url.hostname or "", url.port, timeout=30)
     try:
-        connection.request("PUT", f"/api{path}", json.dumps(body), {"Authorization": f"Basic {credentials}"})
-        return connection.getresponse().status
+        headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+        connection.request("POST", "/api/definitions", json.dumps(definitions), headers)
+        answer = connection.getresponse()
+        reason = answer.read(1000).decode(errors="replace")
     finally:
         connection.close()
+    if answer.status not in (200, 201, 204):
+        raise OSError(f"POST /api/definitions was answered with {answer.status}: {reason}")
 
 
-def make_user() -> None:
-    """Make the user with its permissions on the default virtual host. Raises OSError when the broker says no."""
-    steps = (
-        (f"/users/{NAME}", {"password": os.environ["RABBITMQ_OBSERVER_PASSWORD"], "tags": ""}),
-        (f"/permissions/%2F/{NAME}", PERMISSIONS),
-    )
-    for path, body in steps:
-        status = put(path, body)
-        if status not in (201, 204):
-            raise OSError(f"PUT {path} was answered with {status}")
+def password_of(user: str) -> str:
+    """Return the password from the environment. Ends the program if it is not set."""
+    name = f"RABBITMQ_{user.replace('-', '_').upper()}_PASSWORD"
+    if not os.environ.get(name):
+        sys.exit(f"{name} is not set: the password of the RabbitMQ user {user}")
+    return os.environ[name]
 
 
 def main() -> None:
     """Try until the broker answers or the patience is used up."""
+    definitions = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    definitions["permissions"].append(OBSERVER)
+    users = users_of(definitions)
+    complete = with_users(definitions, {user: password_of(user) for user in users})
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
         try:
-            make_user()
+            load(complete)
         except (OSError, HTTPException) as error:
             if time.monotonic() > give_up_at:
-                sys.exit(f"the user {NAME} was not made: {error}")
+                sys.exit(f"the definitions were not loaded: {error}")
             time.sleep(1)
         else:
-            print(f"the user {NAME} is there")  # noqa: T201 - the output of a container that ends
+            print(f"exchanges and queues are there, and the users {', '.join(users)}")  # noqa: T201 - of a container
             return
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.files import private_folder
 from kubevnfm_secrets import KeyRing
 
 
@@ -38,7 +39,7 @@ def callback_master_key(data_dir: Path) -> str:
 
 
 def _stored(path: Path, make: Callable[[], str]) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     try:
         # Never overwritten, because values sealed with a lost key cannot be read. 0600 from the beginning: a later
         # chmod would leave a moment in which other users can open the file.

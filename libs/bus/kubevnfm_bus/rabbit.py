@@ -19,6 +19,7 @@ from kubevnfm_events import Command, Envelope, Message
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_bus import topology
+from kubevnfm_bus.declarations import Declarations, Declared, Provided, declare_watch_queue
 from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import reason_of
 from kubevnfm_bus.port import DeadLetter, Handler
@@ -32,22 +33,34 @@ log = structlog.get_logger()
 class RabbitBus:
     """MessageBus over AMQP 0-9-1. Made by ``connect``."""
 
-    def __init__(self, keeper: LinkKeeper, key_ring: KeyRing, *, max_deliveries: int) -> None:
+    def __init__(
+        self, keeper: LinkKeeper, key_ring: KeyRing, declarations: Declarations, *, max_deliveries: int
+    ) -> None:
         self._keeper, self._ring, self._max_deliveries = keeper, key_ring, max_deliveries
+        self._declarations = declarations
         self._consumers: list[Consumer] = []
 
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, url: str, *, service: str, key_ring: KeyRing, max_deliveries: int = 10, drain_s: float = 10.0
+        cls,
+        url: str,
+        *,
+        service: str,
+        key_ring: KeyRing,
+        declares: bool = True,
+        max_deliveries: int = 10,
+        drain_s: float = 10.0,
     ) -> AsyncIterator[Self]:
         """Yield the bus; it connects, and connects again after a loss, in the background.
 
-        ``service`` names the connection on the broker; ``max_deliveries``: how often a handler may raise on a message;
+        ``service`` names the connection on the broker; ``declares``: whether it declares its exchanges and queues, or
+        an administrator has loaded them (`definitions`); ``max_deliveries``: how often a handler may raise on a message;
         ``drain_s``: how long leaving waits for running handlers before it cancels them (their messages are delivered again).
         """
-        keeper = LinkKeeper(url, name=service)
-        bus = cls(keeper, key_ring, max_deliveries=max_deliveries)
+        declarations = Declared() if declares else Provided()
+        keeper = LinkKeeper(url, name=service, declarations=declarations)
+        bus = cls(keeper, key_ring, declarations, max_deliveries=max_deliveries)
         keeping = asyncio.create_task(keeper.run(), name="amqp-connection")
         try:
             yield bus
@@ -82,7 +95,7 @@ class RabbitBus:
         await self._consume(
             Consumer(
                 self._keeper,
-                partial(topology.declare_command_queue, service=service),
+                partial(self._declarations.command_queue, service=service),
                 queue=topology.command_queue(service),
                 service=service,
                 handler=handler,
@@ -98,7 +111,7 @@ class RabbitBus:
         await self._consume(
             Consumer(
                 self._keeper,
-                partial(topology.declare_event_queue, name=queue, patterns=patterns),
+                partial(self._declarations.event_queue, name=queue, patterns=patterns),
                 queue=topology.event_queue(queue),
                 service=owner_of(queue),
                 handler=handler,
@@ -112,7 +125,7 @@ class RabbitBus:
         self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> AsyncIterator[None]:
         """See the port; events that are published while the broker is away are missed."""
-        watcher = Watcher(self._keeper, partial(topology.declare_watch_queue, patterns=patterns), handler)
+        watcher = Watcher(self._keeper, partial(declare_watch_queue, patterns=patterns), handler)
         showing = asyncio.create_task(watcher.show(), name="watch-events")
         try:
             await watcher.start()
@@ -129,7 +142,7 @@ class RabbitBus:
         dead: list[DeadLetter] = []
         with broker_errors():
             async with channel:  # closing the channel returns the messages to the queue
-                queue = await topology.declare_dead_queue(channel, service)
+                queue = await self._declarations.dead_queue(channel, service)
                 while len(dead) < limit:
                     try:
                         message = await queue.get(no_ack=False, timeout=30.0)

@@ -17,6 +17,7 @@ from kubevnfm_bus.attempt import Broken, attempt, pause_s
 from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import Past, dead_headers, first_delay, returns
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler
+from kubevnfm_bus.provenance import wrong_way
 from kubevnfm_bus.rabbit_link import Link, LinkKeeper, broker_errors, message_of, retry_pause_s
 
 log = structlog.get_logger()
@@ -162,6 +163,9 @@ class Consumer(Subscription):
         except InvalidMessage as error:
             await message.bury(f"invalid message: {error}")
             return
+        if (reason := message.wrong_way(envelope)) is not None:
+            await message.bury(reason)
+            return
         give_back_at = asyncio.get_running_loop().time() + _HOLD_S
         failures = past.failures
         while True:
@@ -228,7 +232,14 @@ class Watcher(Subscription):
         while True:
             message = await self._arrived.get()
             try:
-                await self._handler(decode(message.body))
+                envelope = decode(message.body)
+                reason = wrong_way(
+                    envelope, exchange=message.exchange or "", routing_key=message.routing_key or "", queue=""
+                )
+                if reason is None:
+                    await self._handler(envelope)
+                else:
+                    log.warning("watched_event_refused", reason=reason)
             except InvalidMessage as error:
                 log.warning("watched_event_unreadable", reason=str(error))
             except Exception:  # the edge: one event that cannot be shown must not end the watch
@@ -273,6 +284,11 @@ class _InHand:
     def returns(self) -> int:
         return returns(self._message.headers)
 
+    def wrong_way(self, envelope: Envelope[Message]) -> str | None:
+        """Return why the message did not come from a user who may send it; None if it did."""
+        way = self._message.exchange or "", self._message.routing_key or ""
+        return wrong_way(envelope, exchange=way[0], routing_key=way[1], queue=self._queue)
+
     async def acknowledge(self) -> None:
         with broker_errors():
             await self._message.ack()
@@ -295,7 +311,7 @@ class _InHand:
     async def bury(self, reason: str) -> None:
         """Move it to the dead-letter queue."""
         log.error("message_died", service=self._service, message_id=self.id, type=self._message.type, reason=reason)
-        await self._move(dead_headers(reason), exchange=topology.DEAD, routing_key=self._service)
+        await self._move(dead_headers(reason), exchange=topology.BURIED, routing_key=self._service)
 
     async def _move(self, headers: JsonObject, *, exchange: str, routing_key: str) -> None:
         if self._channel.is_closed:

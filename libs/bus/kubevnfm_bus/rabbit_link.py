@@ -16,6 +16,7 @@ from kubevnfm_kit.json_types import JsonMapping
 from pamqp.commands import Basic
 
 from kubevnfm_bus import topology
+from kubevnfm_bus.declarations import Declarations
 from kubevnfm_bus.errors import BrokerLost
 
 log = structlog.get_logger()
@@ -59,8 +60,8 @@ def message_of(body: bytes, *, message_id: str | None, type: str | None, headers
 class Link:
     """One live connection, with a channel for publishing."""
 
-    def __init__(self, connection: AbstractConnection, channel: AbstractChannel) -> None:
-        self._connection, self._channel = connection, channel
+    def __init__(self, connection: AbstractConnection, channel: AbstractChannel, declarations: Declarations) -> None:
+        self._connection, self._channel, self._declarations = connection, channel, declarations
         self._declared: set[str] = set()
         self._declaring = asyncio.Lock()
         self._lost = asyncio.Event()
@@ -71,8 +72,8 @@ class Link:
         self._lost.set()
 
     @classmethod
-    async def open(cls, url: str, *, name: str) -> Link:
-        """Connect and declare what every service needs. Raises BrokerLost."""
+    async def open(cls, url: str, *, name: str, declarations: Declarations) -> Link:
+        """Connect, with what every service needs on the broker. Raises BrokerLost."""
         with broker_errors():
             connection = await aio_pika.connect(
                 url,
@@ -85,14 +86,14 @@ class Link:
                 async with asyncio.timeout(_CONFIRM_TIMEOUT_S):
                     # Not on the publishing channel: the broker closes the channel of a declaration that it refuses.
                     async with connection.channel() as declaring:
-                        await topology.declare_exchanges(declaring)
+                        await declarations.exchanges(declaring)
                     channel = connection.channel(publisher_confirms=True)
                     await channel.initialize()
         # A cancelled start too must not leave the connection open.
         except BaseException:
             await connection.close()
             raise
-        return cls(connection, channel)
+        return cls(connection, channel, declarations)
 
     @property
     def is_open(self) -> bool:
@@ -142,15 +143,15 @@ class Link:
             channel = await self.new_channel()
             with broker_errors():
                 async with channel:
-                    await topology.declare_command_queue(channel, service)
+                    await self._declarations.command_queue(channel, service)
             self._declared.add(service)
 
 
 class LinkKeeper:
     """Maintains a link to the broker: connects in the background after each loss."""
 
-    def __init__(self, url: str, *, name: str) -> None:
-        self._url, self._name = url, name
+    def __init__(self, url: str, *, name: str, declarations: Declarations) -> None:
+        self._url, self._name, self._declarations = url, name, declarations
         self._link: Link | None = None
         self._linked = asyncio.Event()
 
@@ -173,7 +174,7 @@ class LinkKeeper:
         failures = 0
         while True:
             try:
-                self._link = await Link.open(self._url, name=self._name)
+                self._link = await Link.open(self._url, name=self._name, declarations=self._declarations)
             except BrokerLost as error:
                 failures += 1
                 log.warning("broker_unreachable", reason=str(error), tries=failures)

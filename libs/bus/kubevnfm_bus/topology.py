@@ -1,29 +1,34 @@
-"""Everything that kubevnfm declares on RabbitMQ, in one place; works from 3.10 on, and on 4.x.
+"""Everything that kubevnfm has on RabbitMQ, in one place; works from 3.10 on, and on 4.x.
 
-    exchange kubevnfm.commands (direct)  --service-->  queue kubevnfm.commands.<service>
-    exchange kubevnfm.events (topic)     --key----->   queue kubevnfm.events.<queue>
-    exchange kubevnfm.dead (direct)      --service-->  queue kubevnfm.dead.<service>
-    exchange kubevnfm.delay.<n>s (fanout) ---------->  queue kubevnfm.delay.<n>s  --after n s-->  the queue it came from
+    exchange kubevnfm.commands (direct)   --service-->  queue kubevnfm.commands.<service>
+    exchange kubevnfm.events (topic)      --key----->   queue kubevnfm.events.<queue>
+    exchange kubevnfm.dead (direct)       --service-->  queue kubevnfm.dead.<service>
+    exchange kubevnfm.buried (topic)      --service-->  queue kubevnfm.dead.<service>
+    exchange kubevnfm.later.<n>s (topic)  ----------->  queue kubevnfm.delay.<n>s  --after n s-->  the queue it came from
 
 All shared queues are durable quorum queues, because 4.x removed mirrored queues and deprecates transient shared ones.
 The routing key of a delayed message is the name of the queue that it returns to: a delay queue keeps the key when it
 dead-letters to the default exchange, so one set of delay queues serves every queue.
+
+Services publish to topic exchanges wherever the key decides who gets the message, because the broker checks a user's
+routing keys on topic exchanges only (`definitions`). ``kubevnfm.dead`` is the broker's own: it moves messages there at
+the delivery limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
 
-from aio_pika import ExchangeType
-from aio_pika.abc import AbstractChannel, AbstractQueue
-from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_bus.routing import owner_of
 
 COMMANDS: Final = "kubevnfm.commands"
 EVENTS: Final = "kubevnfm.events"
 DEAD: Final = "kubevnfm.dead"
+BURIED: Final = "kubevnfm.buried"
 
 DELAYS_S: Final[Sequence[int]] = (1, 2, 5, 10, 30, 60, 300)
 """The delay queues; other delays pass through several of them."""
@@ -43,6 +48,16 @@ _CONFIRMED_DEAD_LETTERING: Final[JsonObject] = {
 }
 
 
+@dataclass(frozen=True)
+class DurableQueue:
+    """A shared queue with its bindings."""
+
+    name: str
+    arguments: JsonMapping
+    bindings: Sequence[tuple[str, str]]
+    """(exchange, binding key)."""
+
+
 def command_queue(service: str) -> str:
     """Return the name of the queue that holds a service's commands."""
     return f"{COMMANDS}.{service}"
@@ -60,61 +75,48 @@ def dead_queue(service: str) -> str:
 
 def delay_exchange(delay_s: int) -> str:
     """Return the exchange that delays by one of ``DELAYS_S``."""
-    return f"kubevnfm.delay.{delay_s}s"
+    return f"kubevnfm.later.{delay_s}s"
 
 
-async def declare_exchanges(channel: AbstractChannel) -> None:
-    """Declare the exchanges and the delay queues."""
-    await channel.declare_exchange(COMMANDS, ExchangeType.DIRECT, durable=True)
-    await channel.declare_exchange(EVENTS, ExchangeType.TOPIC, durable=True)
-    await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
+def exchanges() -> Mapping[str, Literal["direct", "topic"]]:
+    """Return the type of every exchange, by name; all are durable."""
+    kinds: dict[str, Literal["direct", "topic"]] = {
+        COMMANDS: "direct",
+        EVENTS: "topic",
+        DEAD: "direct",
+        BURIED: "topic",
+    }
+    kinds.update((delay_exchange(delay_s), "topic") for delay_s in DELAYS_S)
+    return kinds
+
+
+def delay_queues() -> Iterator[DurableQueue]:
+    """Yield the queues in which messages wait."""
     for delay_s in DELAYS_S:
-        name = delay_exchange(delay_s)
-        await channel.declare_exchange(name, ExchangeType.FANOUT, durable=True)
-        queue = await channel.declare_queue(
-            name,
-            durable=True,
-            arguments=_QUORUM
-            | _CONFIRMED_DEAD_LETTERING
-            | {"x-message-ttl": delay_s * 1000, "x-dead-letter-exchange": ""},
+        yield DurableQueue(
+            f"kubevnfm.delay.{delay_s}s",
+            _QUORUM | _CONFIRMED_DEAD_LETTERING | {"x-message-ttl": delay_s * 1000, "x-dead-letter-exchange": ""},
+            [(delay_exchange(delay_s), "#")],
         )
-        await queue.bind(name)
 
 
-async def declare_dead_queue(channel: AbstractChannel, service: str) -> AbstractQueue:
-    """Declare the queue for the dead messages of a service."""
-    queue = await channel.declare_queue(
-        dead_queue(service), durable=True, arguments=_QUORUM | {"x-delivery-limit": _NO_DELIVERY_LIMIT}
+def dead_queue_of(service: str) -> DurableQueue:
+    """Return the queue for the dead messages of a service."""
+    return DurableQueue(
+        dead_queue(service),
+        _QUORUM | {"x-delivery-limit": _NO_DELIVERY_LIMIT},
+        [(DEAD, service), (BURIED, service)],
     )
-    await queue.bind(DEAD, service)
-    return queue
 
 
-async def declare_command_queue(channel: AbstractChannel, service: str) -> AbstractQueue:
-    """Declare the queue for a service's commands, and its dead-letter queue."""
-    await declare_dead_queue(channel, service)
-    queue = await channel.declare_queue(command_queue(service), durable=True, arguments=_working_queue(service))
-    await queue.bind(COMMANDS, service)
-    return queue
+def command_queue_of(service: str) -> DurableQueue:
+    """Return the queue for a service's commands."""
+    return DurableQueue(command_queue(service), _working_queue(service), [(COMMANDS, service)])
 
 
-async def declare_event_queue(channel: AbstractChannel, name: str, patterns: Sequence[str]) -> AbstractQueue:
-    """Declare a durable event queue; patterns that an earlier version bound and this one lacks stay bound."""
-    service = owner_of(name)
-    await declare_dead_queue(channel, service)
-    queue = await channel.declare_queue(event_queue(name), durable=True, arguments=_working_queue(service))
-    for pattern in patterns:
-        await queue.bind(EVENTS, pattern)
-    return queue
-
-
-async def declare_watch_queue(channel: AbstractChannel, patterns: Sequence[str]) -> AbstractQueue:
-    """Declare a queue that this connection alone reads and that ends with it."""
-    # A classic queue: quorum queues cannot be exclusive.
-    queue = await channel.declare_queue(exclusive=True, auto_delete=True)
-    for pattern in patterns:
-        await queue.bind(EVENTS, pattern)
-    return queue
+def event_queue_of(name: str, patterns: Sequence[str]) -> DurableQueue:
+    """Return a durable event queue of the service that its name begins with."""
+    return DurableQueue(event_queue(name), _working_queue(owner_of(name)), [(EVENTS, pattern) for pattern in patterns])
 
 
 def _working_queue(service: str) -> JsonObject:

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 
 import aiohttp
 from kubevnfm_events import PackageRef
+from kubevnfm_kit.files import private_folder
 
 from kubevnfm_clients.http import InternalApi
 
@@ -35,7 +36,7 @@ class HttpPackages:
 
     async def _fetch(self, package: PackageRef, folder: Path) -> None:
         """Unpack beside the folder and move it there: it is complete or missing, also after a crash."""
-        await asyncio.to_thread(self._cache_dir.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(private_folder, self._cache_dir)
         # In the cache folder itself: a rename is atomic within one file system only.
         part = Path(await asyncio.to_thread(mkdtemp, prefix="fetching-", dir=self._cache_dir))
         try:

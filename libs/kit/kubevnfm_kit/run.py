@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -23,7 +24,12 @@ async def until_signal() -> None:
 
 
 def run_until_signal(service: AbstractAsyncContextManager[object]) -> None:
-    """Enter the service, wait for SIGTERM or SIGINT, leave it (which drains and closes it)."""
+    """Enter the service, wait for SIGTERM or SIGINT, leave it (which drains and closes it).
+
+    No other user of the machine can read the files that it creates meanwhile.
+    """
+    # Before the first file: packages, databases and what is unpacked from packages may hold secrets of their authors.
+    os.umask(0o077)
 
     async def run() -> None:
         async with service:

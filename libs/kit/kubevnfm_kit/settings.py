@@ -86,6 +86,9 @@ class ProcessSettings(ServiceSettings, ListenerTls):
 
     amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
     """RabbitMQ, with user and password."""
+    amqp_declares: bool = True
+    """Whether the service declares its exchanges and queues. False: an administrator has loaded
+    ``deploy/base/rabbitmq/definitions.json``, and the user of the service may configure nothing."""
     mongo_url: SecretStr = SecretStr("mongodb://127.0.0.1:27017")
     """MongoDB, with user and password."""
     mongo_database: str = "kubevnfm"

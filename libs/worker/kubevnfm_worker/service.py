@@ -43,7 +43,9 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
     async with (
         internal_session(settings.internal_tls) as session,
         MongoStore.connect(settings.mongo_url.get_secret_value(), settings.mongo_database) as store,
-        RabbitBus.connect(settings.amqp_url.get_secret_value(), service=service, key_ring=ring) as bus,
+        RabbitBus.connect(
+            settings.amqp_url.get_secret_value(), service=service, key_ring=ring, declares=settings.amqp_declares
+        ) as bus,
         wiring(settings, Backends(bus, store, ring), Peers(settings.internal_token.get_secret_value(), session)),
     ):
         yield

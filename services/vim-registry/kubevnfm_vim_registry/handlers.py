@@ -20,7 +20,6 @@ from kubevnfm_vim_registry.registry import registered
 
 log = structlog.get_logger()
 
-CREDENTIALS_EVENTS: Final = ("credentials.received", "credentials.rotated", "credentials.deleted")
 _LONGEST_PAUSE_S: Final = 30.0
 
 

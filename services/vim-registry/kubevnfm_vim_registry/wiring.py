@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import aiohttp
 from kubevnfm_clients.ports import CredentialsStore, VimUsers
+from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
 from kubevnfm_kit.run import background
 from kubevnfm_worker import Outbox, OutboxRelay
@@ -19,7 +20,7 @@ from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
 from kubevnfm_vim_registry.clusters import ClusterVims
 from kubevnfm_vim_registry.domain.ports import Probes
-from kubevnfm_vim_registry.handlers import CREDENTIALS_EVENTS, VimHandlers
+from kubevnfm_vim_registry.handlers import VimHandlers
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import COLLECTION, VimRecords
 from kubevnfm_vim_registry.registry import VimRegistry
@@ -67,7 +68,7 @@ async def vim_registry(
             worker.handle(RegisterVim, handlers.register_vim)
             worker.handle(DeregisterVim, handlers.deregister_vim)
             await worker.start()
-            await bus.consume_events("vim-registry.credentials", CREDENTIALS_EVENTS, handlers.handle_credentials)
+            await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
             app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
             monitor = VimMonitor(

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import runpy
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from servers.ports import free_port
+from servers.ports import free_port, listens
 
 _PROGRAMS = Path("/usr/lib/rabbitmq/bin")
+_DEFINITIONS = Path(__file__).parents[3] / "deploy" / "base" / "rabbitmq"
 _START_TIMEOUT_S = 90.0
 
 
@@ -51,6 +53,8 @@ class RabbitServer:
         self.user, self.password = "kubevnfm", password or secrets.token_hex(8)
         self._node: subprocess.Popen[bytes] | None = None
         self._epmd: subprocess.Popen[bytes] | None = None
+        self._password_by_service: dict[str, str] = {}
+        self._loaded: set[str] = set()
 
     @property
     def url(self) -> str:
@@ -120,6 +124,26 @@ class RabbitServer:
         assert done.returncode == 0, f"rabbitmqctl {arguments[0]}: {done.stderr}"
         return done.stdout
 
+    def service_urls(self, vhost: str = "") -> Mapping[str, str]:
+        """Load kubevnfm's definitions into a virtual host, once; return the URL of each service's own user, by service.
+
+        The default is the virtual host ``/``; another one is created, and the administrator may use it too.
+        """
+        if vhost not in self._loaded:
+            deployed = runpy.run_path(str(_DEFINITIONS / "users.py"))
+            written = (_DEFINITIONS / "definitions.json").read_text(encoding="utf-8")
+            definitions = json.loads(written.replace('"/"', json.dumps(vhost or "/")))
+            for user in deployed["users_of"](definitions):
+                self._password_by_service.setdefault(user, secrets.token_hex(8))
+            complete = deployed["with_users"](definitions, self._password_by_service)
+            everything = {"user": self.user, "vhost": vhost or "/", "configure": ".*", "write": ".*", "read": ".*"}
+            complete["permissions"].append(everything)
+            file = self._folder / "definitions.json"
+            file.write_text(json.dumps(complete))
+            self.control("import_definitions", str(file))
+            self._loaded.add(vhost)
+        return {user: self.url_for(user, word) + vhost for user, word in self._password_by_service.items()}
+
     def _environment(self) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"],
@@ -159,20 +183,15 @@ class RabbitServer:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             assert node.poll() is None, f"rabbitmq-server ended; see {self._folder}/console.log"
-            if self._listens():
+            if listens(self.port):
                 return
             time.sleep(0.05)
         raise AssertionError(f"rabbitmq-server does not listen after {_START_TIMEOUT_S} s")
 
     def _await_silence(self) -> None:
         deadline = time.monotonic() + 30
-        while self._listens() and time.monotonic() < deadline:
+        while listens(self.port) and time.monotonic() < deadline:
             time.sleep(0.05)
-
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            probe.settimeout(1.0)
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Final
 
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import NodeLogs, Vims
-from kubevnfm_events.contract import replies
+from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, RemoveRemains
 from kubevnfm_kit.run import background
 from kubevnfm_store.query import Index
@@ -46,8 +46,6 @@ INDEXES = {
     ],
     progress.COLLECTION: [Index(["operationId"])],
 }
-REPLIES: Final = [event.routing_key() for event in replies()]
-"""Routing keys of the events that can answer a step. The engine ignores those that belong to no operation."""
 _DEADLINES_EVERY_S: Final = 30.0
 
 
@@ -64,8 +62,8 @@ class LifecycleParts:
 
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
-        await bus.consume_events("lcm-api.replies", REPLIES, self.services.engine.resume_operation)
-        await bus.consume_events("lcm-api.progress", ["mgmt.task.progressed"], self.services.progress.store_event)
+        await bus.consume_events(queues.REPLIES.name, queues.REPLIES.patterns, self.services.engine.resume_operation)
+        await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
 
 
 @asynccontextmanager

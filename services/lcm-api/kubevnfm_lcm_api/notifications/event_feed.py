@@ -15,8 +15,9 @@ from typing import Final
 
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, Message
+from kubevnfm_events.queues import EVENT_LOG
 
-from kubevnfm_lcm_api.notifications.event_log import PATTERNS, EventLog, LoggedEvent
+from kubevnfm_lcm_api.notifications.event_log import EventLog, LoggedEvent
 
 _NEWEST: Final = 2000
 
@@ -46,7 +47,7 @@ class EventFeed:
     @asynccontextmanager
     async def watching(self, bus: MessageBus) -> AsyncIterator[None]:
         """Receive events from the bus within the block."""
-        async with bus.watch_events(PATTERNS, self.add):
+        async with bus.watch_events(EVENT_LOG.patterns, self.add):
             try:
                 yield
             finally:

@@ -25,8 +25,6 @@ from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 log = structlog.get_logger()
 
 COLLECTION: Final = "event_log"
-PATTERNS: Final = ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#")
-"""Routing keys of the events that watchers receive."""
 RETENTION: Final = timedelta(hours=1)
 _FORGET_EVERY_S: Final = 300.0
 _MOST_AT_ONCE: Final = 200

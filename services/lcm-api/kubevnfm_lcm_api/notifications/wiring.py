@@ -10,6 +10,7 @@ import aiohttp
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.outbound_settings import OutboundSettings
+from kubevnfm_events import queues
 from kubevnfm_events.lcm import DeliverNotification
 from kubevnfm_kit.run import background
 from kubevnfm_kit.tls import client_context
@@ -53,13 +54,9 @@ class NotificationParts:
 
     async def start(self, bus: MessageBus) -> None:
         """Consume the events that subscribers and watchers are notified of."""
+        await bus.consume_events(queues.NOTIFICATIONS.name, queues.NOTIFICATIONS.patterns, self.notifications.announce)
         await bus.consume_events(
-            "lcm-api.notifications",
-            ["lcm.operation.changed", "lcm.instance.*", "lcm.package.changed"],
-            self.notifications.announce,
-        )
-        await bus.consume_events(
-            "lcm-api.events", event_log.PATTERNS, self.log.store_event, concurrency=_LOGGED_AT_ONCE
+            queues.EVENT_LOG.name, queues.EVENT_LOG.patterns, self.log.store_event, concurrency=_LOGGED_AT_ONCE
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 from kubevnfm_bus.port import MessageBus
+from kubevnfm_events import queues
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage
 from kubevnfm_kit.run import background
 from kubevnfm_store.query import Index
@@ -52,7 +53,7 @@ class PackageParts:
     async def start(self, bus: MessageBus) -> None:
         """Consume the events that change the usage of packages."""
         await bus.consume_events(
-            "lcm-api.usage", ["lcm.instance.*", "lcm.operation.changed"], self.services.catalogue.follow_instances
+            queues.PACKAGE_USAGE.name, queues.PACKAGE_USAGE.patterns, self.services.catalogue.follow_instances
         )
 
 

@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, ParamSpec, TypeVar
 
 from kubevnfm_csar import BaseHot, FolderFiles, read_base_hot
 from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.files import private_folder
 from kubevnfm_kit.ids import new_id
 
 from kubevnfm_lcm_api.packages.adapters.unpacking import ARCHIVE, CONTENT, FILES, SELECTIONS
@@ -137,7 +138,8 @@ async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
 
 def _new_part(folder: Path) -> tuple[BinaryIO, Path]:
     """Open a new file for an upload; if there were two at once, one would already be given up."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder.parent)
+    private_folder(folder)
     for left_behind in folder.glob(f"*{_PART}"):
         left_behind.unlink(missing_ok=True)
     part = folder / f"{new_id()}{_PART}"

@@ -1,0 +1,53 @@
+"""The durable queues of events: which service gets which events, by routing key.
+
+The services consume by this list, and the permissions of their users on the broker are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kubevnfm_events.contract import replies
+
+
+@dataclass(frozen=True)
+class EventQueue:
+    """A queue that all processes of one service share."""
+
+    name: str
+    """``<service>.<what for>``."""
+    patterns: tuple[str, ...]
+    """AMQP topic patterns: ``*`` is one word, ``#`` any number."""
+
+    @property
+    def service(self) -> str:
+        """The service that consumes it."""
+        return self.name.partition(".")[0]
+
+
+REPLIES: Final = EventQueue("lcm-api.replies", tuple(event.routing_key() for event in replies()))
+"""The events that can answer a step. The engine ignores those that belong to no operation."""
+PROGRESS: Final = EventQueue("lcm-api.progress", ("mgmt.task.progressed",))
+NOTIFICATIONS: Final = EventQueue(
+    "lcm-api.notifications", ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed")
+)
+"""The events that SOL003 subscribers are notified of."""
+EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
+"""The events that watchers of the event stream receive."""
+PACKAGE_USAGE: Final = EventQueue("lcm-api.usage", ("lcm.instance.*", "lcm.operation.changed"))
+CREDENTIALS: Final = EventQueue(
+    "vim-registry.credentials", ("credentials.received", "credentials.rotated", "credentials.deleted")
+)
+
+EVENT_QUEUES: Final[Sequence[EventQueue]] = (
+    REPLIES,
+    PROGRESS,
+    NOTIFICATIONS,
+    EVENT_LOG,
+    PACKAGE_USAGE,
+    CREDENTIALS,
+)
+WATCHED: Final[dict[str, tuple[str, ...]]] = {EVENT_LOG.service: EVENT_LOG.patterns}
+"""Patterns of the events that processes of a service watch, each by a queue of its own that ends with its connection."""
