@@ -16,7 +16,7 @@ SAMPLES := cluster cnf vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-chaos test-openstack test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ test-chaos: samples servers ## Runs the chaos tests: each process is killed at e
 	@$(UV) venv -q --clear --python $(PYTHON) .run/clients
 	@$(UV) pip install -q --python .run/clients/bin/python -r tests/clients/requirements.txt
 	@touch $@
+
+test-attack: samples servers ## Runs the trials against hostile senders and servers: also 2,000 connections and uploads of 3 GB
+	@$(PYTEST) --timeout 1800 tests/attack
 
 test-clients: samples .run/clients/.ready ## Installs the unmodified `openstack` client and runs each of its commands
 	@$(PYTEST) tests/clients

@@ -7,6 +7,7 @@ import os
 import sys
 import urllib.request
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -113,6 +114,11 @@ class SingleInstallation(Installation):
     def kill(self, process: str) -> None:
         self._process.kill()
 
+    @property
+    def pid(self) -> int:
+        """The pid of the process."""
+        return self._process.pid
+
     def start_one(self, process: str) -> None:
         self.start()
 
@@ -141,6 +147,12 @@ class SixInstallation(Installation):
     @property
     def url(self) -> str:
         return self._six.url
+
+    @property
+    def listeners(self) -> Mapping[str, tuple[int, int]]:
+        """The port and the pid of each service."""
+        pids = self._six.pids
+        return {service: (self._six.port_by_service[service], pids[service]) for service in SERVICES}
 
     @property
     def processes(self) -> tuple[str, ...]:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import aiohttp
+from kubevnfm_kit.foreign_json import read_foreign
 
 _CHUNK: Final = 64 * 1024
 
 
-async def read_json(response: aiohttp.ClientResponse, *, limit_bytes: int) -> Any:
-    """Return the body's JSON value, None if it is not JSON. Raises aiohttp.ClientPayloadError if it is longer."""
+class AnswerTooLarge(aiohttp.ClientPayloadError):
+    """The answer is longer than any that is expected from this server."""
+
+
+async def read_body(response: aiohttp.ClientResponse, *, limit_bytes: int) -> bytes:
+    """Return the body, decompressed if the session decompresses. Raises AnswerTooLarge without reading the rest."""
     raw = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK):
         raw += chunk
         if len(raw) > limit_bytes:
-            raise aiohttp.ClientPayloadError(f"an answer of more than {limit_bytes} bytes")
+            # Otherwise the session would read the rest to keep the connection.
+            response.close()
+            raise AnswerTooLarge(f"an answer of more than {limit_bytes} bytes")
+    return bytes(raw)
+
+
+async def read_json(response: aiohttp.ClientResponse, *, limit_bytes: int) -> Any:
+    """Return the body's JSON value, None if it is not JSON, or cannot be used. Raises AnswerTooLarge."""
     try:
-        return json.loads(raw)
+        return read_foreign(await read_body(response, limit_bytes=limit_bytes))
     except ValueError:
         return None

@@ -1,7 +1,7 @@
 """Logs in to an OpenStack: reads access data, opens sessions, chooses the region, and explains failures."""
 
 from kubevnfm_keystone.catalogue import OPTIONAL, REQUIRED, TITLES, Catalogue, CatalogueLacks
-from kubevnfm_keystone.failures import Failure, NotKeystone, failure_of
+from kubevnfm_keystone.failures import UNREADABLE, Failure, NotKeystone, failure_of
 from kubevnfm_keystone.login import KeystoneLogin, read_login
 from kubevnfm_keystone.session import KeystoneSession
 
@@ -9,6 +9,7 @@ __all__ = [
     "OPTIONAL",
     "REQUIRED",
     "TITLES",
+    "UNREADABLE",
     "Catalogue",
     "CatalogueLacks",
     "Failure",

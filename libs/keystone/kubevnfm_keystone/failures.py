@@ -10,6 +10,7 @@ from keystoneauth1.exceptions import connection
 from kubevnfm_kit.tls import tls_failure
 
 from kubevnfm_keystone.catalogue import CatalogueLacks
+from kubevnfm_keystone.guard import AnswerRefused
 
 _CAUSES: Final = {
     "Connection refused": "connection refused",
@@ -21,6 +22,10 @@ _CAUSES: Final = {
     "Connection reset": "it reset the connection",
 }
 """Cause by a part of the text of a connection error."""
+
+
+UNREADABLE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""Raised by code that reads an answer whose members are missing or have other types: here, and in keystoneauth."""
 
 
 class NotKeystone(Exception):
@@ -37,7 +42,7 @@ class Failure:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Explain an error of keystoneauth, NotKeystone or CatalogueLacks."""
+    """Explain an error of keystoneauth, NotKeystone, CatalogueLacks, or one of `UNREADABLE`."""
     # The texts of keystoneauth can quote a whole request with its password, so they are searched and never shown.
     text = str(error)
     match error:
@@ -45,6 +50,8 @@ def failure_of(error: Exception) -> Failure:
             return Failure("refused", text)
         case exceptions.Unauthorized() | exceptions.Forbidden():
             return Failure("unauthorized", "Keystone rejects the user, password, application credential or project")
+        case connection.UnknownConnectionError() if isinstance(error.original, AnswerRefused):
+            return Failure("refused", str(error.original))
         case connection.SSLError():
             return Failure("refused", tls_failure(text))
         case connection.ConnectFailure() if "BadStatusLine" in text:
@@ -60,5 +67,8 @@ def failure_of(error: Exception) -> Failure:
             return Failure("refused", "its catalogue has no such service in this region")
         case exceptions.HttpError():
             return Failure("refused", f"answered {error.http_status}")
+        case AttributeError() | IndexError() | KeyError() | TypeError() | ValueError():
+            # The text of such an error may quote the answer.
+            return Failure("refused", "its answers are not those of an OpenStack")
         case _:
             return Failure("refused", f"not usable ({type(error).__name__})")

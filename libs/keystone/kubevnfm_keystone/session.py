@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import requests
@@ -13,17 +13,11 @@ from keystoneauth1.session import Session
 
 from kubevnfm_keystone.catalogue import Catalogue
 from kubevnfm_keystone.failures import NotKeystone
+from kubevnfm_keystone.guard import GuardedAdapter
 from kubevnfm_keystone.login import KeystoneLogin
 
 _SOCKETS: Final = 32
 """Open sockets to one service; further simultaneous calls open and close their own."""
-
-
-class _AnyHostName(requests.adapters.HTTPAdapter):
-    """Verifies the certificate, but not its host name (skipCertificateHostnameCheck)."""
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # requests does not type its arguments
-        super().init_poolmanager(*args, assert_hostname=False, **kwargs)
 
 
 class KeystoneSession:
@@ -34,9 +28,9 @@ class KeystoneSession:
         self.login, self._auth, self._timeout_s = login, login.plugin(), timeout_s
         self._certificates: tempfile._TemporaryFileWrapper[str] | None = None
         http = requests.Session()
-        adapter = requests.adapters.HTTPAdapter if login.check_host_name else _AnyHostName
+        adapter = GuardedAdapter(check_host_name=login.check_host_name, pool_connections=8, pool_maxsize=_SOCKETS)
         for scheme in ("http://", "https://"):
-            http.mount(scheme, adapter(pool_connections=8, pool_maxsize=_SOCKETS))
+            http.mount(scheme, adapter)
         self.session = Session(auth=self._auth, session=http, verify=self._verify(), timeout=timeout_s)
 
     def log_in(self) -> AccessInfo:

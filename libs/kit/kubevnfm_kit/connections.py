@@ -1,4 +1,8 @@
-"""A listener's connections: limits on size and slowness of a request, and refusals as ProblemDetails.
+"""A listener's connections: limits on number, size and slowness of requests, and refusals as ProblemDetails.
+
+If all connections are taken, the one that has waited longest for a request makes room for a new one. Connections that only
+wait, however many, therefore keep no caller out. The last few places are for the health checks: a process that is busy with
+requests must not be restarted for it.
 
 aiohttp answers a request that it cannot parse with plain text, and waits without limit for bytes that were announced.
 Here every refusal is ProblemDetails (RFC 7807), late headers end the connection, and a late body ends the request.
@@ -35,7 +39,10 @@ class Limits:
     """The limits on what a caller sends, and how slowly."""
 
     connections: int = 800
-    """Callers at a time; more are answered 503. Below 1024, the number of open files that many systems allow a process."""
+    """Connections at a time. If as many requests are being answered, further connections are answered 503. Below 1024, the
+    number of open files that many systems allow a process."""
+    for_health: int = 20
+    """So many of them answer only ``/health/``; other requests on them are answered 503."""
     uri_bytes: int = 16_384
     """The request's target; more is 414. Clients split their filters at 8192 (api.md 1.6)."""
     header_bytes: int = 12_288
@@ -71,27 +78,54 @@ class Connection(web.RequestHandler):
         self._limits = limits
         self._open_ones = open_ones
         self._late: asyncio.TimerHandle | None = None
+        self._waits_since = 0.0
+        self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept the caller; if there are too many, answer 503 and close."""
-        if len(self._open_ones) >= self._limits.connections:
+        """Accept the caller. If there are too many, close one that waits; if none waits, answer 503 and close this one."""
+        if len(self._open_ones) >= self._limits.connections and not self._make_room():
             assert isinstance(transport, asyncio.Transport)
             log.warning("connection_refused", connections=self._limits.connections)
+            self._is_refused = True
             # Before aiohttp knows the connection: a refusal starts no task that waits for a request.
             transport.write(_TOO_MANY)
             transport.close()
             return
         self._open_ones.add(self)
+        self._waits_since = asyncio.get_running_loop().time()
         super().connection_made(transport)
+
+    def _make_room(self) -> bool:
+        """Close the connection that has waited longest for a whole request head; return False if all are busy."""
+        waiting = [each for each in self._open_ones if each._waits]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda each: each._waits_since)
+        log.info("connection_closed_for_another", connections=self._limits.connections)
+        self._open_ones.remove(oldest)
+        oldest._head_is_whole()
+        oldest.force_close()
+        return True
+
+    @property
+    def _waits(self) -> bool:
+        """Whether no request is being answered: none has come yet, or the last one was answered."""
+        return self._waiter is not None and not self._waiter.done() and not self._messages
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether so many requests are being answered that this one may only be a health check."""
+        others = self._limits.connections - self._limits.for_health
+        return len(self._open_ones) > others and sum(not each._waits for each in self._open_ones) > others
 
     def data_received(self, data: bytes) -> None:
         """Read bytes. From the first byte of a request's head on, the head must be complete within ``headers_s``."""
-        # Refused above; bytes may arrive until it is closed.
+        # Closed above; bytes may arrive until the other side knows.
         if self not in self._open_ones:
             return
         super().data_received(data)
-        waits = self._waiter is not None and not self._waiter.done() and not self._messages
-        if not waits:
+        if not self._waits:
+            self._waits_since = asyncio.get_running_loop().time()
             self._head_is_whole()
         # Only the first byte starts the timer: with a new one for each byte a slow sender would never be late.
         elif self._late is None:
@@ -99,8 +133,8 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Remove the caller from the open connections."""
-        if self in self._open_ones:
-            self._open_ones.remove(self)
+        if not self._is_refused:  # aiohttp does not know a refused one
+            self._open_ones.discard(self)
             self._head_is_whole()
             super().connection_lost(exc)
 
@@ -174,8 +208,11 @@ def _problem(status: int, detail: str) -> str:
     )
 
 
+_BUSY: Final = "too many connections: try again later"
+
+
 def _too_many() -> bytes:
-    body = _problem(503, "too many connections: try again later")
+    body = _problem(503, _BUSY)
     head = (
         "HTTP/1.1 503 Service Unavailable",
         "Content-Type: application/problem+json",
@@ -187,6 +224,21 @@ def _too_many() -> bytes:
 
 
 _TOO_MANY: Final = _too_many()
+
+
+@web.middleware
+async def places_for_health(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Outermost: answer 503 if so many requests are being answered that the places left are for health checks."""
+    connection = request.protocol
+    if isinstance(connection, Connection) and connection.is_beyond and not request.path.startswith("/health/"):
+        connection.wait_no_more()
+        response = problem_answer(503, _BUSY)
+        response.headers["Retry-After"] = "5"
+        response.force_close()
+        return response
+    return await handler(request)
 
 
 def bounded_bodies(limits: Limits) -> Any:

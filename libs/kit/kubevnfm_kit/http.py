@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies
+from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies, places_for_health
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import is_id
 from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
@@ -124,6 +124,7 @@ async def serving(
     """
     # Last in the list is innermost: the application's middlewares turn RequestTooSlow into an answer.
     app.middlewares.append(bounded_bodies(limits))
+    app.middlewares.insert(0, places_for_health)
     runner = web.AppRunner(app, shutdown_timeout=5.0)
     await runner.setup()
     try:

@@ -7,14 +7,14 @@ import gc
 import json
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
 from kubevnfm_kit.connections import Limits
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.http import serving
+from kubevnfm_kit.http import add_health, serving
 from patience import until
 
 QUICK = Limits(headers_s=0.2, idle_s=30.0, body_window_s=0.2, body_window_bytes=1024)
@@ -32,6 +32,10 @@ async def size(request: web.Request) -> web.Response:
     return web.json_response({"bytes": len(await request.read()), "query": len(request.query_string)})
 
 
+async def healthy() -> bool:
+    return True
+
+
 async def broken(_: web.Request) -> web.Response:
     raise RuntimeError("secret of the house")
 
@@ -39,7 +43,9 @@ async def broken(_: web.Request) -> web.Response:
 @asynccontextmanager
 async def listening(limits: Limits = QUICK) -> AsyncIterator[int]:
     app = web.Application(middlewares=[errors_as_json], client_max_size=2**20)
-    app.add_routes([web.route("*", "/size", size), web.get("/broken", broken)])
+    app.add_routes([web.route("*", path, size) for path in ("/size", "/health/size")])
+    app.add_routes([web.get("/broken", broken)])
+    add_health(app, healthy)
     async with serving(app, host="127.0.0.1", port=0, limits=limits) as port:
         yield port
 
@@ -106,27 +112,59 @@ async def test_what_no_application_sees_is_refused_as_a_problem(request_bytes: b
     assert "secret of the house" not in str(problem)
 
 
-async def test_callers_beyond_the_limit_are_answered_503() -> None:
-    request = b"GET /size HTTP/1.1\r\nHost: a\r\n\r\n"
-    async with listening(Limits(connections=2)) as port, calling(port) as second:
-        async with calling(port) as first:
-            for caller in (first, second):
-                await caller.send(request)
-                assert (await caller.answer())[0] == 200
-            async with calling(port) as third:
-                status, problem = await third.answer()
+WHOLE = b"GET /size HTTP/1.1\r\nHost: a\r\n\r\n"
+HEALTH = b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+BEGUN = b"POST /size HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1"
+"""A request that is being answered until its last byte comes."""
+PATIENT = Limits(connections=4, for_health=1, headers_s=60, body_window_s=60)
+
+
+@asynccontextmanager
+async def callers(port: int, number: int, sends: bytes) -> AsyncIterator[list[Caller]]:
+    async with AsyncExitStack() as stack:
+        found = [await stack.enter_async_context(calling(port)) for _ in range(number)]
+        for caller in found:
+            await caller.send(sends)
+        yield found
+
+
+async def test_callers_beyond_the_limit_are_answered_503_and_health_checks_are_served() -> None:
+    async with listening(PATIENT) as port, callers(port, 3, BEGUN) as busy:
+        for _ in range(2):  # the refused one gives its place back
+            async with calling(port) as fourth:
+                await fourth.send(WHOLE)
+                status, problem = await fourth.answer()
                 assert (status, problem["status"]) == (503, 503)
                 assert "too many connections" in problem["detail"]
-                assert await third.is_cut_off() == b""
+                assert await fourth.is_cut_off() == b""
+        async with callers(port, 1, HEALTH) as [probe]:
+            assert await probe.answer() == (200, {"status": "live"})
+        # All places are taken, the last one by a health check: the connection itself is refused.
+        async with callers(port, 1, BEGUN.replace(b"/size", b"/health/size")), calling(port) as fifth:
+            assert (await fifth.answer())[0] == 503
+            assert await fifth.is_cut_off() == b""
+        for caller in busy:
+            await caller.send(b"2")
+            assert (await caller.answer())[0] == 200
+        async with callers(port, 1, WHOLE) as [again]:
+            assert (await again.answer())[0] == 200
 
-        async def is_there_room() -> bool | None:
-            async with calling(port) as another:
-                await another.send(request)
-                return (await another.answer())[0] == 200 or None
 
-        assert await until(is_there_room)
-        await second.send(request)
-        assert (await second.answer())[0] == 200
+@pytest.mark.parametrize("sends", [b"", b"GET /size HT", WHOLE])
+async def test_connections_that_only_wait_make_room_for_new_ones(sends: bytes) -> None:
+    async with listening(PATIENT) as port, callers(port, 4, b"") as waiting:
+        for caller in waiting:
+            await caller.send(sends)
+            if sends == WHOLE:
+                assert (await caller.answer())[0] == 200
+        async with callers(port, 1, WHOLE) as [new]:
+            assert (await new.answer())[0] == 200
+            assert await waiting[0].is_cut_off() == b""
+            # Only the oldest: the others are still served.
+            await waiting[1].send(WHOLE if sends != b"GET /size HT" else b"TP/1.1\r\nHost: a\r\n\r\n")
+            assert (await waiting[1].answer())[0] == 200
+            await new.send(WHOLE)
+            assert (await new.answer())[0] == 200
 
 
 async def test_a_uri_of_8192_characters_is_served() -> None:

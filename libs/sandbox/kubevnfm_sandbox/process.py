@@ -18,6 +18,7 @@ from typing import Final, TypedDict
 
 import structlog
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
 
@@ -229,7 +230,7 @@ class Sandbox:
         given = {"file": script.file, "stdin": base64.b64encode(script.stdin).decode()}
         ended = await self.run(program, json.dumps(given).encode())
         try:
-            answer = json.loads(ended.answer)
+            answer = read_foreign(ended.answer)
         except ValueError:
             if len(ended.answer) > ANSWER_BYTES:
                 raise ScriptRefused(

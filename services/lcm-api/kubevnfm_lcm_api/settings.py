@@ -36,8 +36,6 @@ class Settings(ProcessSettings, AccessSettings, SubjectSettings):
     mgmt_executor_url: str = "http://127.0.0.1:9892"
     data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")
     """The folder of the uploaded packages."""
-    package_limit_gib: float = Field(default=16.0, gt=0)
-    """The largest package that is accepted: VM images have some GiB."""
     page_size: int = Field(default=100, ge=1)
     """The number of documents on one page of a list (SOL013 5.4)."""
     lease_s: float = Field(default=15.0, gt=0)
@@ -48,8 +46,3 @@ class Settings(ProcessSettings, AccessSettings, SubjectSettings):
         """The root of links that no request has led to: those in notifications and grant requests."""
         scheme = "https" if self.server_tls else "http"
         return self.public_url or f"{scheme}://{self.host}:{self.port}"
-
-    @property
-    def package_limit_bytes(self) -> int:
-        """The largest package that is accepted."""
-        return int(self.package_limit_gib * 2**30)

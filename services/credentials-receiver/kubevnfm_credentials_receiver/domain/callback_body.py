@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from datetime import datetime
 from typing import Literal
 
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.foreign_json import read_foreign
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -81,7 +81,7 @@ class Callback(_Part):
 def read_callback(body: bytes) -> Callback:
     """Read a body. Raises InvalidInput (not a JSON object) and Unprocessable (a field; DELETED with credentials)."""
     try:
-        document: object = json.loads(body)
+        document: object = read_foreign(body)
     except ValueError as error:
         raise InvalidInput("", "JSON expected") from error
     if not isinstance(document, dict):

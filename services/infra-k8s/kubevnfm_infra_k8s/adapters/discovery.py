@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kubevnfm_infra_k8s.adapters.transport import JSON, Transport
@@ -47,7 +48,8 @@ class Discovery:
             self._transport.call("GET", "/api", accept=_ACCEPT), self._transport.call("GET", "/apis", accept=_ACCEPT)
         )
         if _AGGREGATED in core.content_type and _AGGREGATED in groups.content_type:
-            kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
+            with self._readable("/apis"):
+                kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
             if any(each_version == api_version for each_version, _ in kinds):
                 return kinds
             # The list has no kinds for a group whose own API server did not answer.
@@ -63,7 +65,16 @@ class Discovery:
             return {}
         if not isinstance(answer.body, Mapping) or not isinstance(answer.body.get("resources"), list):
             raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds")
-        return dict(_from_version(api_version, answer.body["resources"]))
+        with self._readable(path):
+            return dict(_from_version(api_version, answer.body["resources"]))
+
+    @contextmanager
+    def _readable(self, path: str) -> Iterator[None]:
+        """Raise ClusterUnavailable if members of an answer are missing or have other types."""
+        try:
+            yield
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds") from error
 
 
 def _from_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:

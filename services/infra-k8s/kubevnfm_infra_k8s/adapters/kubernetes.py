@@ -11,7 +11,8 @@ import structlog
 from kubevnfm_clients.paths import quoted
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
-from kubevnfm_infra_k8s.adapters.transport import Answer, Transport
+from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
+from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
 
@@ -68,9 +69,13 @@ class KubernetesCluster:
             raise ObjectRefused(f"list of {resource.plural}", answer.message, http_status=answer.status)
         # The items of a list lack apiVersion and kind.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return [known | dict(item) for item in answer.body.get("items") or []], str(
-            field_at(answer.body, "metadata", "resourceVersion") or ""
-        )
+        try:
+            items = answer.body.get("items") or []
+            if not isinstance(items, list):
+                raise Malformed("items: a list expected")
+            return [named(item, known) for item in items], version_of(answer.body)
+        except Malformed as error:
+            raise self._malformed(f"list of {resource.plural}", error) from error
 
     async def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
@@ -81,19 +86,26 @@ class KubernetesCluster:
             try:
                 items, version = await self._list(resource, namespace=namespace, query=query)
                 objects = {str(item["metadata"]["name"]): item for item in items}
+                sizes: dict[str, int] = {}
                 yield objects
                 while version:
                     begun = asyncio.get_running_loop().time()
                     async with aclosing(self._watch(resource, namespace, query, version)) as changes:
-                        async for change, body in changes:
+                        async for change, body, size in changes:
                             failures = 0
-                            version = str(field_at(body, "metadata", "resourceVersion") or version)
+                            version = version_of(body) or version
                             if change == "BOOKMARK":
                                 continue
+                            name_of = str(body["metadata"]["name"])
                             if change == "DELETED":
-                                objects.pop(str(body["metadata"]["name"]), None)
+                                objects.pop(name_of, None)
+                                sizes.pop(name_of, None)
                             else:
-                                objects[str(body["metadata"]["name"])] = body
+                                objects[name_of], sizes[name_of] = body, size
+                            if sum(sizes.values()) > LARGEST_ANSWER:
+                                raise ObjectRefused(
+                                    f"watch of {resource.plural}", f"its objects have more than {LARGEST_ANSWER} bytes"
+                                )
                             yield objects
                     if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
                         await asyncio.sleep(_FIRST_PAUSE_S)  # limits the requests to a server that ends watches at once
@@ -109,8 +121,8 @@ class KubernetesCluster:
 
     async def _watch(
         self, resource: Resource, namespace: str, query: Mapping[str, str], version: str
-    ) -> AsyncGenerator[tuple[str, Body], None]:
-        """Yield (ADDED, MODIFIED, DELETED or BOOKMARK; object) until the server ends it. Raises _Expired."""
+    ) -> AsyncGenerator[tuple[str, Body, int], None]:
+        """Yield (ADDED, MODIFIED, DELETED or BOOKMARK; object; its bytes) until the server ends it. Raises _Expired."""
         asked = {
             **query,
             "watch": "true",
@@ -121,12 +133,20 @@ class KubernetesCluster:
         }
         try:
             async with self._transport.stream(_collection(resource, namespace), query=asked) as events:
-                async for event in events:
-                    change, body = str(event.get("type")), event.get("object") or {}
+                async for event, size in events:
+                    change, body = field_at(event, "type"), field_at(event, "object")
                     if change == "ERROR":
-                        raise ObjectRefused(f"watch of {resource.plural}", str(body), http_status=body.get("code", 0))
-                    if change in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-                        yield change, body
+                        code = field_at(body, "code")
+                        answer = Answer(code if isinstance(code, int) else 0, body)
+                        raise ObjectRefused(f"watch of {resource.plural}", answer.message, http_status=answer.status)
+                    if change == "BOOKMARK":
+                        yield change, checked(body), size
+                    elif change in ("ADDED", "MODIFIED", "DELETED"):
+                        yield change, named(body), size
+                    else:
+                        raise Malformed("type: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR expected")
+        except Malformed as error:
+            raise self._malformed(f"watch of {resource.plural}", error) from error
         except ObjectRefused as refusal:
             # 404: the kind is no longer served. 410: the version is too old. Both need a new start with a list.
             if refusal.http_status in (404, 410):
@@ -191,7 +211,14 @@ class KubernetesCluster:
             self._discovery.forget()
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
             raise ObjectRefused(str(key), answer.message or f"HTTP {answer.status}", http_status=answer.status)
-        return answer.body
+        try:
+            return checked(answer.body)
+        except Malformed as error:
+            raise self._malformed(str(key), error) from error
+
+    def _malformed(self, subject: str, error: Malformed) -> ClusterUnavailable:
+        # Temporary: a proxy in front of the API server may answer in its place.
+        return ClusterUnavailable(f"{self.endpoint}: {subject}: not an answer of a Kubernetes API: {error}")
 
 
 class _Expired(Exception):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import aiohttp
+from kubevnfm_clients.bounded import read_json
+from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_infra_k8s.adapters.access import Access, Oidc
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable
@@ -17,6 +18,8 @@ from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable
 _SPARE_S: Final = 30.0
 """A token is renewed this long before it expires, because it must be valid until the request arrives."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=20)
+_LARGEST: Final = 256 * 1024
+"""Bytes of an answer with tokens."""
 Post = Callable[[str, dict[str, str]], Awaitable[tuple[int, Any]]]
 
 
@@ -65,13 +68,12 @@ async def _token(session: aiohttp.ClientSession, oidc: Oidc) -> str:
                 raise ClusterUnavailable(f"OpenID provider: HTTP {response.status}")
             if response.status != 200:
                 raise AccessRefused(f"the OpenID provider refused the user: HTTP {response.status}")
-            answer = await response.json(content_type=None)
+            answer = await read_json(response, limit_bytes=_LARGEST)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ClusterUnavailable(f"OpenID provider: {type(error).__name__}") from error
-    except ValueError as error:
-        raise AccessRefused("the OpenID provider's answer is not JSON") from error
     token = answer.get("id_token") if isinstance(answer, dict) else None
-    if not isinstance(token, str):
+    # A token with other characters than visible ASCII cannot be sent in a header.
+    if not isinstance(token, str) or not all("!" <= each <= "~" for each in token):
         raise AccessRefused("the OpenID provider's answer has no id_token")
     return token
 
@@ -81,6 +83,6 @@ def _end_of(token: str) -> float:
     # Not verified: only the API server has to trust the token, we only plan its renewal.
     try:
         payload = token.split(".")[1]
-        return float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
-    except (IndexError, KeyError, ValueError, TypeError):
+        return float(read_foreign(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
+    except (IndexError, KeyError, OverflowError, ValueError, TypeError):
         return 0.0

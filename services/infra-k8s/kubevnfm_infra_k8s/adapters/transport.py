@@ -1,20 +1,29 @@
-"""Requests to one API server with kubernetes-asyncio's REST client, which handles TLS and connections."""
+"""Requests to one API server over the connections of kubernetes-asyncio's REST client, which handles TLS.
+
+An API server can be hostile, or be another server behind the same address: its answers are limited in size and time, and
+redirects are not followed, because they would take the credentials to another server.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.http_exceptions import LineTooLong
 from kubernetes_asyncio.client.configuration import Configuration
 from kubernetes_asyncio.client.rest import RESTClientObject
+from kubevnfm_clients.bounded import read_body
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.adapters.access import Access
 from kubevnfm_infra_k8s.adapters.tokens import Authorization
@@ -31,6 +40,10 @@ _SILENCE_S: Final = 330.0
 _CONNECTIONS: Final = 256
 """Each watch uses one."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook")
+LARGEST_ANSWER: Final = 16 * 2**20
+"""Bytes of one answer, and of all objects of one watch. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
+_LONGEST_MESSAGE: Final = 4096
+"""A message becomes part of the operation's error."""
 _SETTLING_SIGNS: Final = ("error looking up service account", "the object has been modified")
 """Temporary rejections: a new namespace has no default account yet, or two writes raced."""
 
@@ -46,7 +59,9 @@ class Answer:
     @property
     def message(self) -> str:
         """Its Status object's message."""
-        return str(self.body.get("message") or self.body.get("reason") or "") if isinstance(self.body, Mapping) else ""
+        if not isinstance(self.body, Mapping):
+            return ""
+        return printable(str(self.body.get("message") or self.body.get("reason") or "")[:_LONGEST_MESSAGE])
 
 
 class Transport:
@@ -123,56 +138,68 @@ class Transport:
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
     ) -> tuple[Answer, float]:
-        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "kubevnfm"}
-        headers |= await self._identity()
-        response = await self._rest.request(
-            method,
-            self.endpoint + path,
-            query_params=list((query or {}).items()),
-            headers=headers,
-            body=body,
-            # The REST client would turn error answers into its own exceptions before we can read them.
-            _preload_content=False,
-            _request_timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=_CONNECT_S),
-        )
-        async with response:
-            raw = await response.read()
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=_CONNECT_S)
+        headers = {"Accept": accept, "Content-Type": content_type}
+        async with self._request(method, path, query, headers, body, timeout) as response:
+            raw = await read_body(response, limit_bytes=LARGEST_ANSWER)
             retry_after = response.headers.get("Retry-After", "")
             kind = response.headers.get("Content-Type", "")
             parsed = _parsed(raw) if "json" in kind else raw.decode(errors="replace")
-            return Answer(response.status, parsed, kind), float(retry_after) if retry_after.isdigit() else 0.0
+            seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
+            return Answer(response.status, parsed, kind), seconds
 
     @asynccontextmanager
-    async def stream(self, path: str, *, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[Any]]:
-        """Yield the JSON lines of an answer. Raises ClusterUnavailable, AccessRefused, ObjectRefused."""
+    async def stream(self, path: str, *, query: Mapping[str, str]) -> AsyncIterator[AsyncGenerator[tuple[Any, int]]]:
+        """Yield the JSON lines of an answer, each with its size in bytes.
+
+        Raises ClusterUnavailable, AccessRefused, ObjectRefused.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
+        headers = {"Accept": JSON, "Content-Type": JSON}
         try:
-            response = await self._rest.request(
-                "GET",
-                self.endpoint + path,
-                query_params=list(query.items()),
-                headers={"Accept": JSON, "Content-Type": JSON, "User-Agent": "kubevnfm"} | await self._identity(),
-                _preload_content=False,
-                _request_timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S),
-            )
-            async with response:
-                if response.status >= 400:
-                    answer = Answer(response.status, _parsed(await response.read()))
+            async with self._request("GET", path, query, headers, None, timeout) as response:
+                if response.status != 200:
+                    answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
                     raise _failure(answer, path, self.endpoint) or ObjectRefused(
                         path, answer.message, http_status=answer.status
                     )
                 yield _lines(response)
+        except LineTooLong as error:
+            raise ClusterUnavailable(f"{self.endpoint}: an event of a watch is too long") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ClusterUnavailable(f"{self.endpoint}: {_reason(error)}") from error
+
+    @asynccontextmanager
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        body: Any,
+        timeout: aiohttp.ClientTimeout,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield the answer to one request. Not by the REST client's own method, which follows redirects."""
+        session: aiohttp.ClientSession = self._rest.pool_manager
+        async with session.request(
+            method,
+            self.endpoint + path + (f"?{urlencode(query)}" if query else ""),
+            headers={**headers, "User-Agent": "kubevnfm"} | await self._identity(),
+            data=None if body is None else json.dumps(body),
+            allow_redirects=False,
+            timeout=timeout,
+        ) as response:
+            yield response
 
     async def _identity(self) -> dict[str, str]:
         value = await self._authorization.header(self._rest.pool_manager)
         return {"Authorization": value} if value else {}
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[Any]:
+async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[Any, int]]:
     async for line in response.content:
         if line.strip():
-            yield _parsed(line)
+            yield _parsed(line), len(line)
 
 
 def _failure(
@@ -185,6 +212,14 @@ def _failure(
         return WebhookUnavailable(f"{subject}: {message}")
     if answer.status == 429 or answer.status >= 500 or any(sign in message for sign in _SETTLING_SIGNS):
         return ClusterUnavailable(f"{endpoint}: {message}")
+    if 300 <= answer.status < 400:
+        return ObjectRefused(
+            subject or endpoint,
+            f"{endpoint} redirects to another address, and redirects are not followed",
+            http_status=answer.status,
+        )
+    if answer.status < 300 and "json" in answer.content_type and not isinstance(answer.body, Mapping):
+        return ClusterUnavailable(f"{endpoint}: the answer is not a JSON object")
     # For these four, the right reaction depends on the request.
     if answer.status < 400 or answer.status in (404, 405, 409, 415):
         return None
@@ -198,10 +233,11 @@ def _reason(error: Exception) -> str:
 
 
 def _parsed(raw: bytes) -> Any:
+    """Return the JSON value, None if it is not one."""
     try:
-        return json.loads(raw)
+        return read_foreign(raw)
     except ValueError:
-        return {"message": "the answer is not JSON"}
+        return None
 
 
 def _file(files: ExitStack, text: str) -> str:

@@ -17,6 +17,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     Body,
     annotations_of,
     condition,
+    conditions,
     field_at,
     group_of,
 )
@@ -322,7 +323,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
 
 def last_condition(body: Body) -> str:
     """Return the condition that changed last, as text; "" if there is none (capi.md CR-025)."""
-    listed: list[Body] = [each for each in (field_at(body, "status", "conditions") or []) if each.get("type")]
+    listed = [each for each in conditions(body) if each.get("type")]
     if not listed:
         return ""
     newest = max(listed, key=lambda each: str(each.get("lastTransitionTime") or ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant
+from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reads
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.quota import (
     CORES,
@@ -41,6 +41,7 @@ class TenantCapacity:
         self._flavors: Mapping[str, Flavor] = {}
         self._flavors_until = 0.0
 
+    @reads("Nova")
     async def flavors(self) -> Mapping[str, Flavor]:
         """See CapacityPort."""
         # Cached, because operators add flavors rarely; a missing new flavor only makes the quota check less strict.
@@ -53,6 +54,7 @@ class TenantCapacity:
             self._flavors, self._flavors_until = flavors, self._now() + _FLAVORS_CACHED_S
         return self._flavors
 
+    @reads("The VIM")
     async def free(self, resources: Sequence[str]) -> Mapping[str, int]:
         """See CapacityPort; asks only the services that own these resources, concurrently."""
         asked = frozenset(resources)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Final
 
-from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant
+from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reads
 from kubevnfm_infra_openstack.adapters.together import together
 
 _WAIT_FOR_CHUNK_S: Final = 120.0
@@ -21,6 +21,7 @@ class GlanceImages:
     def __init__(self, tenant: Tenant) -> None:
         self._tenant = tenant
 
+    @reads("Glance")
     async def ensure(
         self,
         name: str,
@@ -63,10 +64,12 @@ class GlanceImages:
         )
         return image_id
 
+    @reads("Glance")
     async def tagged(self, tag: str) -> Mapping[str, str]:
         """See ImagePort."""
         return {str(d["name"]): str(d["id"]) for d in await self._tagged(tag) if d["status"] == "active"}
 
+    @reads("Glance")
     async def delete_tagged(self, tag: str) -> int:
         """See ImagePort."""
         documents = await self._tagged(tag)

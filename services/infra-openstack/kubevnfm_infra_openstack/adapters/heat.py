@@ -13,7 +13,7 @@ from typing import Final
 import requests
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reason_of
+from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reads, reason_of
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
@@ -44,6 +44,8 @@ _IDS_PER_CALL: Final = 80
 _SINGLE_SERVERS: Final = 3
 """Up to this number, each server is one GET; for more, the tenant's list of recently changed servers is cheaper."""
 _PAGE: Final = 500
+_MOST_PAGES: Final = 100
+"""A list that has no end must not hold a worker."""
 _CLOCK_SLACK: Final = timedelta(minutes=5)
 """The clocks of Heat and Nova may differ by this much."""
 _DEEPEST: Final = 6
@@ -63,6 +65,7 @@ class HeatStacks:
         self._cidr_by_subnet_id: dict[str, str] = {}
         """Cached for ever, because Neutron does not allow a subnet's CIDR to change."""
 
+    @reads("Heat")
     async def find(self, name: str, *, tag: str) -> Stack | None:
         """See StackPort."""
         response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
@@ -76,6 +79,7 @@ class HeatStacks:
             return stack
         return None
 
+    @reads("Heat")
     async def create(self, order: StackOrder) -> Stack:
         """See StackPort. Waits for the name of a deleted stack until Heat releases it."""
         loop = asyncio.get_running_loop()
@@ -114,6 +118,7 @@ class HeatStacks:
         found = [_stack(document) for document in response.json()["stacks"]]
         return all(stack.state is StackState.GONE for stack in found if stack.name == name)
 
+    @reads("Heat")
     async def definition(self, stack: Stack) -> StackDefinition:
         """See StackPort."""
         parts = ("template", "environment", "files")
@@ -182,6 +187,7 @@ class HeatStacks:
         """See StackPort."""
         return await self._watch.settle(stack, until=until, within_s=within_s)
 
+    @reads("Heat")
     async def resources(self, stack: Stack) -> Sequence[HeatResource]:
         """See StackPort."""
         response = await self._tenant.call(
@@ -194,6 +200,7 @@ class HeatStacks:
         # 404: the stack was deleted meanwhile, so it has no resources.
         return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
 
+    @reads("Heat")
     async def contents(self, stack: Stack) -> StackContents:
         """See StackPort."""
         resources = await self.resources(stack)
@@ -211,10 +218,10 @@ class HeatStacks:
             self._nfv(stack),
         )
         ports = {document["id"]: document for document in (*declared, *bound)}
+        subnets = {ip["subnet_id"] for document in ports.values() for ip in document.get("fixed_ips") or ()}
+        # The same is true of the floating IPs of its ports.
         of_ports, cidr_by_subnet_id = await asyncio.gather(
-            # The same is true of the floating IPs of its ports.
-            self._neutron("floatingips", "port_id", sorted(ports)),
-            self._cidrs({ip["subnet_id"] for document in ports.values() for ip in document.get("fixed_ips") or ()}),
+            self._neutron("floatingips", "port_id", sorted(ports)), self._cidrs(subnets)
         )
         floating = [_floating_ip(document) for document in (*addresses, *of_ports)]
         address_by_port = {f.port_id: f.address for f in floating if f.port_id}
@@ -245,6 +252,7 @@ class HeatStacks:
             return {}
         return found if isinstance(found, dict) else {}
 
+    @reads("Heat")
     async def _list_by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
         pages = await together(
             self._tenant.call("orchestration", "GET", "/stacks", query=[("id", one) for one in chunk])
@@ -263,13 +271,13 @@ class HeatStacks:
         wanted, found = set(ids), []
         # Only administrators may filter by id, but all users may filter by time.
         query = {"limit": str(_PAGE), "changes-since": (since - _CLOCK_SLACK).astimezone(UTC).isoformat()}
-        while wanted:
+        for _ in range(_MOST_PAGES):
             page = (await self._tenant.call("compute", "GET", "/servers/detail", query=query)).json()["servers"]
             for document in page:
                 if document["id"] in wanted:
                     wanted.discard(document["id"])
                     found.append(_server(document))
-            if len(page) < _PAGE:
+            if len(page) < _PAGE or not wanted:
                 break
             query["marker"] = page[-1]["id"]
         return found

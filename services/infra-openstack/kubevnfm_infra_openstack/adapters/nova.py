@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kubevnfm_infra_openstack.adapters.tenants import Tenant, reason_of
+from kubevnfm_infra_openstack.adapters.tenants import Tenant, reads, reason_of
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
 
@@ -19,6 +19,7 @@ class NovaServers:
     def __init__(self, tenant: Tenant) -> None:
         self._tenant = tenant
 
+    @reads("Nova")
     async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
         """See ServerPort."""
         answers = await together(

@@ -7,15 +7,18 @@ because its resource classes take longer than the requests. The connection cache
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import requests
+import structlog
 from keystoneauth1 import exceptions as keystone
 from kubevnfm_events import VimConnection
 from kubevnfm_keystone import (
     TITLES,
+    UNREADABLE,
     CatalogueLacks,
     KeystoneLogin,
     KeystoneSession,
@@ -30,12 +33,35 @@ from openstack.connection import Connection
 
 from kubevnfm_infra_openstack.domain.errors import VimAccessDataMissing, VimRefused, VimUnavailable
 
+P = ParamSpec("P")
 T = TypeVar("T")
+log = structlog.get_logger()
 
 _TEXT_SHOWN = 500
 
 Document = Mapping[str, Any]
 """An object in an answer of an OpenStack service. Its API reference defines it; only members we need are read."""
+
+
+def reads(service: str) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
+    """Return a decorator of methods that read answers: members that are missing or have other types are VimUnavailable.
+
+    A proxy in front of the service may answer in its place, so a repeat can help.
+    """
+
+    def decorate(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(method)
+        async def read(*args: P.args, **named: P.kwargs) -> T:
+            try:
+                return await method(*args, **named)
+            except UNREADABLE as error:
+                log.warning("answer_not_understood", service=service, exc_info=error)
+                reason = f"its answer is not as its API defines it ({type(error).__name__} {error})"
+                raise VimUnavailable(service, reason[:_TEXT_SHOWN]) from error
+
+        return read
+
+    return decorate
 
 
 def access_data(vim: VimConnection, ring: KeyRing) -> KeystoneLogin:
@@ -131,7 +157,7 @@ class Tenant:
             raise VimRefused(self._access.auth_url, failure_of(error).reason) from error
         except sdk.NotSupported as error:
             raise VimRefused(service, f"the VIM's catalogue has no such service ({error})") from error
-        except (keystone.ClientException, NotKeystone, CatalogueLacks) as error:
+        except (keystone.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
             failure = failure_of(error)
             kind = VimUnavailable if failure.kind == "unavailable" else VimRefused
             place = f"Keystone ({self._access.auth_url})" if service == "Keystone" else service

@@ -11,6 +11,7 @@ import structlog
 from kubevnfm_csar import BaseHot, inside
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_sandbox.process import ANSWER_BYTES, Limits, Program, Sandbox, SandboxState
 from kubevnfm_secrets import MASK
 
@@ -98,9 +99,11 @@ class UserDataProcess:
         if len(ended.answer) > ANSWER_BYTES:
             raise UserDataFailed(f"{file}: returned more than {ANSWER_BYTES} bytes")
         try:
-            answer = json.loads(ended.answer)
+            answer = read_foreign(ended.answer)
         except ValueError:
-            raise UserDataFailed(f"{file}: ended with status {ended.status} without a result; {last_words}") from None
+            raise UserDataFailed(
+                f"{file}: ended with status {ended.status} without a result that can be read; {last_words}"
+            ) from None
         if "error" in answer:
             reason = _masked(str(answer["error"]), secrets)[:_STDERR_SHOWN]
             raise UserDataFailed(f"{file}: {reason}" + (f"\n{last_words}" if last_words else ""))

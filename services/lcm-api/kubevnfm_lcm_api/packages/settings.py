@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class PackageSettings(BaseModel):
-    """How packages are fetched, and whose signatures are trusted."""
+    """How large packages may be, how they are fetched, and whose signatures are trusted."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -18,6 +18,8 @@ class PackageSettings(BaseModel):
     content, but any signer is accepted."""
     require_signed_packages: bool = False
     """Whether a package is rejected unless it has a signature of a trusted signer."""
+    package_limit_gib: float = Field(default=16.0, gt=0)
+    """The largest package that is accepted: VM images have some GiB."""
     fetch_timeout_s: float = Field(default=3600.0, gt=0)
     """How long fetching one package may take."""
     onboarding_cpu_s: int = Field(default=30, gt=0)
@@ -29,3 +31,8 @@ class PackageSettings(BaseModel):
         if self.require_signed_packages and self.package_trust_anchors is None:
             raise ValueError("require_signed_packages: needs package_trust_anchors")
         return self
+
+    @property
+    def package_limit_bytes(self) -> int:
+        """The largest package that is accepted."""
+        return int(self.package_limit_gib * 2**30)

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import asyncssh
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
+from kubevnfm_kit.printable import printable
 
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandTimedOut,
@@ -44,6 +45,7 @@ KEEPALIVE_S: Final = 15.0
 KEEPALIVE_TRIES: Final = 4
 COMMAND_S: Final = 60.0
 """For the adapter's own small commands and file transfers."""
+LONGEST_REASON: Final = 1000
 TRANSFER_CHUNK: Final = 256 * 1024
 KILL_GRACE_S: Final = 10
 """timeout(1) on the machine sends KILL this long after TERM."""
@@ -98,7 +100,8 @@ class SshMachines:
                     settle_until = now + SETTLE_S if booting else now
                 if now >= min(settle_until, until):
                     raise
-            except (OSError, asyncssh.Error, ConnectionLost) as error:
+            # asyncssh lets its parsers' ValueError through: for a packet or a text that is not as SSH has it.
+            except (OSError, asyncssh.Error, ValueError, ConnectionLost) as error:
                 # Refused and unanswered connections are usual until sshd listens, so none of them is final before
                 # `until`.
                 booting = True
@@ -134,7 +137,7 @@ class SshMachines:
         place = _Place(name, bastion.host, bastion.port, pinned_as=f"{name} {bastion.port}")
         try:
             return await self._open(place, bastion.login, address)
-        except (OSError, asyncssh.Error) as error:
+        except (OSError, asyncssh.Error, ValueError) as error:
             raise _BastionUnreachable(f"no session with {name} port {bastion.port}: {_plain(error)}") from error
 
     async def _open(
@@ -248,7 +251,8 @@ def _line(key: asyncssh.SSHKey) -> str:
 
 
 def _plain(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    # A server words the reason of its own disconnect.
+    return printable(str(error))[:LONGEST_REASON] or type(error).__name__
 
 
 class SshMachine:
@@ -303,10 +307,18 @@ class SshMachine:
         guarded = ["timeout", f"--kill-after={KILL_GRACE_S}", f"{timeout_s:g}", "bash", "-c", LIFELINE, "bash", *argv]
         command = shlex.join([*self._as_root, *guarded] if as_root else guarded)
         began = time.monotonic()
-        async with self._translated(task):
-            # Bytes: programs on the machine need not print UTF-8. Standard input stays open, because its end ends the
-            # command.
-            process = await self._connection.create_process(command, encoding=None)
+        opening = asyncio.timeout(COMMAND_S)
+        try:
+            async with opening, self._translated(task):
+                # Bytes: programs on the machine need not print UTF-8. Standard input stays open, because its end ends the
+                # command.
+                process = await self._connection.create_process(command, encoding=None)
+        except TimeoutError as error:
+            if not opening.expired():
+                raise
+            raise ConnectionLost(
+                f"the machine opened no channel within {COMMAND_S:.0f} s", node=self._node, task=task
+            ) from error
         try:
             # timeout(1) on the machine comes first, with its own grace. This one is for a machine that no longer
             # answers.
@@ -379,9 +391,10 @@ class SshMachine:
 
     async def remove(self, folder: str) -> None:
         """Delete the folder."""
-        sftp = await self._transfer()
-        with suppress(asyncssh.SFTPNoSuchFile):
-            await self._timed(sftp.rmtree(folder))
+        # Not by SFTP: a machine could list files without end.
+        code = await self.run(["rm", "-rf", "--", folder], task="", timeout_s=COMMAND_S)
+        if code != 0:
+            raise TransferRefused(f"{folder} cannot be deleted: rm ended with {code}", node=self._node)
 
     async def close(self) -> None:
         """Close the connection."""

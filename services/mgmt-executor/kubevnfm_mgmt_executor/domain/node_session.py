@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Final, TypeVar
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.foreign_json import read_foreign
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
@@ -150,7 +150,7 @@ class NodeSession:
 
     def _parsed(self, raw: bytes, task: str, form: type[B]) -> B:
         try:
-            return form.model_validate(json.loads(raw) if raw.strip() else {})
+            return form.model_validate(read_foreign(raw) if raw.strip() else {})
         except ValidationError as error:
             # Without the values: a result may hold a token.
             found = error.errors(include_input=False, include_url=False)[0]

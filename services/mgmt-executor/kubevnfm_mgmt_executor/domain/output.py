@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from kubevnfm_kit.printable import printable
+
 from kubevnfm_mgmt_executor.domain.masking import Mask
 
 HEAD_CHARS: Final = 64 * 1024
@@ -34,12 +36,13 @@ class CollectedOutput:
             self._keep(line)
         while len(self._open) > 2 * LONGEST_LINE:
             # Masked before it is cut: a secret is then within the piece, or whole in the rest once its end arrives.
-            masked = self._mask(self._open.decode("utf-8", "replace")).encode()
+            masked = self._mask(printable(self._open.decode("utf-8", "replace"))).encode()
             self._keep(masked[:LONGEST_LINE])
             self._open = masked[LONGEST_LINE:]
 
     def _keep(self, raw: bytes) -> None:
-        line = self._mask(raw.decode("utf-8", "replace").rstrip("\r"))
+        # Printable first: a control character within a secret would hide it from the mask.
+        line = self._mask(printable(raw.decode("utf-8", "replace").rstrip("\r")))
         if self._head_chars < HEAD_CHARS:
             self._head.append(line)
             self._head_chars += len(line) + 1

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from kubevnfm_clients.bounded import AnswerTooLarge, read_json
 from kubevnfm_kit.tls import tls_failure
 from kubevnfm_secrets import KeyRing, revealed
 
@@ -22,6 +23,8 @@ from kubevnfm_vim_registry.domain.record import JsonObject, VimRecord
 
 _OLDEST: Final = (1, 25)
 _NAMESPACES: Final = 500
+_LARGEST: Final = 4 * 2**20
+"""Bytes of an answer: 500 namespaces have some 500 KiB."""
 _SKIP: Final = "skipTlsVerify"
 
 
@@ -52,7 +55,11 @@ class KubernetesProbe:
         listed = await self._get(vim, f"/api/v1/namespaces?limit={_NAMESPACES}", headers, tls)
         if isinstance(listed, _Refusal):
             return Verified((str(vim.vim_project.get("name") or "default"),), version)
-        return Verified(tuple(sorted(item["metadata"]["name"] for item in listed.get("items", ()))), version)
+        try:
+            names = sorted(str(item["metadata"]["name"]) for item in listed.get("items") or ())
+        except (KeyError, TypeError) as error:
+            raise VimRefused(vim.auth_url, "its list of namespaces is not that of a Kubernetes API") from error
+        return Verified(tuple(names[:_NAMESPACES]), version)
 
     async def check(self, vim: VimRecord) -> None:
         """See the port."""
@@ -80,13 +87,13 @@ class KubernetesProbe:
                     raise VimUnreachable(vim.auth_url, f"{path} answered {response.status}")
                 if response.status != 200:
                     raise VimRefused(vim.auth_url, f"{path} answered {response.status}, so it is not a Kubernetes API")
-                body = await response.json(content_type=None)
+                body = await read_json(response, limit_bytes=_LARGEST)
+        except AnswerTooLarge as error:
+            raise VimRefused(vim.auth_url, f"{path}: {error}") from error
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
             raise VimRefused(vim.auth_url, tls_failure(str(error))) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise VimUnreachable(vim.auth_url, type(error).__name__) from error
-        except ValueError as error:
-            raise VimRefused(vim.auth_url, f"{path}: a JSON answer expected") from error
         if not isinstance(body, dict):
             raise VimRefused(vim.auth_url, f"{path}: a JSON object expected in the answer")
         return body
@@ -116,11 +123,12 @@ class KubernetesProbe:
                     raise VimUnauthorized(vim.auth_url, "the OIDC provider rejects the user or client")
                 if response.status != 200:
                     raise VimUnreachable(vim.auth_url, f"the OIDC provider answered {response.status}")
-                body = await response.json(content_type=None)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                body = await read_json(response, limit_bytes=_LARGEST)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise VimUnreachable(vim.auth_url, f"the OIDC provider does not answer ({type(error).__name__})") from error
         token = body.get("id_token") if isinstance(body, Mapping) else None
-        if not isinstance(token, str):
+        # A token with other characters than visible ASCII cannot be sent in a header.
+        if not isinstance(token, str) or not all("!" <= each <= "~" for each in token):
             raise VimRefused(vim.auth_url, "the OIDC provider's answer has no id_token")
         return token
 

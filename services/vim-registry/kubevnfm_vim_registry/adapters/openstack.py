@@ -20,6 +20,7 @@ from kubevnfm_keystone import (
     OPTIONAL,
     REQUIRED,
     TITLES,
+    UNREADABLE,
     Catalogue,
     CatalogueLacks,
     KeystoneSession,
@@ -147,7 +148,7 @@ def _translated_errors(vim: VimRecord, service: str = "") -> Iterator[None]:
     """Raise this service's errors for those of keystoneauth; ``service``: the one that is called, if not Keystone."""
     try:
         yield
-    except (exceptions.ClientException, NotKeystone, CatalogueLacks) as error:
+    except (exceptions.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
         failure = failure_of(error)
         called = f"{TITLES[service]}: " if service else ""
         if failure.kind == "unauthorized":

@@ -1,0 +1,201 @@
+"""HTTP towards an OpenStack: answers limited in size and time, and redirects to other servers refused.
+
+requests reads bodies of any length, and its timeouts bound only the silence between two bytes. keystoneauth follows
+redirects to any server, with the token or the password of the request.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from json import JSONDecodeError
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from kubevnfm_kit.foreign_json import read_foreign
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
+
+LARGEST_ANSWER: Final = 16 * 2**20
+"""Bytes of an answer after decompression. A page of 500 servers, the largest that is requested, has about 2 MiB."""
+_CHUNK: Final = 64 * 1024
+_LONGEST_S: Final = 3600.0
+"""For the body of an answer to a request without a timeout."""
+_LOOK_EVERY_S: Final = 0.5
+
+
+class AnswerRefused(requests.RequestException):
+    """The answer is one that no OpenStack service gives; the text says what it is."""
+
+
+class _Deadlines:
+    """Calls a function when a time has passed, in one thread for all, which ends when nothing is waited for."""
+
+    def __init__(self) -> None:
+        self._due: dict[object, tuple[float, Callable[[], None]]] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def within(self, limit_s: float, cut: Callable[[], None]) -> Iterator[threading.Event]:
+        """Call ``cut`` if the block takes longer than ``limit_s``; yield an event that is set then."""
+        late, key = threading.Event(), object()
+
+        def end() -> None:
+            late.set()
+            # The connection may have ended by itself.
+            with suppress(OSError, RuntimeError, ValueError):
+                cut()
+
+        with self._lock:
+            self._due[key] = (time.monotonic() + limit_s, end)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="openstack-deadlines", daemon=True)
+                self._thread.start()
+        try:
+            yield late
+        finally:
+            with self._lock:
+                self._due.pop(key, None)
+
+    def _watch(self) -> None:
+        idle = 0
+        while True:
+            time.sleep(_LOOK_EVERY_S)
+            with self._lock:
+                now = time.monotonic()
+                over = [key for key, (due, _) in self._due.items() if due <= now]
+                ends = [self._due.pop(key)[1] for key in over]
+                idle = 0 if self._due else idle + 1
+                if idle > 20:
+                    self._thread = None
+                    return
+            for end in ends:
+                end()
+
+
+_DEADLINES: Final = _Deadlines()
+
+
+class _LimitedHead:
+    """A connection on which status and headers of an answer must arrive within the timeout, not only byte after byte."""
+
+    sock: Any
+    timeout: Any
+
+    def getresponse(self) -> Any:
+        connected, limit_s = self.sock, self.timeout
+        if not isinstance(limit_s, int | float):
+            return super().getresponse()  # type: ignore[misc]  # of the class that this one is mixed into
+
+        with _DEADLINES.within(limit_s, lambda: connected.shutdown(socket.SHUT_RDWR)) as late:
+            try:
+                return super().getresponse()  # type: ignore[misc]
+            except (OSError, HTTPException) as error:
+                if late.is_set():
+                    raise TimeoutError("the headers of the answer did not arrive in time") from error
+                raise
+
+
+class _Connection(_LimitedHead, HTTPConnection):
+    """Over TCP."""
+
+
+class _TlsConnection(_LimitedHead, HTTPSConnection):
+    """Over TLS."""
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class GuardedAdapter(HTTPAdapter):
+    """Reads each answer to its end, within the limits, before it returns it."""
+
+    def __init__(self, *, check_host_name: bool, **how: Any) -> None:  # requests does not type its arguments
+        """``check_host_name``: false for skipCertificateHostnameCheck; the certificate is verified all the same."""
+        self._names: dict[str, Any] = {} if check_host_name else {"assert_hostname": False}
+        super().__init__(**how)
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **how: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, **how, **self._names)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        response = super().send(request, *args, **kwargs)
+        try:
+            _check_target(request, response)
+            timeout = kwargs.get("timeout")
+            content = _content(response, timeout if isinstance(timeout, int | float) else None)
+        except BaseException:
+            response.raw.close()
+            raise
+        if "json" in response.headers.get("Content-Type", ""):
+            _check_json(content)
+        # From here on the session reads what was read.
+        response.raw = _Body(response.raw, content)
+        return response
+
+
+class _Body(io.BytesIO):
+    """A body that was read, in place of urllib3's response."""
+
+    def __init__(self, response: Any, content: bytes) -> None:
+        super().__init__(content)
+        # requests finds the cookies of an answer here.
+        self._original_response = getattr(response, "_original_response", None)
+
+
+def _check_target(request: requests.PreparedRequest, response: requests.Response) -> None:
+    """Refuse a redirect to another server. Heat redirects from the name of a stack to its id, on the same server."""
+    if not response.is_redirect:
+        return
+    asked, target = str(request.url), urljoin(str(request.url), response.headers["Location"])
+    if urlsplit(asked)[:2] != urlsplit(target)[:2]:
+        raise AnswerRefused("it redirects to another server, and such redirects are not followed")
+
+
+def _content(response: requests.Response, limit_s: float | None) -> bytes:
+    content, raw, late_text = bytearray(), response.raw, "the body of the answer did not arrive in time"
+    with _DEADLINES.within(limit_s or _LONGEST_S, raw.shutdown) as late:
+        try:
+            for chunk in raw.stream(_CHUNK, decode_content=True):
+                content += chunk
+                if len(content) > LARGEST_ANSWER:
+                    raise AnswerRefused(f"it answered with more than {LARGEST_ANSWER} bytes")
+        except ReadTimeoutError as error:
+            raise requests.ReadTimeout(late_text) from error
+        except DecodeError as error:
+            raise AnswerRefused("the compressed body of its answer cannot be read") from error
+        except (HTTPError, OSError) as error:
+            if late.is_set():
+                raise requests.ReadTimeout(late_text) from error
+            raise requests.ConnectionError("RemoteDisconnected within an answer") from error
+    # A body without a length ends where the connection was cut.
+    if late.is_set():
+        raise requests.ReadTimeout(late_text)
+    return bytes(content)
+
+
+def _check_json(content: bytes) -> None:
+    """Refuse what later code could not walk. Text that is no JSON at all passes: proxies label error pages so."""
+    try:
+        read_foreign(content)
+    except UnicodeError as error:
+        raise AnswerRefused("its JSON is not UTF-8") from error
+    except JSONDecodeError:
+        return
+    except ValueError as error:
+        raise AnswerRefused(f"its JSON cannot be used: {error}") from error

@@ -1,0 +1,161 @@
+"""Checks that an answer has the members that all code here relies on, with their types.
+
+Other code reads these members without a check of its own. Members that only one rule reads, of custom resources too, are not
+checked here: `objects.field_at` and `objects.conditions` return nothing for them if their type is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, Body, field_at, group_of
+
+
+class Malformed(Exception):
+    """The answer is not as the Kubernetes API defines it; the text names the member and what was expected."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+
+
+def _is_map_of_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
+
+
+def _is_absent_or(is_right: Callable[[Any], bool], value: Any) -> bool:
+    return value is None or is_right(value)
+
+
+def _have(each_is: Callable[[Any], bool], listed: Any, *path: str) -> bool:
+    """Return whether the objects of a list have the member at the path, or lack it."""
+    return all(_is_absent_or(each_is, field_at(one, *path)) for one in listed or [])
+
+
+def _are_container_statuses(value: Any) -> bool:
+    return (
+        _are_objects(value)
+        and all(_have(_is_object, value, *path) for path in (("state",), ("state", "waiting")))
+        and _have(_is_text, value, "state", "waiting", "reason")
+    )
+
+
+def _is_pod_spec(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not all(_is_absent_or(_are_objects, value.get(name)) for name in _LISTS):
+        return False
+    for container in [each for name in ("initContainers", "containers") for each in value.get(name) or []]:
+        sources, variables = container.get("envFrom"), container.get("env")
+        if not (_is_absent_or(_are_objects, sources) and _is_absent_or(_are_objects, variables)):
+            return False
+        if not all(_have(_is_object, sources, ref) for ref in _REFERENCES) or not _have(
+            _is_object, variables, "valueFrom"
+        ):
+            return False
+        if not all(_have(_is_object, variables, "valueFrom", ref) for ref in _REFERENCES):
+            return False
+    volumes = value.get("volumes")
+    if not _have(_are_objects, volumes, "projected", "sources"):
+        return False
+    inner = [each for volume in volumes or [] for each in field_at(volume, "projected", "sources") or []]
+    return all(_have(_is_object, [*(volumes or []), *inner], ref) for ref in _REFERENCES)
+
+
+_LISTS: Final = ("initContainers", "containers", "volumes")
+_REFERENCES: Final = ("configMap", "secret", "configMapRef", "secretRef", "configMapKeyRef", "secretKeyRef")
+_Check = tuple[str, Callable[[Any], bool], str]
+_EVERY: Final[tuple[_Check, ...]] = (
+    ("apiVersion", _is_text, "a text"),
+    ("kind", _is_text, "a text"),
+    ("metadata", _is_object, "an object"),
+    ("metadata.name", _is_text, "a text"),
+    ("metadata.namespace", _is_text, "a text"),
+    ("metadata.uid", _is_text, "a text"),
+    ("metadata.resourceVersion", _is_text, "a text"),
+    ("metadata.generation", _is_number, "a number"),
+    ("metadata.creationTimestamp", _is_time, "a time"),
+    ("metadata.deletionTimestamp", _is_time, "a time"),
+    ("metadata.labels", _is_map_of_texts, "an object of texts"),
+    ("metadata.annotations", _is_map_of_texts, "an object of texts"),
+    ("metadata.finalizers", _are_texts, "a list of texts"),
+    ("metadata.ownerReferences", _are_objects, "a list of objects"),
+)
+"""Members of each object (ObjectMeta)."""
+_BUILT_IN: Final[tuple[_Check, ...]] = (
+    ("metadata.deletionGracePeriodSeconds", _is_number, "a number"),
+    ("data", _is_object, "an object"),
+    ("binaryData", _is_object, "an object"),
+    ("involvedObject", _is_object, "an object"),
+    ("spec", _is_object, "an object"),
+    ("spec.template", _is_object, "an object"),
+    ("spec.template.metadata", _is_object, "an object"),
+    ("spec.template.metadata.annotations", _is_map_of_texts, "an object of texts"),
+    ("spec.template.spec", _is_pod_spec, "the specification of a pod"),
+    ("spec.updateStrategy", _is_object, "an object"),
+    ("spec.updateStrategy.rollingUpdate.partition", _is_number, "a number"),
+    ("spec.claimRef", _is_object, "an object"),
+    ("spec.storageClassName", _is_text, "a text"),
+    ("status.phase", _is_text, "a text"),
+    ("status.conditions", _are_objects, "a list of objects"),
+    ("status.initContainerStatuses", _are_container_statuses, "a list of container statuses"),
+    ("status.containerStatuses", _are_container_statuses, "a list of container statuses"),
+    ("status.podIPs", _are_objects, "a list of objects"),
+)
+"""Members of the kinds of Kubernetes itself."""
+_OF_KIND: Final[Mapping[str, tuple[_Check, ...]]] = {
+    "Pod": (("spec", _is_pod_spec, "the specification of a pod"),),
+    "CustomResourceDefinition": (("spec.versions", _are_objects, "a list of objects"),),
+}
+
+
+def checked(body: Any) -> Body:
+    """Return the object. Raises Malformed."""
+    if not isinstance(body, Mapping):
+        raise Malformed("an object expected")
+    is_built_in = group_of(str(body.get("apiVersion") or "")) in BUILT_IN_GROUPS
+    more = (*_BUILT_IN, *_OF_KIND.get(str(body.get("kind")), ())) if is_built_in else ()
+    for place, is_right, expected in (*_EVERY, *more):
+        value = field_at(body, *place.split("."))
+        if not _is_absent_or(is_right, value):
+            raise Malformed(f"{place}: {expected} expected")
+    return body
+
+
+def named(body: Any, known: Mapping[str, str] | None = None) -> Body:
+    """Return the object with the ``known`` members, which items of lists lack. Raises Malformed, also without a name."""
+    found = checked({**(known or {}), **body} if isinstance(body, Mapping) else body)
+    if not field_at(found, "metadata", "name"):
+        raise Malformed("metadata.name: a text expected")
+    return found
+
+
+def version_of(body: Body) -> str:
+    """Return the version of an object or a list. Raises Malformed."""
+    version = field_at(body, "metadata", "resourceVersion")
+    if not _is_absent_or(_is_text, version):
+        raise Malformed("metadata.resourceVersion: a text expected")
+    return str(version or "")
