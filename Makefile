@@ -8,6 +8,9 @@ UV := .tools/bin/uv
 export UV_PYTHON_DOWNLOADS := never
 # A proxy that inspects outgoing TLS has its own certificate authority in the system's store.
 export UV_SYSTEM_CERTS := true
+# Some containers set it. The tests start some hundred programs, which would all compile again what they import: that takes
+# as long as the rest of their start. Each pytest worker would compile all tests, too.
+unexport PYTHONDONTWRITEBYTECODE
 MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyproject.toml services/*/pyproject.toml)) deploy/single deploy/lab
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
