@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Inventory = Mapping[str, Sequence[Mapping[str, Any]]]
-"""What `LabControl.inventory` and `RealCloud.inventory` return."""
+"""The answers of `LabControl.inventory` and `RealCloud.inventory`."""
 
 
 def disagreements(instance: Mapping[str, Any], cloud: Inventory) -> list[str]:
