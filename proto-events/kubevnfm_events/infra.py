@@ -155,6 +155,8 @@ class ResourcesChanged(Event, kind="infra.resources.changed"):
     """The VNF's stack is in the state that a command asked for."""
 
     resources: StackResources
+    is_missing: bool = False
+    """The answer to RestoreResources if the stack does not exist: there was nothing to restore, ``resources`` is empty."""
 
 
 class StackCommand(Command, service="infra-openstack", reply=ResourcesChanged):
@@ -244,6 +246,59 @@ class OperateServers(Command, kind="infra.openstack.operate_servers", service="i
     state: Literal["STARTED", "STOPPED"]
     graceful_wait_s: float = 0.0
     """GRACEFUL stop: wait this long first (OperateVnfRequest gracefulStopTimeout)."""
+    existing_only: bool = False
+    """Servers that do not exist are left out. A rollback sets it: what was deleted by hand has no earlier state."""
+
+
+DriftState = Literal["MISSING", "FAILED", "INCOMPLETE"]
+"""How a VNF's stack differs from what its instance shows: it does not exist; Heat reports it as failed; it is complete in
+Heat, but some of its servers do not exist or are in state ERROR in Nova."""
+
+
+class StackDrift(Facts):
+    """A difference between the resources that an instance shows and those that exist."""
+
+    state: DriftState
+    servers: tuple[str, ...] = ()
+    """Nova ids of the servers that do not exist or are in state ERROR; empty if the stack does not exist."""
+
+
+class ExpectedStack(Facts):
+    """A stack as the instance shows it."""
+
+    vnf_instance_id: str
+    revision: int
+    """The revision of the instance's document; the finding repeats it, and counts only if it still holds."""
+    stack_id: str
+    stack_name: str
+    servers: tuple[str, ...] = ()
+    """Nova ids."""
+    known: StackDrift | None = None
+    """The drift that the instance shows already."""
+
+
+class CompareStacks(Command, kind="infra.openstack.compare_stacks", service="infra-openstack"):
+    """Compare stacks of one VIM with what exists there; answered by StacksCompared if there is news, else by nothing."""
+
+    vim: VimConnection
+    expected: tuple[ExpectedStack, ...]
+
+
+class StackFinding(Facts):
+    """A stack whose drift is not the one that is known."""
+
+    vnf_instance_id: str
+    revision: int
+    drift: StackDrift | None = None
+    """None: the stack and its servers exist again."""
+    reason: str = ""
+    """One sentence for a person."""
+
+
+class StacksCompared(Event, kind="infra.stacks.compared", by="infra-openstack"):
+    """Stacks were found deleted, failed or incomplete, or exist again. Only what was not known is reported."""
+
+    findings: tuple[StackFinding, ...]
 
 
 class CancelOpenstackStep(CancelStep, kind="infra.openstack.cancel_step", service="infra-openstack"):

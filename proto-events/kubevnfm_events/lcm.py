@@ -100,31 +100,40 @@ class Problem(Facts):
     instance: str = ""
 
 
-class InstanceCreated(Event, kind="lcm.instance.created", by="lcm-api"):
+class InstanceEvent(Event):
+    """The attributes of every event about a VNF instance itself."""
+
+    vnf_instance_id: str
+    vnf_instance_name: str = ""
+    vnfd_id: str
+    vnf_provider: str = ""
+    vnf_product_name: str = ""
+    vnf_software_version: str = ""
+    vnfd_version: str = ""
+
+
+class InstanceCreated(InstanceEvent, kind="lcm.instance.created", by="lcm-api"):
     """A VNF instance identifier was created."""
 
-    vnf_instance_id: str
-    vnf_instance_name: str = ""
-    vnfd_id: str
-    vnf_provider: str = ""
-    vnf_product_name: str = ""
-    vnf_software_version: str = ""
-    vnfd_version: str = ""
 
-
-class InstanceDeleted(Event, kind="lcm.instance.deleted", by="lcm-api"):
+class InstanceDeleted(InstanceEvent, kind="lcm.instance.deleted", by="lcm-api"):
     """A VNF instance identifier was deleted."""
 
-    vnf_instance_id: str
-    vnf_instance_name: str = ""
-    vnfd_id: str
-    vnf_provider: str = ""
-    vnf_product_name: str = ""
-    vnf_software_version: str = ""
-    vnfd_version: str = ""
     follows: str = ""
     """As in OperationChanged."""
     follows_at: datetime | None = None
+
+
+class InstanceDrifted(InstanceEvent, kind="lcm.instance.drifted", by="lcm-api"):
+    """The resources of a VNF instance were found deleted or failed although no operation runs, or exist again."""
+
+    state: Literal["NONE", "MISSING", "FAILED", "INCOMPLETE"]
+    """NONE: the drift has ended, by itself or by an operation. MISSING: the stack does not exist. FAILED: Heat reports the
+    stack as failed. INCOMPLETE: some of its servers do not exist or are in state ERROR."""
+    vnfc_ids: tuple[str, ...] = ()
+    """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR; empty if the stack is MISSING."""
+    reason: str = ""
+    """One sentence for a person."""
 
 
 class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):

@@ -30,6 +30,8 @@ class EventQueue:
 REPLIES: Final = EventQueue("lcm-api.replies", tuple(event.routing_key() for event in replies()))
 """The events that can answer a step. The engine ignores those that belong to no operation."""
 PROGRESS: Final = EventQueue("lcm-api.progress", ("mgmt.task.progressed",))
+DRIFT: Final = EventQueue("lcm-api.drift", ("infra.stacks.compared",))
+"""The differences between the resources that instances show and those that exist."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications", ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed")
 )
@@ -44,6 +46,7 @@ CREDENTIALS: Final = EventQueue(
 EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     REPLIES,
     PROGRESS,
+    DRIFT,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -7,28 +7,12 @@ from typing import Any
 
 import pytest
 from lab_process import LabControl
+from machine_vnfs import built, machines, package_of, servers_of
 from patience import until
 from user import GRACEFUL, User, sample_body
 from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 
 CP = "VDU1_CP1"
-
-
-async def built(user: User) -> str:
-    """Return a VNF of one machine."""
-    instance_id = await user.create(await user.sample("vm"))
-    await user.do(instance_id, "instantiate", sample_body("vm", "instantiate"))
-    return instance_id
-
-
-async def machines(lab: LabControl, instance_id: str) -> dict[str, dict[str, Any]]:
-    """Return the VNF's machines in the cloud, by id."""
-    servers = (await lab.inventory()).get("servers", [])
-    return {server["id"]: server for server in servers if instance_id in server["name"]}
-
-
-def servers_of(shown: dict[str, Any]) -> set[str]:
-    return {one["computeResource"]["resourceId"] for one in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]}
 
 
 def affected(occurrence: dict[str, Any]) -> list[str]:
@@ -259,14 +243,6 @@ async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
     assert (await user.occurrence(operation))["modificationsTriggeredByVnfPkgChange"]["vnfdId"] == vnfd_id
     assert servers_of(await user.instance(instance_id)) == servers_of(before), "the same package changes no machine"
     await user.terminate(instance_id)
-
-
-async def package_of(user: User, vnfd_id: str, content: bytes) -> str:
-    """Return the VNFD id of a package, which is uploaded at the first call."""
-    listed = (await user.call("GET", f"/vnfpkgm/v1/vnf_packages?filter=(eq,vnfdId,{vnfd_id})")).must(200).json
-    if not listed:
-        assert (await user.upload(content))["onboardingState"] == "ONBOARDED"
-    return vnfd_id
 
 
 @pytest.mark.faults

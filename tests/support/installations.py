@@ -20,6 +20,8 @@ from six_processes import SERVICES, SixProcesses
 
 PAGE_SIZE: Final = 10
 """The page size of lists: small, so that a test of paging needs few documents."""
+DRIFT_EVERY_S: Final = 1.0
+"""How often deleted resources are looked for: often, to keep tests of it short. Idle instances alone cost calls."""
 LEASE_S: Final = 2.0
 """The time after which another process takes over a killed process's command: short, to keep kill tests short."""
 
@@ -88,6 +90,7 @@ class SingleInstallation(Installation):
                 "KUBEVNFM_SSH_PORT": str(lab.ssh_port),
                 "KUBEVNFM_PAGE_SIZE": str(PAGE_SIZE),
                 "KUBEVNFM_LEASE_S": str(LEASE_S),
+                "KUBEVNFM_DRIFT_EVERY_S": str(DRIFT_EVERY_S),
                 "KUBEVNFM_CONFIG": os.devnull,
                 # The packages are our own, and the tests must run on every kernel.
                 "KUBEVNFM_TRUST_PACKAGES": "true",
@@ -141,7 +144,13 @@ class SixInstallation(Installation):
             mongo_url=ferret.url,
             ssh_port=lab.ssh_port,
             lease_s=LEASE_S,
-            more={"lcm-api": {"PAGE_SIZE": str(PAGE_SIZE), "ALLOWED_NETWORKS": SUBSCRIBERS}},
+            more={
+                "lcm-api": {
+                    "PAGE_SIZE": str(PAGE_SIZE),
+                    "ALLOWED_NETWORKS": SUBSCRIBERS,
+                    "DRIFT_EVERY_S": str(DRIFT_EVERY_S),
+                }
+            },
         )
 
     @property

@@ -139,6 +139,10 @@ class LabControl:
 
         await until(often_enough, timeout_s=timeout_s)
 
+    async def expire_tokens(self) -> None:
+        """Make every token of Keystone invalid."""
+        await self._call("DELETE", "/tokens")
+
     @asynccontextmanager
     async def fault(self, part: str, verb: str, **rule: Any) -> AsyncIterator[None]:
         """Inject a fault within the block; its default effect is ``fail``. See kubevnfm_lab.faults.Fault."""

@@ -16,7 +16,7 @@ from documented import judge
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar.pack import pack
-from kubevnfm_events import CancelStep, CommandFailed, Envelope, Event, Message
+from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_kit.clock import SystemClock
@@ -146,7 +146,7 @@ class ServiceTwins:
             await self._end(command.data)
         elif key in self.waiting:
             self.held.append(command)
-        else:
+        elif isinstance(command.data, Command) and command.data.reply is not None:
             await self._bus.publish(self.answer(command))
         return Ack()
 
@@ -391,7 +391,7 @@ def settings(folder: Path, **changes: Any) -> Settings:
     """Return lcm-api's settings for a folder."""
     given = {
         "port": 0, "internal_token": TOKEN, "keys": KEY, "data_dir": folder / "data", "page_size": 2,
-        "test_callbacks": False,
+        "test_callbacks": False, "drift_every_s": 0,
     }  # fmt: skip
     return GivenSettings(**{**given, **changes})
 

@@ -74,6 +74,14 @@ class TwinStacks:
                 return stack
         return None
 
+    async def all(self) -> Mapping[str, Stack]:
+        self._answer()
+        return dict(self.stacks)
+
+    async def by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
+        self._answer()
+        return {one: self.stacks[one] for one in ids if one in self.stacks}
+
     async def create(self, order: StackOrder) -> Stack:
         self._answer()
         if self.refuses:
@@ -201,6 +209,9 @@ class TwinServers:
         for server_id, action in self.asked:
             self.status_by_id[server_id] = "ACTIVE" if action == "start" else "SHUTOFF"
         return statuses
+
+    async def all_statuses(self) -> Mapping[str, str]:
+        return {one: "ERROR" if status == "ERROR" else "" for one, status in self.status_by_id.items()}
 
     async def start(self, id: str) -> None:
         self.asked.append((id, "start"))

@@ -14,6 +14,7 @@ SAMPLE: Final = Path(__file__).parents[2] / "deploy/samples/vm"
 TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
 TWO_MACHINES: Final = "4d5af23d-9fb2-4176-a604-517d95e26cd6"
 OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
+MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
 
 
@@ -60,12 +61,20 @@ def _enlarge(topology: dict[str, Any]) -> None:
 
 def other_image(folder: Path) -> bytes:
     """Return the sample with another descriptor and another image: what S3 lets a modification change to."""
-    root = folder / "other-image"
+    return _with_image(folder / "other-image", OTHER_IMAGE, "dummy")
+
+
+def missing_image(folder: Path) -> bytes:
+    """Return the sample with another descriptor and an image that no cloud has."""
+    return _with_image(folder / "missing-image", MISSING_IMAGE, "no-such-image")
+
+
+def _with_image(root: Path, vnfd_id: str, image: str) -> bytes:
     shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests"))
     vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
     nodes = vnfd["topology_template"]["node_templates"]
-    nodes["VNF"]["properties"].update(descriptor_id=OTHER_IMAGE, software_version="2.0")
-    nodes["VDU1"]["properties"]["sw_image_data"]["name"] = "dummy"
+    nodes["VNF"]["properties"].update(descriptor_id=vnfd_id, software_version="2.0")
+    nodes["VDU1"]["properties"]["sw_image_data"]["name"] = image
     (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
     return _packed(root)
 

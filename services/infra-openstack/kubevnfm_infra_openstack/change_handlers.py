@@ -27,7 +27,12 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.changes import LiveStack, StackChanges, Wanted
-from kubevnfm_infra_openstack.domain.errors import StackMissing, StackUpdateFailed, StackUpdateTimedOut
+from kubevnfm_infra_openstack.domain.errors import (
+    DeletionState,
+    StackMissing,
+    StackUpdateFailed,
+    StackUpdateTimedOut,
+)
 from kubevnfm_infra_openstack.domain.failure import failure_of
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
 from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
@@ -52,6 +57,12 @@ _REASON = "replaced by the VNF manager"
 C = TypeVar("C", bound=StackCommand)
 FindChange = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted | None]]
 """Returns the change for a command; None if there is nothing to change."""
+
+
+def _deletion_of(stack: Stack | None) -> DeletionState:
+    if stack is None:
+        return "DONE"
+    return "FAILED" if stack.state is StackState.STUCK else "IN_PROGRESS"
 
 
 @dataclass(frozen=True)
@@ -81,8 +92,18 @@ class StackChangeHandlers:
         return await self._change(command, context, self._after_snapshot(context, self.changes.replaced))
 
     async def restore_resources(self, command: RestoreResources, context: StepContext) -> Outcome:
-        """Restore the stack as it was before the operation."""
-        return await self._change(command, context, partial(self._restored, context))
+        """Restore the stack as it was before the operation; a stack that does not exist has nothing to restore."""
+        try:
+            return await self._change(command, context, partial(self._restored, context))
+        except StackMissing as missing:
+            # Deleted by hand: without this a rollback could never succeed. DELETE_FAILED leaves resources behind.
+            if missing.deletion == "FAILED":
+                raise
+            if missing.deletion == "IN_PROGRESS":
+                return NotYet(_AGAIN_S)
+            log.warning("nothing_to_restore", stack_name=command.stack_name)
+            nothing = StackResources(stack_id="", stack_name=command.stack_name)
+            return Done(ResourcesChanged(resources=nothing, is_missing=True))
 
     async def abort(self, command: StackCommand | CreateResources, context: StepContext) -> StackResources | None:
         """Have Heat stop its work for a cancelled attempt; return what the stack holds after that."""
@@ -129,7 +150,9 @@ class StackChangeHandlers:
             stack = await cloud.stacks.settle(stack, until=SETTLED, within_s=self.wait_s)
             wanted = next_for_change(stack, made_by=made_by)
         if stack is None or wanted is NextForChange.MISSING:
-            raise StackMissing(command.stack_name)
+            # A deletion also removes what an earlier delivery may have changed: a rollback has nothing to restore.
+            with nothing_made():
+                raise StackMissing(command.stack_name, deletion=_deletion_of(stack))
         if wanted is NextForChange.WAIT_FOR_OTHER:
             return NotYet(_AGAIN_S)
         if wanted is NextForChange.CHANGE:

@@ -35,7 +35,10 @@ class ServerHandlers:
     grace: GracePeriods
 
     async def operate_servers(self, command: OperateServers, context: StepContext) -> Outcome:
-        """Bring every server to the state. Raises ServerNotOperable for one that is missing or in a third state."""
+        """Bring every server to the state. Raises ServerNotOperable for one that is in a third state, or missing.
+
+        With ``existing_only`` missing servers are left out.
+        """
         wait_s = await self.grace.remaining_s(context, timedelta(seconds=command.graceful_wait_s))
         if wait_s > 0:
             return NotYet(wait_s)
@@ -62,11 +65,12 @@ class ServerHandlers:
     async def _left(self, servers: ServerPort, command: OperateServers) -> list[str]:
         """Return the servers that are not in the wanted state yet."""
         statuses = await servers.statuses(command.servers)
-        for server_id in command.servers:
+        concerned = [one for one in command.servers if one in statuses or not command.existing_only]
+        for server_id in concerned:
             status = statuses.get(server_id, "no such server")
             if status not in {_WANTED[command.state], _OPPOSITE[command.state]}:
                 # PAUSED, ERROR and the like need an operator's decision.
                 raise ServerNotOperable(
                     f"server {server_id}: state {_OPPOSITE[command.state]} expected, found {status}"
                 )
-        return [one for one in command.servers if statuses[one] != _WANTED[command.state]]
+        return [one for one in concerned if statuses[one] != _WANTED[command.state]]

@@ -9,6 +9,7 @@ from kubevnfm_clients.ports import Packages, VimDirectory
 from kubevnfm_events.infra import (
     ChangeConnections,
     ChangeTemplate,
+    CompareStacks,
     CreateResources,
     DeleteResources,
     HealResources,
@@ -23,6 +24,7 @@ from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
+from kubevnfm_infra_openstack.comparison_handler import ComparisonHandler
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
@@ -64,6 +66,7 @@ async def infra_openstack(
             wait_s=settings.wait_s,
         )
         servers = ServerHandlers(clouds=clouds, vims=vims, grace=grace)
+        comparison = ComparisonHandler(clouds=clouds, vims=vims, bus=backends.bus, clock=clock)
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(CreateResources, handlers.create_resources, abort=changes.abort)
         worker.handle(DeleteResources, handlers.delete_resources)
@@ -73,6 +76,7 @@ async def infra_openstack(
         worker.handle(ChangeTemplate, changes.change_template, abort=changes.abort)
         worker.handle(RestoreResources, changes.restore_resources, abort=changes.abort)
         worker.handle(OperateServers, servers.operate_servers)
+        worker.handle_direct(CompareStacks, comparison.compare_stacks)
         async with worker:
             await worker.start()
             yield handlers

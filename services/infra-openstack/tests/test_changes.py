@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet, StepContext
+from patience import until_true
 from stack_world import C, FolderPackages, GivenVims, a_change, a_context, a_create, links, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -259,8 +261,59 @@ async def test_a_failed_change_reports_the_reason_and_the_present_resources(site
 
 
 async def test_a_missing_stack_is_reported(site: Site) -> None:
-    with pytest.raises(StackMissing, match="vnf-inst-1"):
+    with pytest.raises(StackMissing, match="stack vnf-inst-1 does not exist") as caught:
         await site.scale(3)
+    assert caught.value.made_nothing, "a rollback has nothing to restore"
+
+
+async def test_a_stack_that_is_deleted_by_hand_during_a_change_has_nothing_to_restore(site: Site) -> None:
+    await site.create()
+    site.lab.faults.add(part="nova", verb="server_boot", node="*", effect="hang")
+    site.lab.ledger.clear()
+    running = asyncio.create_task(site.scale(3))
+
+    async def boots() -> bool:
+        return any(call["verb"] == "server_boot" for call in site.lab.ledger.calls())
+
+    await until_true(boots)
+    stacks = site.handlers.clouds.cloud(openstack_vim(site.lab.auth_url)).stacks
+    stack = await stacks.find("vnf-inst-1", tag="inst-1")
+    assert stack is not None
+    await stacks.delete(stack)
+    site.lab.faults.clear()
+    with pytest.raises(StackMissing) as caught:
+        await running
+    assert not caught.value.made_nothing, "the change had begun"
+    command = site.command(RestoreResources, staying=())
+    outcome = await site.handlers.restore_resources(command, a_context(operation_id="op-2", attempt=2))
+    assert isinstance(outcome, Done)
+    assert isinstance(outcome.event, ResourcesChanged)
+    assert outcome.event.is_missing
+
+
+async def test_a_server_that_was_deleted_by_hand_is_healed_at_its_address(site: Site) -> None:
+    before = await site.create()
+    lost = next(server for server in before.servers if server.vdu_id == "workerNode")
+    await site.lab.cloud.nova.destroy(site.lab.cloud.nova.get(lost.server_id))
+    command = site.command(HealResources, servers=(lost.server_id,))
+    after = await site.do(command, a_context(operation_id="op-2", step_id="heal"))
+    (new,) = [server for server in after.servers if server.server_id not in ids(before) | ids(before, "masterNode")]
+    assert addresses([new]) == addresses([lost])
+    assert len(after.servers) == len(before.servers)
+
+
+async def test_the_reversal_of_an_operate_leaves_out_what_was_deleted_by_hand(site: Site) -> None:
+    before = await site.create()
+    servers = tuple(server.server_id for server in before.servers)
+    await site.lab.cloud.nova.destroy(site.lab.cloud.nova.get(servers[0]))
+    command = OperateServers(
+        vnf_instance_id="inst-1", vim=openstack_vim(site.lab.auth_url), servers=servers, state="STOPPED"
+    )
+    with pytest.raises(ServerNotOperable, match="no such server"):
+        await site.servers.operate_servers(command, a_context())
+    outcome = await site.servers.operate_servers(command.model_copy(update={"existing_only": True}), a_context())
+    assert isinstance(outcome, Done)
+    assert {site.lab.cloud.nova.get(one).status for one in servers[1:]} == {"SHUTOFF"}
 
 
 async def test_the_packages_user_data_decides_the_operation(site: Site) -> None:

@@ -131,3 +131,11 @@ class TestHeat(StackPortSuite):
         before = lists_of(lab)
         await asyncio.gather(*(stacks.settle(stack, until=SETTLED, within_s=20) for stack in begun))
         assert 0 < lists_of(lab) - before < len(orders)
+
+
+async def test_calls_side_by_side_do_not_notice_an_expired_token(lab: Lab, cloud: Cloud) -> None:
+    """Only the first of several threads that get a 401 makes keystoneauth repeat its call."""
+    await cloud.stacks.all()
+    for _ in range(3):
+        assert lab.cloud.identity.revoke_all()
+        assert await asyncio.gather(*(cloud.stacks.all() for _ in range(12))) == [{}] * 12

@@ -11,11 +11,12 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_lcm_api.granting.settings import GrantSettings
+from kubevnfm_lcm_api.lifecycle.settings import LifecycleSettings
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 
 
-class SubjectSettings(OutboundSettings, PackageSettings, CallbackSettings, GrantSettings):
+class SubjectSettings(OutboundSettings, PackageSettings, CallbackSettings, GrantSettings, LifecycleSettings):
     """The settings of the subjects; the single process has them too."""
 
 

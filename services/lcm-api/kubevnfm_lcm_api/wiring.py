@@ -145,6 +145,7 @@ async def _connected(
                 vims=vims,
                 node_logs=node_logs,
                 operation_events=stream_operation,
+                drift_every_s=settings.drift_every_s,
             )
         )
         yield _Parts(lifecycle_parts, package_parts, notification_parts)

@@ -61,7 +61,7 @@ class HeatStacks:
 
     def __init__(self, tenant: Tenant) -> None:
         self._tenant = tenant
-        self._watch = StackWatch(self._list_by_id)
+        self._watch = StackWatch(self.by_id)
         self._cidr_by_subnet_id: dict[str, str] = {}
         """Cached for ever, because Neutron does not allow a subnet's CIDR to change."""
 
@@ -78,6 +78,24 @@ class HeatStacks:
                 raise StackNameTaken(name)
             return stack
         return None
+
+    @reads("Heat")
+    async def all(self) -> Mapping[str, Stack]:
+        """See StackPort."""
+        # Without a limit Heat returns all; its pages can lose an entry if a stack is deleted between two calls.
+        response = await self._tenant.call("orchestration", "GET", "/stacks")
+        return {stack.id: stack for stack in map(_stack, response.json()["stacks"])}
+
+    @reads("Heat")
+    async def by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
+        """See StackPort."""
+        pages = await together(
+            self._tenant.call("orchestration", "GET", "/stacks", query=[("id", one) for one in chunk])
+            for chunk in _chunks(ids)
+        )
+        found = [_stack(document) for page in pages for document in page.json()["stacks"]]
+        wanted = frozenset(ids)
+        return {stack.id: stack for stack in found if stack.id in wanted}
 
     @reads("Heat")
     async def create(self, order: StackOrder) -> Stack:
@@ -251,16 +269,6 @@ class HeatStacks:
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
-
-    @reads("Heat")
-    async def _list_by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
-        pages = await together(
-            self._tenant.call("orchestration", "GET", "/stacks", query=[("id", one) for one in chunk])
-            for chunk in _chunks(ids)
-        )
-        found = [_stack(document) for page in pages for document in page.json()["stacks"]]
-        wanted = frozenset(ids)
-        return {stack.id: stack for stack in found if stack.id in wanted}
 
     async def _servers(self, ids: Sequence[str], since: datetime | None) -> Sequence[NovaServer]:
         if len(ids) <= _SINGLE_SERVERS or since is None:

@@ -121,7 +121,14 @@ class Tenant:
             )
             return response
 
-        response = await self._run(title, send, self._calls if content is None else self._uploads)
+        pool = self._calls if content is None else self._uploads
+        response = await self._run(title, send, pool)
+        if response.status_code == 401:
+            # keystoneauth logs in again when a token has expired, but of several threads only the first one repeats its
+            # call: the others find that the token is gone already. A stream cannot be sent twice.
+            if content is not None:
+                raise VimUnavailable(title, f"the token has expired: {reason_of(response)}")
+            response = await self._run(title, send, pool)
         if response.ok or response.status_code in fine:
             return response
         reason = f"{response.status_code} {reason_of(response)}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final, Literal
+
 from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
 
@@ -114,15 +117,24 @@ class StackUpdateTimedOut(StackTimedOut):
     title = UPDATE
 
 
+DeletionState = Literal["DONE", "IN_PROGRESS", "FAILED"]
+"""How far Heat is with the deletion of a stack."""
+_DELETED: Final[Mapping[DeletionState, str]] = {
+    "DONE": "does not exist",
+    "IN_PROGRESS": "is being deleted",
+    "FAILED": "was deleted in part: its deletion failed",
+}
+
+
 class StackMissing(NotFound):
-    """The VNF's stack does not exist or is being deleted."""
+    """The VNF's stack does not exist, or was deleted in part, and no operation of ours did that."""
 
     code = "stack-missing"
     title = UPDATE
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"stack {name} does not exist, or is being deleted")
-        self.name = name
+    def __init__(self, name: str, *, deletion: DeletionState = "DONE") -> None:
+        super().__init__(f"stack {name} {_DELETED[deletion]}: heal the whole VNF, or terminate it")
+        self.name, self.deletion = name, deletion
 
 
 class ResourceBusy(VnfmError):

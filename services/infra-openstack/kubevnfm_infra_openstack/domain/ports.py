@@ -32,6 +32,14 @@ class StackPort(Protocol):
         """Return the stack of this name unless it is deleted. Raises StackNameTaken if it does not carry the tag."""
         ...
 
+    async def all(self) -> Mapping[str, Stack]:
+        """Return all stacks of the tenant by id, by one call. Deleted and nested stacks are left out."""
+        ...
+
+    async def by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
+        """Return the stacks with these ids that exist, by id."""
+        ...
+
     async def create(self, order: StackOrder) -> Stack:
         """Start to create a stack. Raises StackRefused, and StackNameTaken if the name is in use."""
         ...
@@ -116,6 +124,10 @@ class ServerPort(Protocol):
 
     async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return Nova's status (``ACTIVE``, ``SHUTOFF`` ...) by id; missing servers are left out."""
+        ...
+
+    async def all_statuses(self) -> Mapping[str, str]:
+        """Return ERROR or an empty text for each server of the tenant, by id: a cheap list for many servers."""
         ...
 
     async def start(self, id: str) -> None:

@@ -35,6 +35,7 @@ from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_occurrence_id
+from kubevnfm_lcm_api.lifecycle.domain.drift import after_operation, drift_events
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
@@ -372,7 +373,7 @@ class Engine:
             stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
             if stored is None:
                 return
-            instance = InstanceRecord.from_document(stored.body)
+            before = instance = InstanceRecord.from_document(stored.body)
             # Released by an earlier attempt of the same move; another operation may have claimed it since.
             if instance.internals.current_operation != occ.id:
                 return
@@ -383,12 +384,16 @@ class Engine:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.failed(instance, occ.id)
-            instance = instance.with_its_vims()
+            instance = after_operation(instance.with_its_vims(), occ)
             instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_event(occ))
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
                 await self._outbox.replace(
-                    instances.COLLECTION, stored.id, instance.document(self._ring), if_revision=stored.revision
+                    instances.COLLECTION,
+                    stored.id,
+                    instance.document(self._ring),
+                    if_revision=stored.revision,
+                    events=drift_events(before, instance),
                 )
             except RevisionConflict:
                 continue

@@ -19,6 +19,7 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_not_given
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import creation_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
@@ -53,7 +54,8 @@ class Instances:
         self._ring, self._clock = ring, clock
 
     async def create(self, request: CreateVnfRequest) -> Stored:
-        """Create an instance of an enabled package; return its document. Raises PackageUnusable."""
+        """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput."""
+        check_not_given(request.metadata, {})
         package = await self._packages.recently_usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())

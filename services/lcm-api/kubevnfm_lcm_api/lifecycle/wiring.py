@@ -19,6 +19,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_lcm_api.lifecycle import progress
 from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
 from kubevnfm_lcm_api.lifecycle.domain.ports import Grants, PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.instances import Instances
@@ -54,6 +55,7 @@ class LifecycleParts:
     """The part of lcm-api that manages VNF instances and their operations."""
 
     services: LifecycleServices
+    drift: DriftWatch
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the engine's commands; before the worker starts."""
@@ -63,6 +65,7 @@ class LifecycleParts:
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
         await bus.consume_events(queues.REPLIES.name, queues.REPLIES.patterns, self.services.engine.resume_operation)
+        await bus.consume_events(queues.DRIFT.name, queues.DRIFT.patterns, self.drift.record_findings)
         await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
 
 
@@ -76,8 +79,12 @@ async def lifecycle_parts(
     vims: Vims,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
+    drift_every_s: float,
 ) -> AsyncIterator[LifecycleParts]:
-    """Yield the parts; leaving the block ends the background work. ``grants``: None if everything is granted."""
+    """Yield the parts; leaving the block ends the background work.
+
+    ``grants``: None if everything is granted; ``drift_every_s``: 0 if no deleted resources are looked for.
+    """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
@@ -96,5 +103,11 @@ async def lifecycle_parts(
         node_logs=node_logs,
         operation_events=operation_events,
     )
-    async with background(deadlines=engine.watch_deadlines(every_s=_DEADLINES_EVERY_S)):
-        yield LifecycleParts(services)
+    drift = DriftWatch(
+        store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
+    )
+    watches = {"deadlines": engine.watch_deadlines(every_s=_DEADLINES_EVERY_S)}
+    if drift_every_s:
+        watches["drift"] = drift.watch()
+    async with background(**watches):
+        yield LifecycleParts(services, drift)

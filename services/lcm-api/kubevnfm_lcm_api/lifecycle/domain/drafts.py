@@ -339,6 +339,8 @@ class TerminateVmDraft(TerminateDraft):
     stack_name: str
     package: PackageRef
     resources: StackResources | None = None
+    is_stack_missing: bool = False
+    """The stack was deleted by hand, so no phase can run on its machines."""
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
     cluster_vim_key: str | None = None

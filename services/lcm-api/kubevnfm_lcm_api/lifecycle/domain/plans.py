@@ -85,8 +85,8 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
 def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     """Delete a VM-based VNF: the stack first, then the records about it (SEQ-035)."""
     plan = Plan[TerminateVmDraft]()
-    # Without a reported stack there are no machines to run the phase on.
-    if TERMINATE_START in draft.phases and draft.resources is not None:
+    # Without a stack there are no machines to run the phase on.
+    if TERMINATE_START in draft.phases and draft.resources is not None and not draft.is_stack_missing:
         plan.then(RunDriverPhase(TERMINATE_START), id=TERMINATE_START)
     # Only after the stack: if its deletion fails, the cluster still runs and must remain registered.
     deleted = plan.then(DeleteVnfResources(draft.graceful_wait_s))

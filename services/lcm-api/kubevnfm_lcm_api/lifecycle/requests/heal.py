@@ -10,7 +10,8 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import InstantiatedVnfInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists, is_stack_missing
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
 
@@ -29,20 +30,29 @@ class Heal:
     ) -> str:
         """Accept a heal; return the occurrence's id (sequences.md A4, A5).
 
-        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown VNFC or a malformed parameter.
+        Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter.
         """
         vnf = await self._vnfs.find(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
         with_storage = _flag(request.additional_params, _WITH_STORAGE)
         chosen = server_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
+        is_missing = is_stack_missing(vnf.record)
+        if chosen is not None:
+            check_stack_exists(vnf.record, "heal of some machines")
         # As Tacker: v1 recreates the stack if no VNFC is named; v2 only if `all` is true, which also means the storage.
-        is_recreated = chosen is None and (version == "v1" or bool(is_all))
+        # A stack that was deleted by hand has no machines that could be replaced in place.
+        is_recreated = chosen is None and (version == "v1" or bool(is_all) or is_missing)
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
         files = await self._vnfs.files(vnf.package.package_id)
-        draft = HealVmDraft(
+        fields: ChangeFields = {
             **vnf.fields(hide(original), request.additional_params, version, files),
+            # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
+            "counts": vnf.counts if any(vnf.counts.values()) else vnf.declared_counts,
+        }
+        draft = HealVmDraft(
+            **fields,
             servers=tuple(servers),
             volumes=tuple(volumes),
             is_recreated=is_recreated,

@@ -15,6 +15,7 @@ from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyCnfDraft, ModifyDraft, ModifyFields
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
@@ -71,23 +72,13 @@ class Modify:
         given = request.model_fields_set
         vnf: dict[str, Any] = {name: getattr(request, name) for name in _NAMES if name in given}
         changed: dict[str, Any] = {_camel(name): value for name, value in vnf.items() if value is not None}
-        free: dict[str, SecretParams] = {}
         package = await self._package(record, request)
         vnfd = await self._vnfd(record, package)
         if package is not None:
             vnf.update(identity(vnfd, package))
             changed.update({_camel(name): value for name, value in identity(vnfd, package).items()})
-        for name in ("metadata", *_DECLARED):
-            if name not in given:
-                continue
-            patch = getattr(request, name)
-            if patch is None:
-                free[name] = {}
-                continue
-            if name in _DECLARED:
-                _check_declared(name, patch, record, vnfd)
-            free[name] = merge(getattr(record.vnf, name), patch)
-            changed[_camel(name)] = patch
+        free = _free(record, request, vnfd)
+        changed.update({_camel(name): getattr(request, name) for name in free if getattr(request, name) is not None})
         connections = None
         # `changedInfo` lists the entries that the request named, with their values after the patch.
         if "vim_connection_info" in given and request.vim_connection_info is not None:
@@ -211,6 +202,23 @@ class Modify:
                 "vnfdId", "the package differs in more than its software images; use change_vnfpkg for this package"
             )
         return new
+
+
+def _free(record: InstanceRecord, request: VnfInfoModificationRequest, vnfd: Vnfd) -> dict[str, SecretParams]:
+    """Return the wanted KeyValuePairs by attribute, of those that the request names. Raises InvalidInput, Unprocessable."""
+    check_not_given(request.metadata, record.vnf.metadata)
+    free: dict[str, SecretParams] = {}
+    for name in ("metadata", *_DECLARED):
+        if name not in request.model_fields_set:
+            continue
+        patch = getattr(request, name)
+        if patch is None:
+            free[name] = own_part(record.vnf.metadata) if name == "metadata" else {}
+            continue
+        if name in _DECLARED:
+            _check_declared(name, patch, record, vnfd)
+        free[name] = merge(getattr(record.vnf, name), patch)
+    return free
 
 
 def merge(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

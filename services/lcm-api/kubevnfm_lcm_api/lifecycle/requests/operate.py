@@ -8,6 +8,7 @@ from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import OperateVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_machines_exist
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.heal import server_ids
 from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
@@ -25,11 +26,13 @@ class Operate:
     ) -> str:
         """Accept a start or stop; return the occurrence's id.
 
-        Raises: NotFound, TaskUnsupported; InvalidInput for an unknown VNFC; Conflict if all machines are in that state.
+        Raises: NotFound, TaskUnsupported; InvalidInput for an unknown VNFC; Conflict if all machines are in that state; Drifted
+        for a machine that was found deleted.
         """
         vnf = await self._vnfs.find(instance_id, OPERATE)
         named = request.vnfc_instance_id or tuple(one.id for one in vnf.info.vnfc_resource_info)
         servers = server_ids(named, vnf.info)
+        check_machines_exist(vnf.record, servers, "operate")
         state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in vnf.info.vnfc_info}
         present_states = {
             state_by_vnfc.get(one.id, "STARTED")

@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateFields,
     TerminateVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.drift import is_stack_missing
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
@@ -90,6 +91,7 @@ class Terminate:
             stack_name=deployment.stack_name,
             package=await self._package(record),
             resources=deployment.resources,
+            is_stack_missing=is_stack_missing(record),
             phases=internals.phases,
             # The driver's terminate phases need the login data of the instantiate request.
             parameters={**internals.parameters, **request.additional_params},

@@ -17,6 +17,7 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
@@ -97,6 +98,18 @@ class VnfUnderChange:
         return {vdu_id: present[vdu_id] for vdu_id in self.flavour.vdus}
 
     @property
+    def declared_counts(self) -> dict[str, int]:
+        """The number of machines of every VDU that its descriptor gives for the present scale levels."""
+        level_id, counts = self.record.internals.instantiation_level_id, {}
+        first = self.flavour.scale_levels(level_id)
+        for vdu_id, initial in self.flavour.initial_counts(level_id).items():
+            counts[vdu_id] = initial + sum(
+                aspect.delta(vdu_id, level=self.scale_levels.get(name, 0)) - aspect.delta(vdu_id, level=first[name])
+                for name, aspect in self.flavour.aspects.items()
+            )
+        return counts
+
+    @property
     def scale_levels(self) -> dict[str, int]:
         """Scale level by aspect."""
         return {one.aspect_id: one.scale_level for one in self.info.scale_status or ()}
@@ -154,7 +167,8 @@ class ChangeableVnfs:
     async def find(self, instance_id: str, task: str) -> VnfUnderChange:
         """Return the VNF that ``task`` changes.
 
-        Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or while an operation runs.
+        Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or while an operation runs; Drifted if the
+        stack was found deleted and the task is not a heal.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
@@ -162,6 +176,8 @@ class ChangeableVnfs:
         if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
             check_supported(record, task)
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
+        if task != HEAL:
+            check_stack_exists(record, task)
         package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         info, stack = record.vnf.instantiated_vnf_info, record.stack

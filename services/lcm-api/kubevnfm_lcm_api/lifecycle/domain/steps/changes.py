@@ -95,7 +95,8 @@ class _StackStep(Step[V, ResourcesChanged]):
     def undone(self, draft: V, reply: Event) -> Draft:
         """Keep what the restored stack holds: a port that was created again has another id."""
         assert isinstance(reply, ResourcesChanged)
-        return draft.restored(reply.resources)
+        # Nothing was restored, as the stack was deleted by hand: the instance stays as it was, and shows its drift.
+        return draft.with_resources(None) if reply.is_missing else draft.restored(reply.resources)
 
     def undo(self, draft: V) -> RestoreResources | None:
         """Restore the stack as it was when the operation began."""
@@ -303,6 +304,12 @@ class OperateVnf(Step[NeedsServers, ServersOperated]):
         return draft.operated(is_done=False)
 
     def undo(self, draft: NeedsServers) -> OperateServers:
-        """Ask for the opposite state, without a wait."""
+        """Ask for the opposite state, without a wait; servers that were deleted by hand are left out."""
         state: Literal["STARTED", "STOPPED"] = "STARTED" if draft.state == "STOPPED" else "STOPPED"
-        return OperateServers(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=draft.servers, state=state)
+        return OperateServers(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            servers=draft.servers,
+            state=state,
+            existing_only=True,
+        )

@@ -1,0 +1,145 @@
+"""The drift of an instance: resources that it shows were deleted by hand, or have failed, while no operation ran.
+
+It is shown in the instance's metadata, which both API versions have and filters can search; SOL003 has no attribute for
+it. Operations clear it when they end; comparisons with the VIM (`lifecycle.drift_watch`) set and clear it otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kubevnfm_events import Envelope
+from kubevnfm_events.infra import DriftState, StackDrift
+from kubevnfm_events.lcm import InstanceDrifted
+from kubevnfm_kit.errors import Conflict, InvalidInput
+from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+
+KEY: Final = "kubevnfm_drift"
+"""The key in the instance's metadata; requests cannot set it."""
+_LEAVE_STACKS_ALONE: Final = frozenset({OperationType.MODIFY_INFO, OperationType.OPERATE})
+
+
+class Drifted(Conflict):
+    """The operation needs resources that were found deleted."""
+
+    code = "instance-drifted"
+
+
+class Drift(BaseModel):
+    """The value in the metadata."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: DriftState
+    since: str
+    reason: str
+    """One sentence for a person."""
+    vnfc_ids: tuple[str, ...] = ()
+    """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR."""
+
+
+def drift_of(metadata: Mapping[str, Any]) -> Drift | None:
+    """Return the drift that an instance's metadata show; None if there is none."""
+    try:
+        return Drift.model_validate(metadata[KEY])
+    # Version 0.1.0 let requests set any key.
+    except (KeyError, ValidationError):
+        return None
+
+
+def marked(record: InstanceRecord, drift: Drift | None) -> InstanceRecord:
+    """Return the record with this drift, or without any."""
+    others = {name: value for name, value in record.vnf.metadata.items() if name != KEY}
+    shown = {KEY: drift.model_dump(mode="json", exclude_defaults=True)} if drift is not None else {}
+    return record.with_vnf(metadata={**others, **shown})
+
+
+def found(record: InstanceRecord, drift: StackDrift | None, reason: str, now: str) -> InstanceRecord:
+    """Return the record with what a comparison has found."""
+    if drift is None:
+        return marked(record, None)
+    before = drift_of(record.vnf.metadata)
+    since = before.since if before is not None and before.state == drift.state else now
+    vnfcs = vnfcs_by_server(record)
+    vnfc_ids = tuple(vnfcs[one] for one in drift.servers if one in vnfcs)
+    return marked(record, Drift(state=drift.state, since=since, reason=reason, vnfc_ids=vnfc_ids))
+
+
+def vnfcs_by_server(record: InstanceRecord) -> Mapping[str, str]:
+    """Return the ids of the VNFCs by the Nova ids of their servers."""
+    resources = record.stack.resources if record.stack is not None else None
+    return {one.server_id: one.vnfc_id for one in resources.servers} if resources is not None else {}
+
+
+def after_operation(record: InstanceRecord, occ: VnfLcmOpOcc) -> InstanceRecord:
+    """Return the record at the end of an operation, without the drift that it has ended.
+
+    Drift that the operation did not touch stays: the next comparison decides.
+    """
+    drift = drift_of(record.vnf.metadata)
+    if drift is None:
+        return record
+    if record.stack is None:
+        return marked(record, None)
+    if occ.operation_state is not OperationState.COMPLETED or occ.operation in _LEAVE_STACKS_ALONE:
+        return record
+    # The operation has found the stack and left it complete; only servers that it did not replace are still missing.
+    present = set(vnfcs_by_server(record).values())
+    left = tuple(one for one in drift.vnfc_ids if one in present)
+    if not left:
+        return marked(record, None)
+    reason = f"{occ.operation} has not replaced all machines that were found missing"
+    return marked(record, drift.model_copy(update={"state": "INCOMPLETE", "vnfc_ids": left, "reason": reason}))
+
+
+def drift_events(before: InstanceRecord, after: InstanceRecord) -> list[Envelope[InstanceDrifted]]:
+    """Return the event of a changed drift; none if it is the same."""
+    old, new = drift_of(before.vnf.metadata), drift_of(after.vnf.metadata)
+    if old == new:
+        return []
+    event = InstanceDrifted(
+        vnf_instance_id=after.vnf.id,
+        **after.facts.model_dump(),
+        state=new.state if new is not None else "NONE",
+        vnfc_ids=new.vnfc_ids if new is not None else (),
+        reason=new.reason if new is not None else "",
+    )
+    return [Envelope(data=event, source=SOURCE, subject=after.vnf.id)]
+
+
+def check_not_given(metadata: Mapping[str, Any] | None, present: Mapping[str, Any]) -> None:
+    """Raise InvalidInput if a request sets the key. The present value is allowed: clients send back what they have read."""
+    if metadata is not None and KEY in metadata and metadata[KEY] != present.get(KEY):
+        raise InvalidInput(f"metadata/{KEY}", "kubevnfm sets this key itself; leave it out")
+
+
+def own_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is left of the metadata if a request removes all of them."""
+    return {KEY: metadata[KEY]} if KEY in metadata else {}
+
+
+def check_stack_exists(record: InstanceRecord, task: str) -> None:
+    """Raise Drifted if the stack was found deleted: only a heal of the whole VNF, or a terminate, leads on."""
+    drift = drift_of(record.vnf.metadata)
+    if drift is not None and drift.state == "MISSING":
+        raise Drifted(f"{task}: since {drift.since} {drift.reason}; heal the whole VNF, or terminate it")
+
+
+def is_stack_missing(record: InstanceRecord) -> bool:
+    """Return whether the stack was found deleted."""
+    drift = drift_of(record.vnf.metadata)
+    return drift is not None and drift.state == "MISSING"
+
+
+def check_machines_exist(record: InstanceRecord, servers: Collection[str], task: str) -> None:
+    """Raise Drifted if one of the servers (Nova ids) was found deleted or in state ERROR."""
+    drift = drift_of(record.vnf.metadata)
+    vnfcs = vnfcs_by_server(record)
+    broken = [vnfcs[one] for one in servers if drift is not None and vnfcs.get(one) in drift.vnfc_ids]
+    if drift is not None and broken:
+        raise Drifted(f"{task}: since {drift.since} {drift.reason}; heal VNFC {', '.join(broken)} first")

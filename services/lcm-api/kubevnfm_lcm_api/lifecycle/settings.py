@@ -1,0 +1,15 @@
+"""The settings of the life cycle; part of the settings of lcm-api and of the single process."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class LifecycleSettings(BaseModel):
+    """How instances are compared with the resources that exist."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    drift_every_s: float = Field(default=60.0, ge=0)
+    """Seconds between two comparisons of the instances with the stacks and servers that exist, to find those that were
+    deleted by hand. One comparison costs each VIM three list calls. 0: never."""

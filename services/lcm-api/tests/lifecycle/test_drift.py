@@ -1,0 +1,264 @@
+"""Instances whose resources were deleted by hand: what they show, which operations lead on, and when the mark ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_events import Envelope
+from kubevnfm_events.infra import (
+    CompareStacks,
+    OperateServers,
+    ResourcesChanged,
+    StackDrift,
+    StackFinding,
+    StackResources,
+    StacksCompared,
+)
+from kubevnfm_events.lcm import InstanceDrifted
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.lifecycle.domain.drift import KEY, Drift, after_operation, drift_of, marked
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
+from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
+from kubevnfm_sol.lcm import OperationState, OperationType
+from kubevnfm_worker import Outbox, OutboxRelay
+from lcm_builders import RESOURCES, a_terminate_draft, an_instance, an_operation
+from lcm_world import RING, World, lcm_world
+
+MISSING = StackDrift(state="MISSING")
+GONE = "the stack vnf-1 (s) does not exist"
+SCALE_OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": 1}
+
+
+class Watched:
+    """A world whose VIM is ACTIVE, with a watch that the test calls, and the drift events so far."""
+
+    def __init__(self, world: World, watch: DriftWatch) -> None:
+        self.world, self.watch = world, watch
+        self.events: list[InstanceDrifted] = []
+
+    async def keep(self, delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, InstanceDrifted)
+        self.events.append(delivery.envelope.data)
+        return Ack()
+
+    async def questions(self) -> list[CompareStacks]:
+        """Return the commands of one round."""
+        self.world.twins.commands.clear()
+        await self.watch.look()
+        await self.world.bus.quiet()
+        return [one.data for one in self.world.twins.commands if isinstance(one.data, CompareStacks)]
+
+    async def answer(self, *findings: StackFinding) -> None:
+        """Publish what infra-openstack would have found."""
+        await self.world.bus.publish(Envelope(data=StacksCompared(findings=findings), source="/kubevnfm/twin"))
+        await self.world.bus.quiet()
+
+    async def find(self, drift: StackDrift | None, reason: str = GONE) -> str:
+        """Have a round find this drift of the one instance; return the instance's id."""
+        (command,) = await self.questions()
+        (one,) = command.expected
+        await self.answer(
+            StackFinding(vnf_instance_id=one.vnf_instance_id, revision=one.revision, drift=drift, reason=reason)
+        )
+        return one.vnf_instance_id
+
+    async def shown(self, instance_id: str) -> dict[str, Any] | None:
+        """Return the mark, which both API versions show alike."""
+        found = [
+            (await call("GET", f"/vnf_instances/{instance_id}")).must(200).json.get("metadata", {}).get(KEY)
+            for call in (self.world.lcm, self.world.v1)
+        ]
+        assert found[0] == found[1]
+        mark: dict[str, Any] | None = found[0]
+        return mark
+
+    async def built(self) -> str:
+        instance_id = await self.world.create()
+        assert (await self.world.reached(await self.world.instantiate(instance_id)))["operationState"] == "COMPLETED"
+        return instance_id
+
+
+@pytest.fixture
+async def watched(tmp_path: Path) -> Any:
+    async with (
+        lcm_world(tmp_path) as world,
+        OutboxRelay(world.store, world.bus, collections=["vnf_instances"]) as relay,
+    ):
+        world.vims.records["vim-1"]["status"] = "ACTIVE"
+        watch = DriftWatch(
+            store=world.store, outbox=Outbox(world.store, relay, RING), bus=world.bus, vims=world.vims, ring=RING,
+            clock=SystemClock(), every_s=60.0,
+        )  # fmt: skip
+        found = Watched(world, watch)
+        await world.bus.consume_events("tests.drift", ["lcm.instance.drifted"], found.keep)
+        await world.sample()
+        yield found
+
+
+async def test_a_deleted_stack_is_shown_and_published_until_a_heal_has_built_it_again(watched: Watched) -> None:
+    """API-154."""
+    world, instance_id = watched.world, await watched.built()
+    (command,) = await watched.questions()
+    assert command.vim.vim_id == "vim-1"
+    (asked,) = command.expected
+    assert (asked.vnf_instance_id, asked.stack_id, asked.known) == (instance_id, RESOURCES.stack_id, None)
+    assert set(asked.servers) == {server.server_id for server in RESOURCES.servers}
+
+    await watched.find(MISSING)
+    mark = await watched.shown(instance_id)
+    assert mark is not None
+    assert (mark["state"], mark["reason"]) == ("MISSING", GONE)
+    found = (await world.lcm("GET", f"/vnf_instances?filter=(eq,metadata/{KEY}/state,MISSING)")).must(200).json
+    assert [one["id"] for one in found] == [instance_id]
+    ((again,),) = [one.expected for one in await watched.questions()]
+    assert again.known == MISSING, "infra-openstack reports only what is not known"
+
+    for task, body in (
+        ("scale", SCALE_OUT),
+        ("operate", {"changeStateTo": "STOPPED"}),
+        ("heal", {"vnfcInstanceId": [RESOURCES.servers[0].vnfc_id]}),
+    ):
+        refused = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).problem(409)
+        assert refused["type"] == "instance-drifted"
+        assert GONE in refused["detail"]
+    healed = await world.reached(await world.ask(instance_id, "heal", {}))
+    assert healed["operationState"] == "COMPLETED"
+    assert world.twins.asked()[-3:] == [
+        "infra.openstack.delete_resources", "infra.openstack.create_resources", "infra.openstack.scale_resources",
+    ]  # fmt: skip
+    assert await watched.shown(instance_id) is None
+    await world.bus.quiet()
+    assert [(one.vnf_instance_id, one.state) for one in watched.events] == [
+        (instance_id, "MISSING"),
+        (instance_id, "NONE"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["GRACEFUL", "FORCEFUL"])
+async def test_a_terminate_ends_the_drift(watched: Watched, kind: str) -> None:
+    instance_id = await watched.built()
+    await watched.find(MISSING)
+    body = {"terminationType": kind}
+    ended = await watched.world.reached(await watched.world.ask(instance_id, "terminate", body))
+    assert ended["operationState"] == "COMPLETED"
+    assert await watched.shown(instance_id) is None
+    assert await watched.questions() == [], "an instance without a stack is not asked about"
+
+
+async def test_missing_machines_are_named_and_cannot_be_operated_until_they_exist_again(watched: Watched) -> None:
+    world, instance_id = watched.world, await watched.built()
+    lost = RESOURCES.servers[0]
+    await watched.find(StackDrift(state="INCOMPLETE", servers=(lost.server_id,)), "server is gone")
+    mark = await watched.shown(instance_id)
+    assert mark is not None
+    assert (mark["state"], mark["vnfc_ids"]) == ("INCOMPLETE", [lost.vnfc_id])
+    refused = (await world.lcm("POST", f"/vnf_instances/{instance_id}/operate", {"changeStateTo": "STOPPED"})).problem(
+        409
+    )
+    assert lost.vnfc_id in refused["detail"]
+    await watched.find(None)
+    assert await watched.shown(instance_id) is None
+    assert [one.state for one in watched.events] == ["INCOMPLETE", "NONE"]
+
+
+async def test_a_finding_about_an_instance_that_has_changed_since_counts_for_nothing(watched: Watched) -> None:
+    world, instance_id = watched.world, await watched.built()
+    (command,) = await watched.questions()
+    (asked,) = command.expected
+    world.twins.waiting.add("infra.openstack.scale_resources")
+    operation_id = await world.ask(instance_id, "scale", SCALE_OUT)
+    assert await watched.questions() == [], "an operation is running"
+    await watched.answer(StackFinding(vnf_instance_id=instance_id, revision=asked.revision, drift=MISSING, reason=GONE))
+    assert await watched.shown(instance_id) is None
+    await world.twins.release()
+    await world.reached(operation_id)
+    await watched.answer(StackFinding(vnf_instance_id=instance_id, revision=asked.revision, drift=MISSING, reason=GONE))
+    assert await watched.shown(instance_id) is None
+
+
+async def test_requests_neither_set_nor_remove_the_mark(watched: Watched) -> None:
+    """API-155."""
+    world, instance_id = watched.world, await watched.built()
+    own = {KEY: {"state": "MISSING"}}
+    refused = (await world.lcm("POST", "/vnf_instances", {"vnfdId": "any", "metadata": own})).problem(400)
+    assert f"metadata/{KEY}" in refused["detail"]
+    (await world.lcm("PATCH", f"/vnf_instances/{instance_id}", {"metadata": own})).problem(400)
+    await watched.find(MISSING)
+    mark = await watched.shown(instance_id)
+    (await world.lcm("PATCH", f"/vnf_instances/{instance_id}", {"metadata": {KEY: None}})).problem(400)
+    for metadata in (None, {KEY: mark, "mine": 1}):
+        patched = (await world.lcm("PATCH", f"/vnf_instances/{instance_id}", {"metadata": metadata})).must(202)
+        operation_id = patched.headers["Location"].rpartition("/")[2]
+        assert (await world.reached(operation_id))["operationState"] == "COMPLETED"
+        assert await watched.shown(instance_id) == mark
+
+
+async def test_a_rollback_that_finds_no_stack_leads_out(watched: Watched) -> None:
+    """API-154."""
+    world, instance_id = watched.world, await watched.built()
+    before = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    world.twins.failing.add("infra.openstack.scale_resources")
+    world.twins.answers["infra.openstack.restore_resources"] = ResourcesChanged(
+        resources=StackResources(stack_id="", stack_name="vnf-1"), is_missing=True
+    )
+    operation_id = await world.ask(instance_id, "scale", SCALE_OUT)
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    rolled_back = await world.reached(operation_id, "ROLLED_BACK")
+    assert "resourceChanges" not in rolled_back
+    after = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert after == before, "what a heal has to build again"
+
+
+async def test_the_rollback_of_an_operate_asks_for_the_servers_that_exist(watched: Watched) -> None:
+    world, instance_id = watched.world, await watched.built()
+    world.twins.failing.add("infra.openstack.operate_servers")
+    operation_id = await world.ask(instance_id, "operate", {"changeStateTo": "STOPPED"})
+    await world.reached(operation_id, "FAILED_TEMP")
+    world.twins.failing.clear()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    forwards, backwards = [one.data for one in world.twins.commands if isinstance(one.data, OperateServers)]
+    assert (forwards.existing_only, backwards.existing_only) == (False, True)
+
+
+async def test_a_heal_after_one_that_left_nothing_builds_what_the_vnf_was_scaled_to(watched: Watched) -> None:
+    world, instance_id = watched.world, await watched.built()
+    world.twins.failing.add("infra.openstack.create_resources")
+    operation_id = await world.ask(instance_id, "heal", {"additionalParams": {"all": True}})
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
+    world.twins.failing.clear()
+    await world.reached(await world.ask(instance_id, "heal", {"additionalParams": {"all": True}}))
+    restored: Any = world.twins.commands[-1].data
+    assert restored.counts == {"VDU1": 1}
+
+
+def drifted(**drift: Any) -> InstanceRecord:
+    deployment = StackDeployment(kind="stack", vim_key="vim1", stack_name="vnf-1", resources=RESOURCES)
+    record = an_instance().with_internals(deployments=(deployment,))
+    return marked(record, Drift(**{"state": "MISSING", "since": "2030", "reason": GONE, **drift}))
+
+
+@pytest.mark.parametrize(
+    ("operation", "state", "drift", "left"),
+    [
+        (OperationType.HEAL, OperationState.COMPLETED, {}, None),
+        (OperationType.SCALE, OperationState.COMPLETED, {"state": "FAILED"}, None),
+        (OperationType.SCALE, OperationState.ROLLED_BACK, {}, "MISSING"),
+        (OperationType.HEAL, OperationState.FAILED, {}, "MISSING"),
+        (OperationType.MODIFY_INFO, OperationState.COMPLETED, {}, "MISSING"),
+        (OperationType.OPERATE, OperationState.COMPLETED, {"state": "FAILED"}, "FAILED"),
+        (OperationType.SCALE, OperationState.COMPLETED, {"state": "FAILED", "vnfc_ids": ("vnfc-w1",)}, "INCOMPLETE"),
+        (OperationType.HEAL, OperationState.COMPLETED, {"state": "INCOMPLETE", "vnfc_ids": ("replaced",)}, None),
+    ],
+)
+def test_an_operation_ends_the_drift_that_it_has_repaired(
+    operation: OperationType, state: OperationState, drift: dict[str, Any], left: str | None
+) -> None:
+    occ = an_operation(a_terminate_draft(), state=state).occ.model_copy(update={"operation": operation})
+    after = drift_of(after_operation(drifted(**drift), occ).vnf.metadata)
+    assert (after.state if after is not None else None) == left
