@@ -107,11 +107,12 @@ class CloudFaults:
             async with self._lab.fault(service, "*", effect="drop"):
                 yield
             return
+        loop = asyncio.get_running_loop()
         await _call("stop", service)
+        until = loop.time() + _REAL_OUTAGE_S
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(asyncio.sleep(_REAL_OUTAGE_S))
-                yield
+            yield
+            await asyncio.sleep(max(0.0, until - loop.time()))
         finally:
             await _call("start", service)
 

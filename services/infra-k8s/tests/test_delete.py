@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectsNotGone
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from patience import until_true
 
 Make = Callable[..., dict[str, Any]]
 
@@ -31,6 +32,26 @@ async def test_all_objects_of_the_inventory_are_deleted_and_no_others(
     assert set(lab.inventory()["objects"]) == {"ConfigMap/default/other"}
     assert await named(cluster, "v1", "Pod", "default") == []
     assert (await site.delete()).count == 0
+
+
+async def test_what_was_deleted_by_hand_does_not_stop_the_deletion(
+    site: Any, cluster: Cluster, make: Make, workload: Make, lab: LabCluster
+) -> None:
+    """First one object of it, then the namespace with all that is left."""
+    namespace = make("Namespace", "ns")
+    await site.apply({"f.yaml": [namespace, make("ConfigMap", "c"), workload(name="web")]}, namespace="ns")
+    for api_version, kind, within, name in (("apps/v1", "Deployment", "ns", "web"), ("v1", "Namespace", "", "ns")):
+        resource = await cluster.resource(api_version, kind)
+        assert resource is not None
+        key = ObjectKey(api_version, kind, within, name)
+        await cluster.delete(resource, key)
+
+        async def is_gone(resource: Resource = resource, key: ObjectKey = key) -> bool:
+            return await cluster.get(resource, key) is None
+
+        await until_true(is_gone)
+    assert (await site.delete()).count == 3
+    assert lab.inventory()["objects"] == {}
 
 
 async def test_an_instance_without_objects_is_deleted_at_once(site: Any, ledger: CallLedger) -> None:

@@ -94,6 +94,20 @@ async def test_a_changed_secret_restarts_replica_sets_and_bare_pods_too(
     assert lab.inventory()["objects"] == {}
 
 
+async def test_what_was_deleted_by_hand_is_made_again_by_a_change_and_by_its_reversal(
+    site: Any, cluster: Cluster, make: Make, workload: Make
+) -> None:
+    before = await made(site, make, workload)
+    for image in ("nginx:2", "nginx:1"):
+        for api_version, kind, name in (("apps/v1", "Deployment", "env"), ("v1", "ConfigMap", "settings")):
+            resource = await cluster.resource(api_version, kind)
+            assert resource is not None
+            await cluster.delete(resource, ObjectKey(api_version, kind, "default", name))
+        done = await site.update(a_cnf(make, workload, image=image), def_files=DEF_FILES, vdus=VDUS, operation=image)
+        assert {vdu: len(uids) for vdu, uids in pods(done).items()} == {vdu: len(uids) for vdu, uids in before.items()}
+        assert await data(cluster, "ConfigMap", "settings") == {"k": "old"}
+
+
 async def test_a_changed_image_is_set_and_nothing_else_of_the_workload(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:

@@ -69,6 +69,15 @@ class OperationRunning(Conflict):
         self.occurrence_id = occurrence_id
 
 
+class InstanceChanged(Conflict):
+    """The instance was written between the check of a request and its claim, and no operation runs: the same request may
+    succeed at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("the VNF instance was changed by another request meanwhile: try again")
+
+
 class Engine:
     """Accepts, advances and ends operations."""
 
@@ -105,7 +114,7 @@ class Engine:
         """Claim the instance and store the occurrence: when this returns, the operation will be carried out.
 
         ``stored`` is the instance as the request was checked against it; ``claims`` are further fields of it that are
-        true from this moment. Raises Conflict if the instance was changed or claimed meanwhile.
+        true from this moment. Raises InstanceChanged, OperationRunning.
         """
         occ = record.occ
         last_event = InstanceRecord.from_document(stored.body).internals.last_news
@@ -434,7 +443,7 @@ class Engine:
         if stored is None:
             return NotFound(f"VNF instance {instance_id} does not exist")
         running = await self._running_operation(InstanceRecord.from_document(stored.body))
-        return running or Conflict("the VNF instance was changed by another request meanwhile: try again")
+        return running or InstanceChanged()
 
 
 def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:

@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drift import KEY, Drift, after_operation,
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
 from kubevnfm_sol.lcm import OperationState, OperationType
+from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_worker import Outbox, OutboxRelay
 from lcm_builders import RESOURCES, a_terminate_draft, an_instance, an_operation
 from lcm_world import RING, World, lcm_world
@@ -179,6 +180,24 @@ async def test_a_finding_about_an_instance_that_has_changed_since_counts_for_not
     assert await watched.shown(instance_id) is None
 
 
+async def test_a_request_does_not_notice_that_a_mark_is_written_meanwhile(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The instance is written between the check of the request and its claim."""
+    instance_id = await watched.built()
+    claim, written = watched.world.store.update, []
+
+    async def update(collection: str, id: str, fields: Any, **more: Any) -> Any:
+        if "internal/currentOperation" in fields and not written:
+            written.append(await watched.find(MISSING))
+        return await claim(collection, id, fields, **more)
+
+    monkeypatch.setattr(watched.world.store, "update", update)
+    operation_id = await watched.world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
+    assert (await watched.world.reached(operation_id))["operationState"] == "COMPLETED"
+    assert written == [instance_id]
+
+
 async def test_requests_neither_set_nor_remove_the_mark(watched: Watched) -> None:
     """API-155."""
     world, instance_id = watched.world, await watched.built()
@@ -262,3 +281,11 @@ def test_an_operation_ends_the_drift_that_it_has_repaired(
     occ = an_operation(a_terminate_draft(), state=state).occ.model_copy(update={"operation": operation})
     after = drift_of(after_operation(drifted(**drift), occ).vnf.metadata)
     assert (after.state if after is not None else None) == left
+
+
+@pytest.mark.parametrize("state", [OperationState.FAILED, OperationState.ROLLED_BACK])
+def test_an_operation_that_has_found_no_stack_marks_the_drift_at_its_end(state: OperationState) -> None:
+    error = ProblemDetails(type="stack-missing", title="-", status=404, detail="scale_resources: no stack")
+    occ = an_operation(a_terminate_draft(), state=state).occ.model_copy(update={"error": error})
+    after = drift_of(after_operation(marked(drifted(), None), occ).vnf.metadata)
+    assert after == Drift(state="MISSING", since=occ.state_entered_time, reason="scale_resources: no stack")

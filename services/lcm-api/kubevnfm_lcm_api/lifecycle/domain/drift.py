@@ -21,6 +21,9 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 
 KEY: Final = "kubevnfm_drift"
 """The key in the instance's metadata; requests cannot set it."""
+_UNDONE: Final = frozenset({OperationState.FAILED, OperationState.ROLLED_BACK})
+_STACK_MISSING: Final = "stack-missing"
+"""The code with which infra-openstack reports that an operation has found no stack."""
 _LEAVE_STACKS_ALONE: Final = frozenset({OperationType.MODIFY_INFO, OperationType.OPERATE})
 
 
@@ -77,10 +80,13 @@ def vnfcs_by_server(record: InstanceRecord) -> Mapping[str, str]:
 
 
 def after_operation(record: InstanceRecord, occ: VnfLcmOpOcc) -> InstanceRecord:
-    """Return the record at the end of an operation, without the drift that it has ended.
+    """Return the record at the end of an operation, with the drift that it has met, without the drift that it has ended.
 
     Drift that the operation did not touch stays: the next comparison decides.
     """
+    if occ.operation_state in _UNDONE and occ.error is not None and occ.error.type == _STACK_MISSING:
+        # Known without a comparison: the operation has looked for the stack.
+        record = found(record, StackDrift(state="MISSING"), occ.error.detail, occ.state_entered_time)
     drift = drift_of(record.vnf.metadata)
     if drift is None:
         return record

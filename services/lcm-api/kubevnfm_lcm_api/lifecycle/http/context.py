@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from typing import Final, Protocol
 
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
 
-from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.engine import Engine, InstanceChanged
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.progress import Progress
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
@@ -42,6 +44,8 @@ class LifecycleServices:
     operation_events: OperationEvents
 
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_REPETITIONS: Final = 3
 SERVICES: Final = web.AppKey("lifecycle", LifecycleServices)
 
 
@@ -53,6 +57,22 @@ def services(request: web.Request) -> LifecycleServices:
 def api_version(request: web.Request) -> ApiVersion:
     """Return v1 or v2 by the request's path."""
     return "v1" if request.path.startswith("/vnflcm/v1/") else "v2"
+
+
+def repeated(handler: Handler) -> Handler:
+    """Return the handler, called again if the instance was written between the check of the request and its claim.
+
+    A comparison with the cloud writes instances too (`lifecycle.drift_watch`), and no caller should notice that.
+    """
+
+    @wraps(handler)
+    async def handle(request: web.Request) -> web.StreamResponse:
+        for _ in range(_REPETITIONS):
+            with suppress(InstanceChanged):
+                return await handler(request)
+        return await handler(request)
+
+    return handle
 
 
 def accepted(location: str) -> web.Response:

@@ -14,7 +14,7 @@ from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import list_page
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
-from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
+from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, repeated, services
 from kubevnfm_lcm_api.lifecycle.http.render import INSTANTIATE_FORM, base_url, instance_view, long_types
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
 
@@ -97,6 +97,6 @@ def routes(version: str) -> list[web.RouteDef]:
         web.get(base, list_all),
         web.get(f"{base}/{{id}}", show),
         web.delete(f"{base}/{{id}}", delete),
-        web.post(f"{base}/{{id}}/instantiate", instantiate),
-        web.post(f"{base}/{{id}}/terminate", terminate),
+        web.post(f"{base}/{{id}}/instantiate", repeated(instantiate)),
+        web.post(f"{base}/{{id}}/terminate", repeated(terminate)),
     ]

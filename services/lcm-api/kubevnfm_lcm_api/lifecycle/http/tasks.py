@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from kubevnfm_lcm_api.http.bodies import PATCH, check_query, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
-from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
+from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, repeated, services
 from kubevnfm_lcm_api.lifecycle.http.render import base_url, request_in_v2_form
 
 B = TypeVar("B", bound=BaseModel)
@@ -114,12 +114,12 @@ def routes(version: str) -> list[web.RouteDef]:
     """Return the routes of one API version."""
     one = f"/vnflcm/{version}/vnf_instances/{{id}}"
     found = [
-        web.patch(one, modify),
-        web.post(f"{one}/scale", scale),
-        web.post(f"{one}/scale_to_level", scale_to_level),
-        web.post(f"{one}/heal", heal),
-        web.post(f"{one}/operate", operate),
-        web.post(f"{one}/change_ext_conn", change_ext_conn),
-        web.post(f"{one}/change_flavour", change_flavour),
+        web.patch(one, repeated(modify)),
+        web.post(f"{one}/scale", repeated(scale)),
+        web.post(f"{one}/scale_to_level", repeated(scale_to_level)),
+        web.post(f"{one}/heal", repeated(heal)),
+        web.post(f"{one}/operate", repeated(operate)),
+        web.post(f"{one}/change_ext_conn", repeated(change_ext_conn)),
+        web.post(f"{one}/change_flavour", repeated(change_flavour)),
     ]
-    return found if version == "v1" else [*found, web.post(f"{one}/change_vnfpkg", change_vnfpkg)]
+    return found if version == "v1" else [*found, web.post(f"{one}/change_vnfpkg", repeated(change_vnfpkg))]
