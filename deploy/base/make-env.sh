@@ -49,17 +49,17 @@ setting() {
 
 setting KUBEVNFM_KEYS "$(key)" '' \
     'The keys for secrets in documents and messages: base64 keys of 32 bytes, separated by commas; the first one encrypts.'
-setting KUBEVNFM_INTERNAL_TOKEN "$(word)" 'The token with which the services authenticate to one another.'
 setting KUBEVNFM_CALLBACK_KEYS "$(key)" 'The signing keys of callbacks with credentials are derived from it.'
 setting RABBITMQ_PASSWORD "$(word)" '' "The password of RabbitMQ's administrator, which no service has."
 setting RABBITMQ_OBSERVER_PASSWORD "$(word)" \
     'The password of the user "observer", with which other systems read events and nothing else.'
 setting MONGODB_PASSWORD "$(word)" "The password of MongoDB's administrator, which no service has."
-first="Each service's own users, with the rights that it needs (docs/security.md)."
+first="Each service's own users and token, with the rights that it needs (docs/security.md)."
 for service in services/*/pyproject.toml; do
     name=$(basename "$(dirname "$service")" | tr 'a-z-' 'A-Z_')
     setting "RABBITMQ_${name}_PASSWORD" "$(word)" ${first:+'' "$first"}
     setting "MONGODB_${name}_PASSWORD" "$(word)"
+    setting "KUBEVNFM_TOKEN_${name}" "$(word)" # for calls of this service by others
     first=
 done
 setting KUBEVNFM_PUBLISH 127.0.0.1:9890 '' \

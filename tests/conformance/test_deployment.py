@@ -50,7 +50,7 @@ def test_env_has_every_variable_that_compose_has_no_default_for(copy: Path) -> N
     assert len(needed) > 12
     found = values(copy)
     assert needed <= set(found)
-    passwords = [value for name, value in found.items() if name.endswith(("PASSWORD", "TOKEN", "KEYS"))]
+    passwords = [value for name, value in found.items() if re.search("PASSWORD|TOKEN|KEYS", name)]
     assert len(set(passwords)) == len(passwords)
     assert (copy / ".env").stat().st_mode & 0o777 == 0o600
 

@@ -119,6 +119,9 @@ def test_docker_compose_gives_a_service_users_of_its_own(service: str) -> None:
     for server in ("rabbitmq", "mongodb"):
         assert f"{server.upper()}_{name}_PASSWORD" in composed[f"{server}-users"]["environment"]
         assert composed[service]["depends_on"][f"{server}-users"] == {"condition": "service_completed_successfully"}
+    called = {peer for peer in SERVICES if f"{peer.replace('-', '_')}_url" in settings_of(service).model_fields}
+    given = str(environment[f"{prefix}PEER_TOKENS"]).split(",")
+    assert set(given) == {f"{peer}=${{KUBEVNFM_TOKEN_{peer.replace('-', '_').upper()}}}" for peer in called}
     others = [other for other in SERVICES if other != service]
     assert not any(f"_{other.replace('-', '_').upper()}_PASSWORD" in str(environment) for other in others)
 

@@ -81,9 +81,15 @@ class SixProcesses:
             "TRUST_PACKAGES": "true",  # they are our own, and the tests must run on every kernel
             **keys,
         }
+        tokens = {service: secrets.token_urlsafe(32) for service in SERVICES}
         own = {service: {} if isinstance(amqp_url, str) else {"AMQP_URL": amqp_url[service]} for service in SERVICES}
         self._settings = {
-            service: self._settings_of(service, {**shared, **own[service]}, ssh_port, (more or {}).get(service, {}))
+            service: self._settings_of(
+                service,
+                {**shared, **own[service], **_tokens_of(service, tokens)},
+                ssh_port,
+                (more or {}).get(service, {}),
+            )
             for service in SERVICES
         }
         self._processes = {service: self._process(service, self._settings[service]) for service in SERVICES}
@@ -164,10 +170,20 @@ class SixProcesses:
         )
 
 
+def _tokens_of(service: str, tokens: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with the service's own token, and with those of the services that it calls."""
+    asked = {
+        peer: tokens[peer] for peer in SERVICES if f"{peer.replace('-', '_')}_url" in settings_of(service).model_fields
+    }
+    return {
+        "INTERNAL_TOKEN": tokens[service],
+        "PEER_TOKENS": ",".join(f"{peer}={token}" for peer, token in asked.items()),
+    }
+
+
 def new_keys() -> dict[str, str]:
     """Return new values for the secrets that all services share."""
     return {
-        "INTERNAL_TOKEN": secrets.token_urlsafe(32),
         "KEYS": KeyRing.new_key(),
         "MASTER_KEYS": KeyRing.new_key(),
     }

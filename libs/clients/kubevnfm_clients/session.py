@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import aiohttp
 from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
 
 
-class Peers(NamedTuple):
-    """Session and token for calls of other services: ``HttpVims(url, *peers)``."""
+@dataclass(frozen=True)
+class Peers:
+    """What calls of other services need: ``HttpVims(url, *peers.credentials("vim-registry"))``."""
 
-    token: str
-    """The internal token, the same in every service."""
+    token_for: Callable[[str], str]
+    """Returns the token of a service."""
     session: aiohttp.ClientSession
+
+    def credentials(self, service: str) -> tuple[str, aiohttp.ClientSession]:
+        """Return token and session for calls of a service."""
+        return self.token_for(service), self.session
 
 
 @asynccontextmanager

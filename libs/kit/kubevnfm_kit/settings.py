@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kubevnfm_kit.tls import ClientTls, ServerTls
 
@@ -93,10 +94,28 @@ class ProcessSettings(ServiceSettings, ListenerTls):
     """MongoDB, with user and password."""
     mongo_database: str = "kubevnfm"
     internal_token: SecretStr
-    """Authenticates the services' calls of one another; the same in all of them."""
+    """Authenticates the other services' calls of this one."""
+    peer_tokens: Annotated[Mapping[str, SecretStr], NoDecode] = {}
+    """The tokens of the services that this one calls: ``<service>=<token>``, separated by commas. A service that is not
+    named has the same ``internal_token`` as this one."""
     keys: SecretStr
     """The key ring that seals secrets: base64 keys of 32 bytes, separated by commas; the first one encrypts. The same
     in all services."""
     log_level: str = "INFO"
     """DEBUG, INFO, WARNING or ERROR."""
     log_form: Literal["json", "console"] = "json"
+
+    @field_validator("peer_tokens", mode="before")
+    @classmethod
+    def _by_service(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        pairs = [part.strip().partition("=") for part in given.split(",") if part.strip()]
+        # The rejected value is a token: the error must not repeat it.
+        if not all(name and equals and token for name, equals, token in pairs):
+            raise ValueError("<service>=<token> expected, separated by commas")
+        return {name: token for name, _, token in pairs}
+
+    def token_for(self, peer: str) -> str:
+        """Return the token with which to call another service."""
+        return self.peer_tokens.get(peer, self.internal_token).get_secret_value()

@@ -46,6 +46,6 @@ async def standalone(service: str, settings: S, wiring: Wiring[S]) -> AsyncItera
         RabbitBus.connect(
             settings.amqp_url.get_secret_value(), service=service, key_ring=ring, declares=settings.amqp_declares
         ) as bus,
-        wiring(settings, Backends(bus, store, ring), Peers(settings.internal_token.get_secret_value(), session)),
+        wiring(settings, Backends(bus, store, ring), Peers(settings.token_for, session)),
     ):
         yield

@@ -17,8 +17,8 @@ from kubevnfm_infra_k8s.wiring import SERVICE, infra_k8s
 @asynccontextmanager
 async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIterator[int]:
     """Enter the service with its clients of other services; yield the port of its health endpoints."""
-    packages = HttpPackages(settings.lcm_api_url, *peers, cache_dir=settings.cache_dir)
-    vims = HttpVimDirectory(settings.vim_registry_url, *peers)
+    packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
+    vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     host, port = settings.health_host, settings.health_port
     async with (
         infra_k8s(settings, backends, packages=packages, vims=vims),

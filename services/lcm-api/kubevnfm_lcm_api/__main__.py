@@ -14,8 +14,13 @@ from kubevnfm_lcm_api.wiring import SERVICE, LcmApi, lcm_api
 
 def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[LcmApi]:
     """Return the service with its clients of other services."""
-    vims = HttpVims(settings.vim_registry_url, *peers)
-    return lcm_api(settings, backends, vims=vims, node_logs=HttpNodeLogs(settings.mgmt_executor_url, *peers))
+    vims = HttpVims(settings.vim_registry_url, *peers.credentials("vim-registry"))
+    return lcm_api(
+        settings,
+        backends,
+        vims=vims,
+        node_logs=HttpNodeLogs(settings.mgmt_executor_url, *peers.credentials("mgmt-executor")),
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from kubevnfm_mgmt_executor.wiring import SERVICE, MgmtExecutor, mgmt_executor
 
 def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[MgmtExecutor]:
     """Return the service with its clients of other services."""
-    packages = HttpPackages(settings.lcm_api_url, *peers, cache_dir=settings.cache_dir)
+    packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
     return mgmt_executor(settings, backends, packages=packages)
 
 

@@ -17,8 +17,8 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
     return vim_registry(
         settings,
         backends,
-        users=HttpVimUsers(settings.lcm_api_url, *peers),
-        credentials=HttpCredentials(settings.credentials_receiver_url, *peers),
+        users=HttpVimUsers(settings.lcm_api_url, *peers.credentials("lcm-api")),
+        credentials=HttpCredentials(settings.credentials_receiver_url, *peers.credentials("credentials-receiver")),
     )
 
 
