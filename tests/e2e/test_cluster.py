@@ -7,10 +7,12 @@ import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from guide_clusters import guide_package, guide_request
 from lab_process import LabControl
-from user import FORCEFUL, GRACEFUL, User, sample_body
+from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
 
 CLUSTER_STEPS = ["create_resources", "instantiate_end", "register_vim"]
 
@@ -142,18 +144,34 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
     await user.terminate(instance_id)
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
-async def test_the_cluster_request_of_the_samples_is_the_same_in_both_versions(
-    user: User, v1: User, version: str
-) -> None:
-    """SEQ-047, SEQ-021."""
-    caller = v1 if version == "v1" else user
-    cluster_id = await caller.create(await caller.sample("cluster"))
-    await caller.do(cluster_id, "instantiate", user.cluster())
-    certificate = _connection(await v1.instance(cluster_id))["interfaceInfo"]["ssl_ca_cert"]
-    assert _connection(await v1.instance(cluster_id))["vimType"] == "kubernetes"
+@pytest.mark.parametrize("form", ["v1", "v2"])
+async def test_the_cluster_package_of_tackers_guide_runs_unchanged(user: User, v1: User, form: ApiVersion) -> None:
+    """SEQ-021, SEQ-047, SEQ-187: its own install script has another interface, and its own driver is not loaded."""
+    caller = v1 if form == "v1" else user
+    vnfd_id = str(uuid4())
+    package = await caller.upload(guide_package(form, vnfd_id))
+    assert (package["onboardingState"], package.get("warnings")) == ("ONBOARDED", None), package
+    body = guide_request(form, caller.installation.lab, (await caller.vims())["lab"]["id"])
+    cluster_id = await caller.create(vnfd_id)
+    refused = (await caller.ask(cluster_id, "instantiate", {**body, "flavourId": "complex"})).must(422)
+    assert "master_node" in refused.detail, "several masters are for later"
+
+    view = await caller.do(cluster_id, "instantiate", body)
+    assert [step["name"] for step in view["steps"]] == CLUSTER_STEPS
+    (remark,) = [task for task in view["tasks"] if task["task"] == "files"]
+    assert "Scripts/install_k8s_cluster.sh of the package has another interface and is not run" in remark["message"]
+    assert "of the package was run" not in await caller.log(view["id"])
+    assert len(view["nodes"]) == 3
+    vim = (await caller.vims())["kubernetes_vim"]
+    assert (vim["type"], vim["status"]) == ("kubernetes", "ACTIVE")
+    connection = _connection(await v1.instance(cluster_id))
+    assert connection["vimId"] == vim["id"]
+    assert vim["auth_cred"]["bearer_token"] == "***"
+    certificate = connection["interfaceInfo"]["ssl_ca_cert"]
     assert hashlib.sha256(base64.b64decode("".join(certificate.strip().splitlines()[1:-1]))).digest()
+
     await caller.terminate(cluster_id)
+    assert set(await caller.vims()) == {"lab"}, "also without terminate_end in the VNFD, as in the guide for v2"
 
 
 def _kinds(cluster: Mapping[str, Any]) -> set[str]:

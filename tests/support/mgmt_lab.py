@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import shutil
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from kubevnfm_lab.ports import MachineSpec, Nic
 from kubevnfm_mgmt_executor.adapters.host_keys import StoredHostKeys
 from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
 from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
+from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
@@ -48,6 +50,11 @@ class OneFolder:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
+
+    @classmethod
+    def sample(cls, folder: Path) -> OneFolder:
+        """Return a copy of the sample package, in which the files that the sample links to are files."""
+        return cls(shutil.copytree(SAMPLE, folder / "package"))
 
     async def folder(self, package: PackageRef) -> Path:
         return self.root
@@ -89,7 +96,7 @@ class MgmtLab:
             for collection, indexes in INDEXES.items():
                 await store.ensure_indexes(collection, indexes)
             keys, logs = StoredHostKeys(store, clock), StoredOutputLog(store)
-            packages, ring = OneFolder(SAMPLE), KeyRing([os.urandom(32)])
+            packages, ring = OneFolder.sample(folder), KeyRing([os.urandom(32)])
             handlers = MgmtHandlers(
                 drivers=DRIVERS,
                 machines=SshMachines(keys, port=machines.ssh_port),
@@ -97,6 +104,7 @@ class MgmtLab:
                 host_keys=keys,
                 output_log=logs,
                 package_files=lambda package: FetchedPackage(packages, package),
+                own_files=OwnFiles(),
                 key_ring=ring,
                 clock=clock,
             )

@@ -28,12 +28,14 @@ class MgmtHandlers:
         host_keys: HostKeys,
         output_log: OutputLog,
         package_files: Callable[[PackageRef], PackageFiles],
+        own_files: PackageFiles,
         key_ring: KeyRing,
         clock: Clock,
     ) -> None:
         self._drivers, self._machines, self._journal = drivers, machines, journal
         self._host_keys, self._output_log = host_keys, output_log
-        self._package_files, self._key_ring, self._clock = package_files, key_ring, clock
+        self._package_files, self._own_files = package_files, own_files
+        self._key_ring, self._clock = key_ring, clock
 
     async def run_phase(self, command: RunPhase, context: StepContext) -> Outcome:
         """Run the phase, or continue where an earlier try stopped: every task finds out first what is left to do."""
@@ -41,6 +43,7 @@ class MgmtHandlers:
         claim = Claim(context.operation_id, context.message_id, context.fencing)
         tools = Tools(
             package=self._package_files(command.package),
+            own_files=self._own_files,
             machines=self._machines,
             journal=self._journal,
             host_keys=self._host_keys,

@@ -12,6 +12,7 @@ from kubevnfm_worker.backends import Backends
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.http import internal_api
+from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
@@ -51,6 +52,7 @@ async def mgmt_executor(settings: Settings, backends: Backends, *, packages: Pac
         host_keys=keys,
         output_log=logs,
         package_files=lambda package: FetchedPackage(packages, package),
+        own_files=OwnFiles(),
         key_ring=backends.key_ring,
         clock=clock,
     )

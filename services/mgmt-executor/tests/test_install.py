@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandUnsuccessful,
     DriverUnknown,
-    ForeignScript,
     HostKeyChanged,
     LoginRefused,
     NodeUnreachable,
@@ -27,7 +25,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
 )
 from kubevnfm_secrets import hide
 from kubevnfm_store.query import Query
-from mgmt_lab import SAMPLE, MgmtLab
+from mgmt_lab import MgmtLab
 from ssh_keys import encrypted_key
 
 STEPS = (
@@ -442,16 +440,38 @@ async def test_several_masters_are_not_supported_yet(lab: MgmtLab) -> None:
         await lab.run(lab.command(nodes))
 
 
-async def test_a_package_without_a_script_of_the_drivers_interface_is_refused(lab: MgmtLab, tmp_path: Path) -> None:
+async def test_files_that_the_package_lacks_are_refused_by_name(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=0)
-    with pytest.raises(Unprocessable, match=r"the package has no file Scripts/other\.sh"):
-        await lab.run(lab.command(nodes, changes={"script_path": "Scripts/other.sh"}))
-    package = tmp_path / "package"
-    shutil.copytree(SAMPLE, package)
-    (package / "Scripts/install_k8s_cluster.sh").write_text("#!/bin/bash\necho token: x\n")
-    lab.packages.root = package
-    with pytest.raises(ForeignScript, match="a script with the interface of this driver expected"):
-        await lab.run(lab.command(nodes))
+    for field in ("script_path", "x_cni"):
+        with pytest.raises(Unprocessable, match=rf"{field}: the package has no file Files/other"):
+            await lab.run(lab.command(nodes, changes={field: "Files/other"}))
+    assert lab.machine(nodes[0]).calls["ssh connect"] == 0
+
+
+async def test_a_script_of_another_interface_is_not_run_and_the_drivers_own_builds_the_cluster(lab: MgmtLab) -> None:
+    """SEQ-045, A10 of Tacker's packages: they bring a script of other arguments, and no manifest of a pod network."""
+    nodes = await lab.boot_cluster(workers=1)
+    package = lab.packages.root
+    (package / "Scripts/install_k8s_cluster.sh").write_text("#!/bin/bash\necho the script of the package\n")
+    (package / "Files/kubernetes/cni.yaml").unlink()
+    done = await lab.run(lab.command(nodes))
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20"])
+    assert await lab.ask_api(done.cluster, "/apis/apps/v1/namespaces/kube-flannel/daemonsets/kube-flannel-ds")
+    assert "the script of the package" not in await lab.log()
+    (remark,) = [news for news in lab.news if news.task == "files"]
+    assert (remark.node, remark.state) == ("", "finished")
+    assert "Scripts/install_k8s_cluster.sh of the package has another interface and is not run" in remark.message
+    assert "the package has no Files/kubernetes/cni.yaml" in remark.message
+
+
+async def test_files_of_the_package_are_used_without_a_remark(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
+    script.write_text(script.read_text().replace("task=\n", "task=\necho the script of the package\n", 1))
+    await lab.run(lab.command(nodes))
+    assert "the script of the package" in await lab.log()
+    assert not [news for news in lab.news if news.task == "files"]
 
 
 async def test_an_unknown_driver_is_named(lab: MgmtLab) -> None:

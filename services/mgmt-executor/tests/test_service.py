@@ -18,7 +18,7 @@ from kubevnfm_mgmt_executor.wiring import MgmtExecutor, mgmt_executor
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
-from mgmt_lab import SAMPLE, MgmtLab, OneFolder
+from mgmt_lab import MgmtLab
 from pydantic import SecretStr
 
 TOKEN = "internal-token-of-the-tests"
@@ -59,7 +59,7 @@ async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     )
     async with (
         InProcessBus(lab.ring) as bus,
-        mgmt_executor(settings, Backends(bus, lab.store, lab.ring), packages=OneFolder(SAMPLE)) as running,
+        mgmt_executor(settings, Backends(bus, lab.store, lab.ring), packages=lab.packages) as running,
     ):
         service = Service(lab, bus, running)
         await bus.consume_events(

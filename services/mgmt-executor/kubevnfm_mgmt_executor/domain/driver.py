@@ -39,6 +39,8 @@ class Tools:
     """The ports that a driver works with, and the facts of its command; a new object for each command."""
 
     package: PackageFiles
+    own_files: PackageFiles
+    """The files that the drivers bring themselves."""
     machines: Machines
     journal: Journal
     host_keys: HostKeys

@@ -25,14 +25,6 @@ class PhaseUnsupported(VnfmError):
     status = 422
 
 
-class ForeignScript(VnfmError):
-    """The package's install script does not have the interface of the driver."""
-
-    code = "mgmt-script-foreign"
-    title = "Management driver failed"
-    status = 422
-
-
 class NodeFailure(VnfmError):
     """A task on one machine failed; ``node`` and ``task`` name it."""
 

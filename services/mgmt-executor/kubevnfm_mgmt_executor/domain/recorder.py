@@ -82,6 +82,10 @@ class Recorder:
         await self._report(node, task, "finished" if result.changed else "skipped", duration_s=duration_s)
         return result
 
+    async def remark(self, task: str, message: str) -> None:
+        """Publish a fact about the phase as a whole, under the stable name ``task``."""
+        await self._publish(TaskProgressed(task=task, state="finished", message=message))
+
     async def report_cancelled(self) -> None:
         """Publish which tasks were cancelled because another one failed.
 

@@ -1,4 +1,4 @@
-"""The files that the driver takes from the VNF package: the install script and the pod network's manifest."""
+"""The files that the driver puts onto machines: from the VNF package, or its own where the package's do not fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kubevnfm_cluster import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
-from kubevnfm_mgmt_executor.domain.errors import ForeignScript
 
 MARKER: Final = b"# kubevnfm-install-script: 1"
 """The line in the head of a script that declares its interface."""
@@ -19,6 +18,8 @@ MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 # The kinds for which `kubectl rollout status` can wait.
 ROLLED_OUT: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
+OWN_SCRIPT: Final = "install_k8s_cluster.sh"
+OWN_MANIFEST: Final = "cni.yaml"
 
 
 @dataclass(frozen=True)
@@ -29,27 +30,47 @@ class InstallFiles:
     network_manifest: bytes
     network_workloads: Sequence[tuple[str, str]]
     """Namespace and ``kind/name`` of the workloads that must run before pods have a network."""
+    remarks: Sequence[str] = ()
+    """Which files are the driver's own, and why, for people who watch the operation."""
 
 
-async def read_package(package: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
-    """Read and check the files. Raises Unprocessable (not in the package, not YAML), ForeignScript."""
-    script = await _needed(package, "script_path", parameters.script_path)
-    # A package for another manager may have a script at this path that takes other arguments. It must not run as root.
+async def read_files(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
+    """Read and check the files. Raises Unprocessable for a file that is not in the package, or not YAML.
+
+    ``own`` has the driver's own files. They are used in place of an install script with another interface, and of the
+    pod network's manifest if the request names none and the package has none at the default path.
+    """
+    remarks = []
+    script = await package.read(parameters.script_path)
+    if script is None:
+        raise _missing("script_path", parameters.script_path)
+    # Packages for other managers have a script at this path that takes other arguments. It must not run as root.
     if not any(line.rstrip() == MARKER for line in script.splitlines()[:MARKER_WITHIN]):
-        raise ForeignScript(
-            f"{parameters.script_path}: a script with the interface of this driver expected, which has the line"
-            f" {MARKER.decode()!r} among its first {MARKER_WITHIN}"
+        script = await _installed(own, OWN_SCRIPT)
+        remarks.append(
+            f"{parameters.script_path} of the package has another interface and is not run: the driver's own script"
+            " installs the cluster"
         )
-    manifest = await _needed(package, "x_cni", parameters.network_manifest)
+    manifest = await package.read(parameters.network_manifest)
+    if manifest is None and parameters.x_cni is None:
+        manifest = await _installed(own, OWN_MANIFEST)
+        remarks.append(
+            f"the package has no {parameters.network_manifest}: the pod network is that of the driver's own manifest"
+        )
+    elif manifest is None:
+        raise _missing("x_cni", parameters.network_manifest)
     text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
-    return InstallFiles(script=script, network_manifest=text.encode(), network_workloads=_workloads(text))
+    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks))
 
 
-async def _needed(package: PackageFiles, field: str, path: str) -> bytes:
-    content = await package.read(path)
-    if content is None:
-        raise Unprocessable(f"{ROOT}/{field}", f"the package has no file {path}")
+async def _installed(own: PackageFiles, name: str) -> bytes:
+    content = await own.read(name)
+    assert content is not None, f"{name} is a part of this program"
     return content
+
+
+def _missing(field: str, path: str) -> Unprocessable:
+    return Unprocessable(f"{ROOT}/{field}", f"the package has no file {path}")
 
 
 def _workloads(manifest: str) -> Sequence[tuple[str, str]]:

@@ -22,7 +22,7 @@ from kubevnfm_secrets import Secret
 from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, PhaseWork, Tools
 from kubevnfm_mgmt_executor.domain.graph import Task, TaskId, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, read_cluster
-from kubevnfm_mgmt_executor.domain.kubernetes.package import read_package
+from kubevnfm_mgmt_executor.domain.kubernetes.package import read_files
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_mgmt_executor.domain.ports import Earlier
@@ -136,8 +136,10 @@ def on_machines(plan: PlanFunction, result: ResultFunction) -> PhaseWork:
         # All checks of command and package stand before the first login: a wrong request changes no machine.
         # In a thread, because a private key may have to be opened with its passphrase.
         cluster = await asyncio.to_thread(read_cluster, command, tools.reveal)
-        files = await read_package(tools.package, cluster.parameters)
+        files = await read_files(tools.package, tools.own_files, cluster.parameters)
         run = ClusterRun(cluster, files, tools)
+        if files.remarks:
+            await tools.recorder.remark("files", "; ".join(files.remarks))
         await run_plan(plan(cluster), run)
         return result(run)
 

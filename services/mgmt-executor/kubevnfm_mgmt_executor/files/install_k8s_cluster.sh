@@ -1,0 +1,635 @@
+#!/usr/bin/env bash
+# kubevnfm-install-script: 1
+#
+# Makes one machine a node of a kubeadm cluster, one task per call. Every task checks first and changes only what is
+# missing, so an interrupted call can simply be repeated.
+#
+#   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
+#
+# Tasks      on every node:  prepare  join (workers)
+#            on the master:  init  network  admin  token  revoke  label  verify
+# --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
+# --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
+#
+# Ubuntu 22.04 and 24.04; containerd; packages of the Kubernetes project's apt repository or of a mirror of it.
+# KUBEVNFM_SYSROOT precedes every system path (empty on a real machine).
+set -Eeuo pipefail
+shopt -s inherit_errexit
+umask 022
+export LC_ALL=C
+
+readonly root=${KUBEVNFM_SYSROOT:-}
+readonly cri_socket=unix:///run/containerd/containerd.sock
+readonly admin_conf=$root/etc/kubernetes/admin.conf
+readonly marks=$root/var/lib/kubevnfm # the completed tasks, each with the owner that they were done for
+readonly namespace=kubevnfm-system
+
+task=
+params=
+result=
+changed=false
+fields=
+
+# ---- output ----------------------------------------------------------------------------------------------------------
+
+say() { printf '%s: %s\n' "$task" "$*"; }
+
+json_text() { # sets $json to the argument as a JSON string
+  json=${1//\\/\\\\}
+  json=${json//\"/\\\"}
+  json=${json//$'\n'/\\n}
+  json=${json//$'\r'/\\r}
+  json=${json//$'\t'/\\t}
+  json=\"${json//[[:cntrl:]]/ }\"
+}
+
+report() { # name text
+  json_text "$2"
+  fields+=",\"$1\":$json"
+}
+
+report_json() { fields+=",\"$1\":$2"; } # name, a JSON value
+
+write_result() {
+  if [[ -n $result ]]; then printf '{"task":"%s"%s}\n' "$task" "$1" >"$result"; fi
+}
+
+die() {
+  trap - ERR
+  printf '%s: %s\n' "$task" "$*" >&2
+  json_text "$*"
+  write_result ",\"error\":$json"
+  exit 1
+}
+
+# The command as written in this file: it contains no value of a variable.
+failed() {
+  local code=$1 line=$2 command=$3
+  trap - ERR
+  if ((BASH_SUBSHELL > 0)); then exit "$code"; fi # the outer shell reports
+  printf '%s: line %s: exit code %s: %s\n' "$task" "$line" "$code" "${command%%$'\n'*}" >&2
+  json_text "${command%%$'\n'*}"
+  write_result ",\"command\":$json,\"exit_code\":$code"
+  exit "$code"
+}
+trap 'failed "$?" "$LINENO" "$BASH_COMMAND"' ERR
+
+# ---- checks and changes ----------------------------------------------------------------------------------------------
+
+want() { # NAME REGEX: the parameter exists and matches
+  [[ ${!1:-} =~ ^($2)$ ]] || die "parameter $1: missing, or not of the expected form"
+}
+
+readonly host_form='[A-Za-z0-9.:-]+|\[[0-9A-Fa-f:]+\]'
+readonly cidr_form='[0-9A-Fa-f.:]+/[0-9]{1,3}'
+readonly name_form='[a-z0-9]([a-z0-9.-]*[a-z0-9])?'
+
+holds() { [[ -f $1 && $(<"$1") == "$2" ]]; } # FILE TEXT
+
+put() { # FILE MODE TEXT: atomic, so that no reader sees half of it
+  local file=$1 mode=$2 text=$3
+  if holds "$file" "$text"; then return 0; fi
+  mkdir -p "${file%/*}"
+  (umask 077 && printf '%s\n' "$text" >"$file.kubevnfm") # may contain a password, so it is never readable by others
+  chmod "$mode" "$file.kubevnfm"
+  mv -f "$file.kubevnfm" "$file"
+  changed=true
+}
+
+remove() { # FILE
+  if [[ -e $1 ]]; then
+    rm -f "$1"
+    changed=true
+  fi
+}
+
+await() { # SECONDS COMMAND...: until it succeeds, at growing intervals; prints its last error
+  local until=$((SECONDS + $1)) pause=0.2 complaint
+  shift
+  while ! complaint=$("$@" 2>&1 >/dev/null); do
+    if ((SECONDS >= until)); then
+      printf '%s\n' "$complaint" >&2
+      return 1
+    fi
+    sleep "$pause"
+    case $pause in 0.2) pause=0.5 ;; 0.5) pause=1 ;; 1) pause=2 ;; *) pause=3 ;; esac
+  done
+}
+
+marked() { holds "$marks/$1" "$OWNER"; }
+
+mark() { put "$marks/$1" 600 "$OWNER"; }
+
+# ---- prepare ---------------------------------------------------------------------------------------------------------
+# NODE_NAME, HOSTS_ENTRIES (lines "address name"), KUBERNETES_VERSION, HTTP_PROXY_URL, HTTPS_PROXY_URL, NO_PROXY_LIST,
+# APT_REPOSITORY, APT_KEY_URL, IMAGE_MIRROR (each may be empty)
+
+prepare() {
+  want NODE_NAME "$name_form"
+  supported_system
+  booted
+  host_name
+  hosts_block
+  no_swap
+  kernel
+  apt_proxy
+  runtime_config
+  packages
+  runtime_running
+  report kubernetes_version "v$version"
+}
+
+supported_system() {
+  local name value id='' release=''
+  while IFS='=' read -r name value; do
+    value=${value//\"/}
+    case $name in ID) id=$value ;; VERSION_ID) release=$value ;; esac
+  done <"$root/etc/os-release"
+  case "$id $release" in
+    'ubuntu 22.04' | 'ubuntu 24.04') ;;
+    *) die "operating system $id $release: Ubuntu 22.04 or 24.04 expected" ;;
+  esac
+}
+
+booted() {
+  local code=0
+  if marked prepare || ! command -v cloud-init >/dev/null; then return 0; fi
+  cloud-init status --wait >/dev/null 2>&1 || code=$?
+  if ((code != 0)); then say "cloud-init ended with code $code; continuing"; fi
+}
+
+host_name() {
+  # otherwise cloud-init would set the image's host name again at the next boot
+  put "$root/etc/cloud/cloud.cfg.d/99-kubevnfm.cfg" 644 'preserve_hostname: true'
+  if [[ $(<"$root/etc/hostname") != "$NODE_NAME" ]]; then
+    hostnamectl set-hostname "$NODE_NAME"
+    changed=true
+  fi
+}
+
+hosts_block() {
+  local line other='' inside=false
+  while IFS= read -r line || [[ -n $line ]]; do
+    case $line in
+      '# kubevnfm begin') inside=true ;;
+      '# kubevnfm end') inside=false ;;
+      *) $inside || other+=$line$'\n' ;;
+    esac
+  done <"$root/etc/hosts"
+  put "$root/etc/hosts" 644 "$other# kubevnfm begin"$'\n'"$HOSTS_ENTRIES"$'\n''# kubevnfm end'
+}
+
+no_swap() {
+  local text device point kind rest line
+  text=
+  while IFS= read -r line || [[ -n $line ]]; do
+    read -r device point kind rest <<<"$line" || true
+    : "$device $point $rest"
+    if [[ $kind == swap && $line != '#'* ]]; then line="# kubevnfm: $line"; fi
+    text+=$line$'\n'
+  done <"$root/etc/fstab"
+  put "$root/etc/fstab" 644 "${text%$'\n'}"
+  mapfile -t swaps <"$root/proc/swaps" # the first line is the heading
+  if ((${#swaps[@]} > 1)); then
+    swapoff -a
+    changed=true
+  fi
+}
+
+kernel() {
+  local module key loaded
+  put "$root/etc/modules-load.d/kubevnfm.conf" 644 $'overlay\nbr_netfilter'
+  loaded=$'\n'
+  if [[ -f $root/proc/modules ]]; then loaded+=$(<"$root/proc/modules"); fi # missing if the kernel has no modules
+  for module in overlay br_netfilter; do
+    # a built-in br_netfilter has settings, but no folder of its own
+    if [[ $module == br_netfilter && -d $root/proc/sys/net/bridge ]]; then continue; fi
+    if [[ $loaded != *$'\n'"$module "* && ! -d $root/sys/module/$module ]]; then
+      modprobe -a overlay br_netfilter
+      changed=true
+      break
+    fi
+  done
+  put "$root/etc/sysctl.d/90-kubevnfm.conf" 644 'net.bridge.bridge-nf-call-iptables = 1
+net.bridge.bridge-nf-call-ip6tables = 1
+net.ipv4.ip_forward = 1'
+  for key in net/bridge/bridge-nf-call-iptables net/bridge/bridge-nf-call-ip6tables net/ipv4/ip_forward; do
+    if [[ ! -f $root/proc/sys/$key || $(<"$root/proc/sys/$key") != 1 ]]; then
+      sysctl -q -p "$root/etc/sysctl.d/90-kubevnfm.conf"
+      changed=true
+      break
+    fi
+  done
+}
+
+apt_proxy() {
+  local text=''
+  if [[ -n $HTTP_PROXY_URL ]]; then text+="Acquire::http::Proxy \"$HTTP_PROXY_URL\";"$'\n'; fi
+  if [[ -n $HTTPS_PROXY_URL ]]; then text+="Acquire::https::Proxy \"$HTTPS_PROXY_URL\";"$'\n'; fi
+  if [[ -n $text ]]; then
+    put "$root/etc/apt/apt.conf.d/90kubevnfm-proxy" 600 "${text%$'\n'}" # may contain a password
+  else
+    remove "$root/etc/apt/apt.conf.d/90kubevnfm-proxy"
+  fi
+}
+
+# The mark for a restart of containerd is set before its files change, so that it survives an interruption in between.
+put_runtime() { # FILE MODE TEXT; without TEXT the file is removed
+  if (($# == 3)); then
+    holds "$1" "$3" || put "$marks/restart-owed" 600 containerd
+    put "$@"
+  elif [[ -e $1 ]]; then
+    put "$marks/restart-owed" 600 containerd
+    remove "$1"
+  fi
+}
+
+# Written before the package is installed, so that its first start uses it.
+runtime_config() {
+  local pause=3.10 environment='' mirror=() proxy=()
+  if ((minor < 31)); then pause=3.9; fi
+  put_runtime "$root/etc/containerd/config.toml" 644 "version = 2
+
+[plugins.\"io.containerd.grpc.v1.cri\"]
+  sandbox_image = \"registry.k8s.io/pause:$pause\"
+
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
+  runtime_type = \"io.containerd.runc.v2\"
+
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
+  SystemdCgroup = true
+
+[plugins.\"io.containerd.grpc.v1.cri\".registry]
+  config_path = \"/etc/containerd/certs.d\""
+  if [[ -n $IMAGE_MIRROR ]]; then
+    mirror=("[host.\"$IMAGE_MIRROR\"]
+  capabilities = [\"pull\", \"resolve\"]")
+  fi
+  put_runtime "$root/etc/containerd/certs.d/_default/hosts.toml" 644 "${mirror[@]}"
+  if [[ -n $HTTP_PROXY_URL ]]; then environment+="Environment=\"HTTP_PROXY=${HTTP_PROXY_URL//%/%%}\""$'\n'; fi
+  if [[ -n $HTTPS_PROXY_URL ]]; then environment+="Environment=\"HTTPS_PROXY=${HTTPS_PROXY_URL//%/%%}\""$'\n'; fi
+  if [[ -n $environment ]]; then
+    proxy=("[Service]"$'\n'"${environment}Environment=\"NO_PROXY=${NO_PROXY_LIST//%/%%}\"")
+  fi
+  put_runtime "$root/etc/systemd/system/containerd.service.d/kubevnfm-proxy.conf" 600 "${proxy[@]}"
+  put "$root/etc/crictl.yaml" 644 "runtime-endpoint: $cri_socket"
+}
+
+readonly plain_packages='containerd conntrack ethtool iptables socat'
+
+packages() {
+  local name wanted have missing=() key=$root/etc/apt/keyrings/kubernetes.asc
+  local -a apt=(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -qq)
+  export DEBIAN_FRONTEND=noninteractive
+  # shellcheck disable=SC2016,SC2086 # dpkg-query's own fields; a list of words
+  have=$(dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' $plain_packages kubelet kubeadm kubectl 2>/dev/null) || true
+  have=$'\n'$have$'\n'
+  for name in $plain_packages; do
+    [[ $have =~ $'\n'$name' '[^' ']+' installed'$'\n' ]] || missing+=("$name")
+  done
+  for name in kubelet kubeadm kubectl; do
+    wanted=$'\n'$name" ${version//./\\.}-[^ ]+ installed"$'\n'
+    [[ $have =~ $wanted ]] || missing+=("$name=$version-*")
+  done
+  if ((${#missing[@]} == 0)); then return 0; fi
+  say "installing ${missing[*]}"
+  if [[ -n $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then dpkg --configure -a; fi # an installation was interrupted
+  if ! command -v curl >/dev/null; then
+    "${apt[@]}" update
+    "${apt[@]}" install -y --no-install-recommends ca-certificates curl
+  fi
+  if [[ ! -s $key ]]; then
+    mkdir -p "${key%/*}"
+    curl -fsSL --retry 3 -o "$key.kubevnfm" "$apt_key"
+    mv -f "$key.kubevnfm" "$key"
+  fi
+  put "$root/etc/apt/sources.list.d/kubernetes.list" 644 \
+    "deb [signed-by=/etc/apt/keyrings/kubernetes.asc] $apt_repository /"
+  "${apt[@]}" update
+  "${apt[@]}" install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
+  apt-mark hold kubelet kubeadm kubectl >/dev/null
+  systemctl enable -q containerd kubelet
+  if [[ $have != *$'\n''containerd '* ]]; then remove "$marks/restart-owed"; fi # its first start has read the files
+  changed=true
+}
+
+runtime_running() {
+  if [[ -e $marks/restart-owed ]]; then
+    systemctl daemon-reload
+    systemctl restart containerd
+    remove "$marks/restart-owed"
+  elif ! marked prepare; then
+    systemctl is-active -q containerd || systemctl start containerd
+  fi
+  mark prepare
+}
+
+# ---- init ------------------------------------------------------------------------------------------------------------
+# NODE_NAME, NODE_IP, ENDPOINT (host:port), CERT_SANS (words), POD_CIDR, SERVICE_CIDR, NODE_CIDR_MASK,
+# CERTIFICATE_KEY (admin only), TIMEOUT_S
+
+kubectl_() { kubectl --kubeconfig "$admin_conf" "$@"; }
+
+extra_arg() { # indent name value: the map of v1beta3, the list of v1beta4
+  if ((minor < 31)); then
+    printf '\n%s%s: "%s"' "$1" "$2" "$3"
+  else
+    printf '\n%s- name: %s\n%s  value: "%s"' "$1" "$2" "$1" "$3"
+  fi
+}
+
+kubeadm_config() { # writes $work/kubeadm.yaml
+  local san sans='' certificate_key='' api=v1beta4
+  if ((minor < 31)); then api=v1beta3; fi
+  want NODE_NAME "$name_form"
+  want NODE_IP "$host_form"
+  want ENDPOINT "($host_form):[0-9]+"
+  want POD_CIDR "$cidr_form"
+  want SERVICE_CIDR "$cidr_form"
+  want NODE_CIDR_MASK '[0-9]{1,3}'
+  for san in $CERT_SANS; do
+    [[ $san =~ ^($host_form)$ ]] || die "parameter CERT_SANS: not of the expected form"
+    sans+=$'\n'"  - \"$san\""
+  done
+  if [[ -n ${CERTIFICATE_KEY:-} ]]; then certificate_key=$'\n'"certificateKey: \"$CERTIFICATE_KEY\""; fi
+  cat >"$work/kubeadm.yaml" <<END
+apiVersion: kubeadm.k8s.io/$api
+kind: InitConfiguration
+bootstrapTokens:
+- ttl: 10m0s
+localAPIEndpoint:
+  advertiseAddress: "$NODE_IP"
+  bindPort: 6443
+nodeRegistration:
+  name: "$NODE_NAME"
+  criSocket: $cri_socket
+  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$certificate_key
+---
+apiVersion: kubeadm.k8s.io/$api
+kind: ClusterConfiguration
+kubernetesVersion: "v$version"
+controlPlaneEndpoint: "$ENDPOINT"
+apiServer:
+  certSANs:$sans
+controllerManager:
+  extraArgs:$(extra_arg '    ' node-cidr-mask-size "$NODE_CIDR_MASK")
+networking:
+  podSubnet: "$POD_CIDR"
+  serviceSubnet: "$SERVICE_CIDR"
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+cgroupDriver: systemd
+END
+}
+
+api_answers() { kubectl_ get --raw /readyz; }
+
+# The kube-proxy addon is kubeadm's last step: if it exists, the init is complete.
+init_complete() { kubectl_ -n kube-system get configmap/kubeadm-config daemonset/kube-proxy -o name; }
+
+report_ca() {
+  local pem
+  pem=$(<"$root/etc/kubernetes/pki/ca.crt")
+  report ca_cert "$pem"
+}
+
+init() {
+  if marked init; then
+    # No reset here: a slow API is no reason to destroy a cluster.
+    await "$TIMEOUT_S" api_answers || die "the API server does not answer"
+  elif [[ -f $admin_conf ]] && await 5 api_answers 2>/dev/null && init_complete >/dev/null 2>&1; then
+    say 'the control plane is already complete'
+    mark init
+  else
+    if [[ -d $root/etc/kubernetes/pki || -f $root/var/lib/kubelet/config.yaml ]]; then
+      say 'removing what an earlier try left'
+      kubeadm reset -f --cri-socket "$cri_socket"
+    fi
+    kubeadm_config
+    kubeadm init --config "$work/kubeadm.yaml" --skip-token-print
+    await "$TIMEOUT_S" api_answers || die "the API server does not answer"
+    mark init
+  fi
+  report_ca
+}
+
+# ---- network ---------------------------------------------------------------------------------------------------------
+# CNI_MANIFEST (file beside the parameters), CNI_WORKLOADS (lines "namespace kind/name"), TIMEOUT_S
+
+network() {
+  local space workload
+  kubectl_ apply -f "$work/$CNI_MANIFEST"
+  changed=true # apply itself finds the differences
+  while read -r space workload; do
+    if [[ -n $space ]]; then
+      kubectl_ -n "$space" rollout status "$workload" --timeout "${TIMEOUT_S}s"
+    fi
+  done <<<"$CNI_WORKLOADS"
+}
+
+# ---- admin -----------------------------------------------------------------------------------------------------------
+# as init, with CERTIFICATE_KEY (64 hex digits, valid for two hours)
+
+admin_manifest() {
+  cat <<END
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: $namespace
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: vnfm-admin
+  namespace: $namespace
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: kubevnfm-vnfm-admin
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: cluster-admin
+subjects:
+- kind: ServiceAccount
+  name: vnfm-admin
+  namespace: $namespace
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: vnfm-admin-token
+  namespace: $namespace
+  annotations:
+    kubernetes.io/service-account.name: vnfm-admin
+type: kubernetes.io/service-account-token
+END
+}
+
+token_exists() {
+  admin_token=$(kubectl_ -n "$namespace" get secret vnfm-admin-token -o 'jsonpath={.data.token}')
+  [[ -n $admin_token ]]
+}
+
+admin() {
+  local until pause=0.2
+  want CERTIFICATE_KEY '[0-9a-f]{64}'
+  admin_manifest | kubectl_ apply -f -
+  kubeadm_config
+  kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
+  changed=true
+  until=$((SECONDS + TIMEOUT_S))
+  until token_exists; do # the token controller writes it
+    ((SECONDS < until)) || die "secret $namespace/vnfm-admin-token: no token was written into it"
+    sleep "$pause"
+    pause=1
+  done
+  report token_base64 "$admin_token"
+  report_ca
+}
+
+# ---- token, revoke, join ---------------------------------------------------------------------------------------------
+# token: TOKEN_TTL_S; revoke: TOKEN_ID (its first six characters);
+# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, JOIN_TOKEN (empty: only report whether the node has joined)
+
+token() {
+  local made
+  want TOKEN_TTL_S '[0-9]+'
+  made=$(kubeadm token create --ttl "${TOKEN_TTL_S}s" --kubeconfig "$admin_conf")
+  report token "$made"
+  changed=true
+}
+
+revoke() {
+  want TOKEN_ID '[a-z0-9]{6}'
+  kubeadm token delete "$TOKEN_ID" --kubeconfig "$admin_conf"
+  changed=true
+}
+
+has_joined() {
+  [[ -f $root/etc/kubernetes/kubelet.conf && $(<"$root/etc/kubernetes/kubelet.conf") == *"server: https://$ENDPOINT"* ]]
+}
+
+join() {
+  local api=v1beta4
+  if ((minor < 31)); then api=v1beta3; fi
+  want NODE_NAME "$name_form"
+  want NODE_IP "$host_form"
+  want ENDPOINT "($host_form):[0-9]+"
+  want CA_CERT_HASH 'sha256:[0-9a-f]{64}'
+  if has_joined; then
+    if ! marked join; then mark join; fi
+    systemctl is-active -q kubelet || systemctl start kubelet
+    report_json joined true
+    return 0
+  fi
+  if [[ -z ${JOIN_TOKEN:-} ]]; then
+    report_json joined false
+    return 0
+  fi
+  want JOIN_TOKEN '[a-z0-9]{6}\.[a-z0-9]{16}'
+  if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
+    -f $root/etc/kubernetes/kubelet.conf ]]; then
+    say 'removing what an earlier try left'
+    kubeadm reset -f --cri-socket "$cri_socket"
+  fi
+  cat >"$work/join.yaml" <<END
+apiVersion: kubeadm.k8s.io/$api
+kind: JoinConfiguration
+discovery:
+  bootstrapToken:
+    apiServerEndpoint: "$ENDPOINT"
+    token: "$JOIN_TOKEN"
+    caCertHashes:
+    - "$CA_CERT_HASH"
+nodeRegistration:
+  name: "$NODE_NAME"
+  criSocket: $cri_socket
+  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")
+END
+  kubeadm join --config "$work/join.yaml"
+  has_joined || die "kubeadm join succeeded, but the kubelet has no access to https://$ENDPOINT"
+  mark join
+  report_json joined true
+}
+
+# ---- label, verify ---------------------------------------------------------------------------------------------------
+# label: LABELS (lines "key=value key=value|node node"), TIMEOUT_S; verify: NODES (words), TIMEOUT_S
+
+label() {
+  local labels nodes
+  local -a words names
+  while IFS='|' read -r labels nodes; do
+    if [[ -z $labels ]]; then continue; fi
+    read -ra words <<<"$labels"
+    read -ra names <<<"$nodes"
+    # a kubelet registers its node a moment after it has received its certificate
+    await "$TIMEOUT_S" kubectl_ label --overwrite nodes "${names[@]}" "${words[@]}" ||
+      die "nodes $nodes: the labels could not be set"
+    changed=true
+  done <<<"$LABELS"
+}
+
+verify() {
+  local listed
+  local -a names
+  read -ra names <<<"$NODES"
+  await "$TIMEOUT_S" kubectl_ get nodes "${names[@]}" -o name || die "not all nodes have registered: ${names[*]}"
+  kubectl_ wait --for condition=Ready --timeout "${TIMEOUT_S}s" nodes "${names[@]}"
+  kubectl_ -n kube-system rollout status deployment/coredns --timeout "${TIMEOUT_S}s"
+  listed=$(kubectl_ get nodes -o json)
+  report_json nodes "$listed"
+}
+
+# ---- main ------------------------------------------------------------------------------------------------------------
+
+task=${1:-}
+case $task in
+  prepare | init | network | admin | token | revoke | join | label | verify) shift ;;
+  *)
+    printf 'usage: %s prepare|init|network|admin|token|revoke|join|label|verify --params FILE [--result FILE]\n' "$0" >&2
+    exit 64
+    ;;
+esac
+while (($# > 0)); do
+  case $1 in
+    --params) params=${2:?--params: a file expected} && shift 2 ;;
+    --result) result=${2:?--result: a file expected} && shift 2 ;;
+    *) die "unknown option $1" ;;
+  esac
+done
+[[ -f $params ]] || die "--params: no file ${params:-given}"
+case $params in /*) ;; *) params=./$params ;; esac
+readonly work=${params%/*}
+
+: "${OWNER:=}" "${KUBERNETES_VERSION:=}" "${HOSTS_ENTRIES:=}" "${HTTP_PROXY_URL:=}" "${HTTPS_PROXY_URL:=}" \
+  "${NO_PROXY_LIST:=}" "${APT_REPOSITORY:=}" "${APT_KEY_URL:=}" "${IMAGE_MIRROR:=}" "${CERT_SANS:=}" "${LABELS:=}" \
+  "${NODES:=}" "${CNI_WORKLOADS:=}" "${TIMEOUT_S:=600}"
+# shellcheck disable=SC1090 # the caller's file
+. "$params"
+readonly version=${KUBERNETES_VERSION:-1.31.4}
+[[ $version =~ ^1\.([0-9]+)\.[0-9]+$ ]] || die "parameter KUBERNETES_VERSION: 1.<minor>.<patch> expected"
+readonly minor=${BASH_REMATCH[1]}
+readonly url_form='https?://[^[:space:]"\\]+'
+for name in HTTP_PROXY_URL HTTPS_PROXY_URL APT_REPOSITORY APT_KEY_URL IMAGE_MIRROR; do
+  if [[ -n ${!name} ]]; then want "$name" "$url_form"; fi
+done
+[[ $NO_PROXY_LIST =~ ^[A-Za-z0-9.,:/*_-]*$ ]] || die "parameter NO_PROXY_LIST: hosts, addresses and networks expected"
+readonly apt_repository=${APT_REPOSITORY:-https://pkgs.k8s.io/core:/stable:/v1.$minor/deb/}
+readonly apt_key=${APT_KEY_URL:-${apt_repository%/}/Release.key}
+if [[ -n $HTTP_PROXY_URL ]]; then export http_proxy=$HTTP_PROXY_URL; fi # curl reads only the lower-case name
+if [[ -n $HTTPS_PROXY_URL ]]; then export https_proxy=$HTTPS_PROXY_URL; fi
+if [[ -n $HTTP_PROXY_URL$HTTPS_PROXY_URL ]]; then export no_proxy=$NO_PROXY_LIST; fi
+
+exec </dev/null
+
+# A call whose connection was lost may still be running: wait for it rather than work concurrently.
+mkdir -p "$root/run"
+case $task in prepare | init | join) lock=node ;; *) lock=$task ;; esac # calls that only use the API may run concurrently
+exec 9>"$root/run/kubevnfm-$lock.lock"
+flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
+
+"$task"
+write_result ",\"changed\":$changed$fields"
