@@ -93,7 +93,12 @@ async def lifecycle_parts(
         engine=engine,
         instances=instances,
         instantiate=Instantiate(
-            instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance
+            instances=instances,
+            engine=engine,
+            packages=packages,
+            vims=vims,
+            acceptance=acceptance,
+            is_granted_outside=grants is not None,
         ),
         terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
         tasks=Tasks.from_services(

@@ -209,6 +209,10 @@ class Packages:
         """Return the flavour's Base HOT, None if it has none. Raises PackageRefused."""
         return await self._files.base_hot(package_id, flavour_id)
 
+    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+        """Return a file of the package; None if the package has no such file, or a larger one."""
+        return await self._files.file(package_id, path, limit_bytes=limit_bytes)
+
     async def follow_instances(self, delivery: Delivery) -> Verdict:
         """Update usageState after instances are created, deleted or change their VNFD: lists are filtered by it."""
         event = delivery.envelope.data

@@ -43,6 +43,17 @@ async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(world: Worl
     assert world.twins.commands == []
 
 
+@pytest.mark.parametrize(
+    "driver", ["mgmt-drivers-private-registry", "mgmt-drivers-kubespray", "ansible_driver", "vnf-own-class"]
+)
+async def test_a_driver_that_cannot_run_for_machines_is_refused_by_name(world: World, driver: str) -> None:
+    instance_id = await created(world, "vm", phases={"instantiate_end": driver})
+    path, body = f"/vnf_instances/{instance_id}/instantiate", sample_request("vm", "instantiate")
+    for answer in (await world.lcm("POST", path, body), await world.v1("POST", path, {"flavourId": "simple"})):
+        assert f"maps instantiate_end to management driver {driver}" in answer.problem(422)["detail"]
+    assert world.twins.commands == []
+
+
 @pytest.mark.parametrize("driver", ["mgmt-container-update", "mgmt-drivers-cnf-nodeport", "vnflcm_noop"])
 async def test_a_package_whose_drivers_run_for_a_cnf_is_onboarded_without_warning(world: World, driver: str) -> None:
     """Its VDUs are of type Vdu.Compute, as in packages for Tacker, so it might be a VNF of machines."""

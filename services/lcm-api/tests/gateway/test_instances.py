@@ -46,10 +46,15 @@ async def test_v1_shows_the_same_instance_in_its_own_form(world: World) -> None:
 
 async def test_an_instantiated_instance_is_a_list_in_v1_and_a_map_in_v2(world: World) -> None:
     await world.sample()
+    create = "infra.openstack.create_resources"
+    of_cluster = world.twins.answers[create]
+    # The twin reports a cluster; its master stands for the sample's machine.
+    text = of_cluster.model_dump_json().replace("masterNode_CP1", "VDU1_CP1")
+    world.twins.answers[create] = type(of_cluster).model_validate_json(text)
     instance_id = await world.create()
     link = {
         "id": "ext", "resourceId": "net0",
-        "extCps": [{"cpdId": "masterNode_CP1", "cpConfig": {"c1": {"cpProtocolData": []}}}],
+        "extCps": [{"cpdId": "VDU1_CP1", "cpConfig": {"c1": {"cpProtocolData": []}}}],
     }  # fmt: skip
     operation = await world.instantiate(
         instance_id, extVirtualLinks=[link], additionalParams={"a": 1, "password": "s3cret"}

@@ -68,6 +68,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", setting(extVirtualLinks=[{"id": "x"}]), 400, "extVirtualLinks[0]/resourceId"),
     ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [5]}]), 400, "extVirtualLinks[0]/extCps[0]"),
     ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [{"cpdId": "c", "cpConfig": 5}]}]), 400, "cpConfig"),
+    ("vm", setting(extVirtualLinks=[{"id": "x", "resourceId": "n", "extCps": [{"cpdId": "VDU1_CP"}]}]), 400, "extVirtualLinks[0]/extCps[0]/cpdId"),
     ("vm", setting(additionalParams=[]), 400, "additionalParams"),
     ("vm", vims(a=5), 400, "vimConnectionInfo/a"),
     ("vm", vims(a={}), 400, "vimConnectionInfo/a/vimType"),
@@ -100,6 +101,10 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cnf", params(lcm__kubernetes__def__files=[]), 400, "lcm-kubernetes-def-files"),
     ("cnf", params(lcm__kubernetes__def__files=["Files/none.yaml"]), 400, "Files/none.yaml"),
     ("cnf", params(lcm__kubernetes__def__files=[5]), 400, "lcm-kubernetes-def-files[0]"),
+    ("cnf", params(use_helm="true", lcm__kubernetes__def__files=None), 422, "additionalParams/use_helm"),
+    ("cnf", params(using_helm_install_param=[{"exthelmchart": "false"}]), 422, "additionalParams/using_helm_install_param"),
+    ("cnf", params(helm_chart_path="Files/kubernetes/web.tgz", lcm__kubernetes__def__files=None), 422, "additionalParams/helm_chart_path"),
+    ("cnf", vims(a={"vimType": "ETSINFV.HELM.V_3", "vimId": "k8s"}), 422, "vimConnectionInfo/a/vimType"),
     ("cnf", params(namespace=5), 400, "additionalParams/namespace"),
     ("cnf", params(vdu_mapping=["VDU1"]), 400, "additionalParams/vdu_mapping"),
     ("cnf", params(vdu_mapping={"VDU9": {}}), 400, "additionalParams/vdu_mapping/VDU9"),
@@ -116,6 +121,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cluster", node("master_node", pod_cidr="10.96.0.0/16"), 422, "cidr"),
     ("cluster", node("worker_node", username=None), 400, "username"),
     ("cluster", params(lcm__operation__user__data__class="no class"), 400, "lcm-operation-user-data-class"),
+    ("cluster", params(lcm__operation__user__data__class="Cluster"), 422, "lcm-operation-user-data-class"),
 ]  # fmt: skip
 
 
@@ -157,6 +163,23 @@ async def test_several_masters_are_refused_before_anything_is_made(world: World,
     answer = await world.lcm("POST", f"/vnf_instances/{await world.create('cluster')}/instantiate", body)
     assert "3 masters at this instantiation level" in answer.problem(422)["detail"]
     assert world.twins.commands == []
+
+
+async def test_without_base_hot_links_are_needed_and_user_data_cannot_run(world: World, tmp_path: Path) -> None:
+    """Both are known from request and package: the first step, which makes the template, must not be what finds it."""
+    source = Path(shutil.copytree(SAMPLES / "vm", tmp_path / "tosca", ignore=shutil.ignore_patterns("BaseHOT")))
+    (source / "UserData").mkdir()
+    (source / "UserData/x.py").write_text("class X: ...\n")
+    pack(source, tmp_path / "tosca.zip")
+    assert (await world.upload((tmp_path / "tosca.zip").read_bytes()))["onboardingState"] == "ONBOARDED"
+    instance_id, body = await world.create(), sample_request("vm", "instantiate")
+    path = f"/vnf_instances/{instance_id}/instantiate"
+    linked, unlinked = copy.deepcopy(body), {**body, "extVirtualLinks": []}
+    assert "VDU1_CP1" in (await world.lcm("POST", path, unlinked)).problem(422)["detail"]
+    params(**USER_DATA)(linked)
+    assert "Base HOT" in (await world.lcm("POST", path, linked)).problem(422)["detail"]
+    assert world.twins.commands == []
+    await world.reached(await world.instantiate(instance_id), "COMPLETED")
 
 
 async def test_without_any_vim_there_must_be_a_default_one(world: World) -> None:

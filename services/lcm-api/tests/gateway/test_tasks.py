@@ -296,6 +296,18 @@ async def test_a_cnf_has_terminate_alone(world: World) -> None:
         assert "CNF" in problem["detail"]
 
 
+async def test_a_cluster_has_terminate_alone(world: World) -> None:
+    """API-033, API-060: its VNFD maps phases of scale and heal to the driver, which does not have them yet."""
+    await world.sample("cluster")
+    instance_id = await world.create("cluster")
+    await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert set(shown["_links"]) == {"self", "terminate"}
+    for task in ("scale", "heal", "operate", "change_ext_conn"):
+        problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
+        assert "management driver" in problem["detail"]
+
+
 @pytest.mark.parametrize("state", ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"])
 async def test_cancel_is_taken_and_linked_where_something_runs(world: World, state: str) -> None:
     """API-041, API-052, API-053."""

@@ -47,6 +47,10 @@ class PackageCatalogue(Protocol):
         """Return the flavour's Base HOT, None if it has none. Raises PackageRefused if the file is not valid."""
         ...
 
+    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+        """Return a file of the package; None if the package has no such file, or a larger one."""
+        ...
+
 
 class Grants(Protocol):
     """An authority outside the VNFM that grants operations."""

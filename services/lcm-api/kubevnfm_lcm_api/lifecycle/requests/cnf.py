@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import VduTarget
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
@@ -17,6 +17,8 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, Instan
 from kubevnfm_lcm_api.lifecycle.requests.drivers import CNF_DRIVERS, check_drivers, driven_phases, executor_phases
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
+_HELM: Final = ("use_helm", "using_helm_install_param", "helm_chart_path")
+"""Tacker's parameters for Helm charts."""
 _MAPPING: Final = "vdu_mapping"
 _WORKLOADS: Final = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
 """The kinds that can implement a VDU (capi.md CR-030)."""
@@ -33,6 +35,9 @@ async def cnf_draft(
     """
     check_drivers(driven_phases(flavour), CNF_DRIVERS, kind="CNFs")
     parameters = request.additional_params
+    for name in _HELM:
+        if parameters.get(name) not in (None, False, "false", "False"):
+            raise Unprocessable(f"additionalParams/{name}", "Helm charts are not supported: leave it out")
     def_files = manifest_files(parameters.get(DEF_FILES), files, place=f"additionalParams/{DEF_FILES}")
     namespace = parameters.get("namespace")
     if namespace is not None and not isinstance(namespace, str):

@@ -44,6 +44,7 @@ class ChangeConnectivity:
             **vnf.fields(hide(original), request.additional_params, version, files, connections=entries),
             "connections": {**before, "extVirtualLinks": links},
         }
+        await self._vnfs.check(fields)
         draft = ConnectVmDraft(**fields)
         return await self._acceptance.accept(
             vnf.stored,

@@ -51,6 +51,7 @@ class Heal:
             # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
             "counts": vnf.counts if any(vnf.counts.values()) else vnf.declared_counts,
         }
+        await self._vnfs.check(fields)
         draft = HealVmDraft(
             **fields,
             servers=tuple(servers),

@@ -35,10 +35,12 @@ class Instantiate:
         packages: PackageCatalogue,
         vims: Vims,
         acceptance: Acceptance,
+        is_granted_outside: bool,
     ) -> None:
+        """``is_granted_outside``: whether an NFVO grants the operations."""
         self._instances, self._engine, self._packages = instances, engine, packages
         self._vim_entries = VimEntries(vims)
-        self._vm_drafts = VmDrafts(packages=packages, vims=vims)
+        self._vm_drafts = VmDrafts(packages=packages, vims=vims, is_granted_outside=is_granted_outside)
         self._acceptance = acceptance
 
     async def accept(

@@ -221,6 +221,7 @@ async def replaced(
         "scale_status": scale_status(levels),
         "max_scale_levels": _max_levels(flavour),
     }
+    await vnfs.check(fields)
     return ReplaceVmDraft(
         **fields,
         before_package=vnf.package,

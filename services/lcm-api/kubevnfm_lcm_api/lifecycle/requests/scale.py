@@ -102,6 +102,7 @@ class Scale:
             "counts": wanted,
             "scale_status": scale_status(levels),
         }
+        await self._vnfs.check(fields)
         draft = ScaleVmDraft(
             **fields,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),

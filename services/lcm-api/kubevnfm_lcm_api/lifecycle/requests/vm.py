@@ -24,13 +24,15 @@ from kubevnfm_lcm_api.lifecycle.requests.drivers import (
     driven_phases,
     missing_base_hot,
 )
+from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_linked, check_links, check_user_data
 
 
 class VmDrafts:
     """Makes the drafts of VM-based VNFs."""
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims) -> None:
-        self._packages, self._vims = packages, vims
+    def __init__(self, *, packages: PackageCatalogue, vims: Vims, is_granted_outside: bool) -> None:
+        """``is_granted_outside``: whether an NFVO grants the operations, and can add virtual links."""
+        self._packages, self._vims, self._is_granted_outside = packages, vims, is_granted_outside
 
     async def draft(
         self,
@@ -58,10 +60,15 @@ class VmDrafts:
         phases = driven_phases(flavour)
         check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
         user_data = named_user_data(parameters, names)
+        base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
+        await check_user_data(self._packages, package, flavour.flavour_id, user_data)
+        check_links(request.ext_virtual_links, flavour, base_hot)
+        if base_hot is None and not self._is_granted_outside:
+            counts = flavour.initial_counts(request.instantiation_level_id)
+            check_linked(fields["ext_virtual_links"], flavour, counts)
         cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
         if "instantiate_end" in phases:
-            base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
             if base_hot is None:
                 raise missing_base_hot(flavour.flavour_id)
             # In a thread, because a private key may have to be opened with its passphrase.

@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
 
@@ -198,6 +199,10 @@ class ChangeableVnfs:
     async def files(self, package_id: str) -> frozenset[str]:
         """Return the paths of a package's files."""
         return await self._packages.file_names(package_id)
+
+    async def check(self, fields: ChangeFields) -> None:
+        """Raise Unprocessable for user data that cannot run with the package and flavour of the change."""
+        await check_user_data(self._packages, fields["package"], fields["flavour_id"], fields["user_data"])
 
 
 def check_supported(record: InstanceRecord, task: str) -> None:

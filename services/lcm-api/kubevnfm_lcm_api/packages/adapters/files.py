@@ -109,6 +109,10 @@ class DiskPackageFiles:
             self._hots[key] = await asyncio.to_thread(lambda: read_base_hot(FolderFiles(folder), flavour_id))
         return self._hots[key]
 
+    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+        """See the port."""
+        return await asyncio.to_thread(_read, self.folder(package_id) / path, limit_bytes)
+
     async def archive(self, package_id: str) -> Path:
         """See the port."""
         path = self._root / package_id / ARCHIVE
@@ -159,6 +163,10 @@ def _may_be_zip(head: bytes) -> bool:
 def _write(file: BinaryIO, chunk: bytes, digest: hashlib._Hash) -> None:
     file.write(chunk)
     digest.update(chunk)
+
+
+def _read(path: Path, limit_bytes: int) -> bytes | None:
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= limit_bytes else None
 
 
 def _pack(folder: Path, path: Path) -> None:

@@ -79,6 +79,10 @@ class PackageFiles(Protocol):
         """Return the flavour's Base HOT, None when it has none. Raises PackageRefused."""
         ...
 
+    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+        """Return a file of the package; None if the package has no such file, or a larger one."""
+        ...
+
     async def archive(self, package_id: str) -> Path:
         """Return a zip of the package without its VM images, for the other services."""
         ...
