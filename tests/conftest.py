@@ -15,12 +15,9 @@ from real_cloud import REAL_CLOUD, RealCloud
 from servers.ferretdb import FerretServer, ferretdb
 from servers.rabbitmq import RabbitServer, rabbitmq
 from user import User
+from wirings import GIVEN_URL, WIRINGS
 
 __all__ = ["ferretdb", "rabbitmq"]
-
-GIVEN_URL = os.environ.get("KUBEVNFM_E2E_URL")
-"""If set, the tests use this running installation in place of their own; see `GivenInstallation`."""
-WIRINGS = ["given"] if GIVEN_URL is not None else ["single"] if REAL_CLOUD is not None else ["single", "six"]
 
 
 def pytest_configure() -> None:

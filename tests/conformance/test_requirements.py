@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+from named_tests import docstrings
 
 PROJECT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("api_requirements.md")
@@ -26,16 +25,7 @@ def rows() -> dict[str, tuple[str, list[str], str]]:
 @cache
 def named() -> dict[str, set[str]]:
     """Return the ids that each test names in its docstring, by ``file::test``."""
-    return {test: set(re.findall(r"API-\d{3}", docstring)) for test, docstring in _tests()}
-
-
-def _tests() -> Iterator[tuple[str, str]]:
-    for pattern in ("services/*/tests/**/test_*.py", "libs/*/tests/**/test_*.py", "deploy/*/tests/**/test_*.py", "tests/**/test_*.py"):  # fmt: skip
-        for path in PROJECT.glob(pattern):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                    yield f"{path.relative_to(PROJECT)}::{node.name}", ast.get_docstring(node) or ""
+    return {test: set(re.findall(r"API-\d{3}", docstring)) for test, docstring in docstrings().items()}
 
 
 def test_the_table_has_the_requirements_of_the_specification() -> None:

@@ -1,7 +1,9 @@
-"""VNF packages with user data in the forms that users of Tacker ship: two VDUs, one with an image file."""
+"""VNF packages of machines in the forms that users of Tacker ship: two VDUs, one with an image file."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -10,9 +12,15 @@ from typing import Any, Final
 import yaml
 from own_packages import zipped
 from package_builder import with_meta
+from user import ApiVersion
 
 CLASSES: Final = Path(__file__).parents[1] / "fixtures/user_data"
 VDUS: Final = ("VDU1", "VDU2")
+_PHASES: Final = tuple(
+    f"{operation}_{end}"
+    for operation in ("instantiate", "terminate", "scale", "heal", "change_external_connectivity", "modify_information")
+    for end in ("start", "end")
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,10 @@ class Form:
     class_name: str = ""
     has_groups: bool = False
     """A scaling group for each VDU; otherwise a resource for each machine."""
+    has_hot: bool = True
+    """False: TOSCA alone describes the machines, in the layout of SOL004 without TOSCA-Metadata."""
+    driver: str | None = None
+    """The management driver of every phase."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -39,40 +51,59 @@ FORMS: Final = {
     "v1": Form("v1.py", "V1UserData", has_groups=True),
     "derived-standard": Form("derived.py", "OwnStandardUserData"),
     "derived-default": Form("derived.py", "OwnDefaultUserData", has_groups=True),
-    "none": Form(None, has_groups=True),
+    "none": Form(None, has_groups=True, driver="vnflcm_noop"),
+    "tosca": Form(None, has_hot=False),
 }
 
 
 def user_data_package(vnfd_id: str, form: Form, *, version: str = "1.0", flavor: str = "m1.tiny") -> bytes:
     """Return a package of the form; ``version`` also decides the image file of VDU1, ``flavor`` the Nova flavor."""
     files: dict[str, str | bytes] = {
-        "Definitions/vnfd.yaml": yaml.safe_dump(_vnfd(vnfd_id, version, flavor)),
         "Files/images/vdu1.img": f"image of version {version}".encode() * 64,
-        "BaseHOT/simple/top.yaml": yaml.safe_dump(_top(form)),
-        **{f"BaseHOT/simple/nested/{vdu}.yaml": _nested(vdu) for vdu in VDUS},
         **{f"UserData/{one.name}": one.read_text(encoding="utf-8") for one in CLASSES.glob("*.py")},
     }
-    packed = with_meta(files, entry="Definitions/vnfd.yaml")
-    return zipped({name: one.encode() if isinstance(one, str) else one for name, one in packed.items()})
+    if form.has_hot:
+        files["Definitions/vnfd.yaml"] = yaml.safe_dump(_vnfd(vnfd_id, form, version, flavor))
+        files["BaseHOT/simple/top.yaml"] = yaml.safe_dump(_top(form))
+        files |= {f"BaseHOT/simple/nested/{vdu}.yaml": _nested(vdu) for vdu in VDUS}
+        if form.driver is not None:
+            files[f"Scripts/{form.driver}.py"] = "raise RuntimeError('the driver of the package was run')\n"
+        files = with_meta(files, entry="Definitions/vnfd.yaml")
+    else:
+        files["vnfd.yaml"] = yaml.safe_dump(_vnfd(vnfd_id, form, version, flavor))
+        files["vnfd.mf"] = _manifest(files)
+    return zipped({name: one.encode() if isinstance(one, str) else one for name, one in files.items()})
 
 
-def instantiate_body(form: Form, network: str = "net0") -> dict[str, Any]:
-    """Return the request that makes one machine of each VDU."""
+def _manifest(files: Mapping[str, str | bytes]) -> str:
+    """Return SOL004's manifest with the digest of every file."""
+    blocks = ["metadata:\n  vnf_product_name: Machines\n  vnf_provider_id: kubevnfm\n  vnf_package_version: 1.0\n"]
+    for name, content in files.items():
+        digest = hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+        blocks.append(f"Source: {name}\nAlgorithm: SHA-256\nHash: {digest}\n")
+    return "\n".join(blocks)
+
+
+def instantiate_body(form: Form, network: str = "net0", *, version: ApiVersion = "v2") -> dict[str, Any]:
+    """Return the request that makes one machine of each VDU, in the form of the API version."""
     return {
         "flavourId": "simple",
-        "extVirtualLinks": links(network),
+        "extVirtualLinks": links(network, version=version),
         "additionalParams": {**form.parameters},
     }
 
 
-def links(network: str) -> list[dict[str, Any]]:
+def links(network: str, *, version: ApiVersion = "v2") -> list[dict[str, Any]]:
     """Return an external link for the connection points of both VDUs."""
-    cp = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
-    cps = [{"cpdId": f"{vdu}_CP1", "cpConfig": {f"{vdu}_CP1_1": cp}} for vdu in VDUS]
+    config = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
+    cps = []
+    for vdu in VDUS:
+        configs: Any = [config] if version == "v1" else {f"{vdu}_CP1_1": config}
+        cps.append({"cpdId": f"{vdu}_CP1", "cpConfig": configs})
     return [{"id": "external", "resourceId": network, "extCps": cps}]
 
 
-def _vnfd(vnfd_id: str, version: str, flavor: str) -> dict[str, Any]:
+def _vnfd(vnfd_id: str, form: Form, version: str, flavor: str) -> dict[str, Any]:
     nodes: dict[str, Any] = {
         "VNF": {
             "type": "tosca.nodes.nfv.VNF",
@@ -88,9 +119,17 @@ def _vnfd(vnfd_id: str, version: str, flavor: str) -> dict[str, Any]:
             },
         }
     }
+    if form.driver is not None:
+        nodes["VNF"]["interfaces"] = {"Vnflcm": {phase: {"implementation": form.driver} for phase in _PHASES}}
+        artifact = {"type": "tosca.artifacts.Implementation.Python", "file": f"../Scripts/{form.driver}.py"}
+        nodes["VNF"]["artifacts"] = {form.driver: artifact}
     policies: list[dict[str, Any]] = []
     for vdu in VDUS:
         nodes |= _vdu(vdu, version, flavor)
+        if vdu == "VDU1":
+            # VDU2's image is in Glance already.
+            file = "../Files/images/vdu1.img" if form.has_hot else "Files/images/vdu1.img"
+            nodes[vdu]["artifacts"] = {"sw_image": {"type": "tosca.artifacts.nfv.SwImage", "file": file}}
         policies += _scaling(vdu)
     aspects = {
         f"{vdu}_scale": {"name": vdu, "description": vdu, "max_scale_level": 2, "step_deltas": ["delta_1"]}
@@ -138,10 +177,6 @@ def _vdu(vdu: str, version: str, flavor: str) -> dict[str, Any]:
         },
         "capabilities": {"virtual_compute": {"properties": compute}},
     }
-    if vdu == "VDU1":
-        # VDU2's image is in Glance already.
-        file = {"type": "tosca.artifacts.nfv.SwImage", "file": "../Files/images/vdu1.img"}
-        node["artifacts"] = {"sw_image": file}
     cp = {
         "type": "tosca.nodes.nfv.VduCp",
         "properties": {"layer_protocols": ["ipv4"], "order": 0},

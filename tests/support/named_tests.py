@@ -1,0 +1,27 @@
+"""The tests of the project, by the names that documents give them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+_PROJECT: Final = Path(__file__).parents[2]
+_FOLDERS: Final = ("services/*/tests", "libs/*/tests", "deploy/*/tests", "tests")
+
+
+@cache
+def docstrings() -> Mapping[str, str]:
+    """Return the docstring of every test function, by ``file::test``; the file's path begins at the project's root."""
+    return dict(_tests())
+
+
+def _tests() -> Iterator[tuple[str, str]]:
+    for path in chain.from_iterable(_PROJECT.glob(f"{folder}/**/test_*.py") for folder in _FOLDERS):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                yield f"{path.relative_to(_PROJECT)}::{node.name}", ast.get_docstring(node) or ""
