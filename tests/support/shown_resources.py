@@ -24,6 +24,13 @@ def _own(instance: Mapping[str, Any], cloud: Inventory, kind: str) -> dict[str, 
     return {thing["id"]: thing for thing in cloud.get(kind, ()) if instance["id"] in thing["name"]}
 
 
+def _own_servers(instance: Mapping[str, Any], cloud: Inventory) -> dict[str, Mapping[str, Any]]:
+    """Return the servers of the instance's stacks; where a template names its servers, their ports still have the id."""
+    bound = {port["device_id"] for port in _own(instance, cloud, "ports").values()}
+    named = _own(instance, cloud, "servers")
+    return {server["id"]: server for server in cloud.get("servers", ()) if server["id"] in bound | set(named)}
+
+
 def _handles(info: Mapping[str, Any], listed: str, handle: str, kind: str) -> set[str]:
     handles = [one[handle] for one in info.get(listed, ())]
     return {one["resourceId"] for one in handles if one.get("vimLevelResourceType") == kind}
@@ -35,7 +42,7 @@ def _unequal(what: str, shown: object, there: object) -> Iterator[str]:
 
 
 def _machines(instance: Mapping[str, Any], info: Mapping[str, Any], cloud: Inventory) -> Iterator[str]:
-    servers = _own(instance, cloud, "servers")
+    servers = _own_servers(instance, cloud)
     shown = _handles(info, "vnfcResourceInfo", "computeResource", "OS::Nova::Server")
     yield from _unequal("machines", shown, set(servers))
     if shown and shown == set(servers):
