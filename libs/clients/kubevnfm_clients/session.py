@@ -12,7 +12,7 @@ from kubevnfm_kit.tls import LOOK_EVERY_S, ClientTls, client_context
 
 @dataclass(frozen=True)
 class Peers:
-    """What calls of other services need: ``HttpVims(url, *peers.credentials("vim-registry"))``."""
+    """Tokens and session for calls of other services: ``HttpVims(url, *peers.credentials("vim-registry"))``."""
 
     token_for: Callable[[str], str]
     """Returns the token of a service."""
