@@ -1,4 +1,4 @@
-"""Requests to one API server.
+"""Requests to one API server over the connections of kubernetes-asyncio's REST client, which handles TLS.
 
 An API server can be hostile, or be another server behind the same address: its answers are limited in size and time, and
 redirects are not followed, because they would take the credentials to another server.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -19,6 +18,8 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.http_exceptions import LineTooLong
+from kubernetes_asyncio.client.configuration import Configuration
+from kubernetes_asyncio.client.rest import RESTClientObject
 from kubevnfm_clients.bounded import read_body
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
@@ -38,8 +39,6 @@ _SILENCE_S: Final = 330.0
 """The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
 _CONNECTIONS: Final = 256
 """Each watch uses one."""
-_LINE_BYTES: Final = 2 * 2**20
-"""Half of the longest line of a watch, which is one object: etcd stores at most 1.5 MiB as one."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook")
 LARGEST_ANSWER: Final = 16 * 2**20
 """Bytes of one answer, and of all objects of one watch. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
@@ -68,27 +67,34 @@ class Answer:
 class Transport:
     """One connection pool with one identity."""
 
-    def __init__(self, session: aiohttp.ClientSession, access: Access) -> None:
-        self._session, self.endpoint = session, access.endpoint
+    def __init__(self, rest: Any, access: Access) -> None:
+        self._rest, self.endpoint = rest, access.endpoint
         self._authorization = Authorization(access)
 
     @classmethod
     async def connect(cls, access: Access) -> Transport:
         """Return a pool; nothing is sent yet. Raises InvalidInput for invalid certificates."""
-        try:
-            # In a thread, because without a CA it reads the system's certificates from disk.
-            tls = await asyncio.to_thread(_tls, access)
-        except OSError as error:  # ssl.SSLError is one
-            raise InvalidInput(
-                "vimConnectionInfo",
-                "ssl_ca_cert, client_certificate, client_key: matching PEM texts expected",
-            ) from error
-        connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls)
-        return cls(aiohttp.ClientSession(connector=connector, trust_env=True, read_bufsize=_LINE_BYTES), access)
+        settings = Configuration(host=access.endpoint)
+        settings.verify_ssl = access.is_verified
+        settings.connection_pool_maxsize = _CONNECTIONS
+        # The files may be deleted at the end of the block: OpenSSL has read them by then.
+        with ExitStack() as files:
+            if access.ca_pem:
+                settings.ssl_ca_cert = _file(files, access.ca_pem)
+            if access.client_certificate:
+                settings.cert_file = _file(files, access.client_certificate)
+                settings.key_file = _file(files, access.client_key)
+            try:
+                return cls(RESTClientObject(settings), access)
+            except OSError as error:  # ssl.SSLError is one
+                raise InvalidInput(
+                    "vimConnectionInfo",
+                    "ssl_ca_cert, client_certificate, client_key: matching PEM texts expected",
+                ) from error
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        await self._rest.close()
 
     async def call(
         self,
@@ -173,8 +179,9 @@ class Transport:
         body: Any,
         timeout: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the answer to one request."""
-        async with self._session.request(
+        """Yield the answer to one request. Not by the REST client's own method, which follows redirects."""
+        session: aiohttp.ClientSession = self._rest.pool_manager
+        async with session.request(
             method,
             self.endpoint + path + (f"?{urlencode(query)}" if query else ""),
             headers={**headers, "User-Agent": "kubevnfm"} | await self._identity(),
@@ -185,7 +192,7 @@ class Transport:
             yield response
 
     async def _identity(self) -> dict[str, str]:
-        value = await self._authorization.header(self._session)
+        value = await self._authorization.header(self._rest.pool_manager)
         return {"Authorization": value} if value else {}
 
 
@@ -231,19 +238,6 @@ def _parsed(raw: bytes) -> Any:
         return read_foreign(raw)
     except ValueError:
         return None
-
-
-def _tls(access: Access) -> ssl.SSLContext:
-    """Return how the server's certificate is verified and which one is ours. Raises OSError."""
-    # The files may be deleted at the end of the block: OpenSSL has read them by then.
-    with ExitStack() as files:
-        context = ssl.create_default_context(cafile=_file(files, access.ca_pem) if access.ca_pem else None)
-        if not access.is_verified:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if access.client_certificate:
-            context.load_cert_chain(_file(files, access.client_certificate), _file(files, access.client_key))
-    return context
 
 
 def _file(files: ExitStack, text: str) -> str:
