@@ -46,11 +46,19 @@ async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(world: Worl
 @pytest.mark.parametrize(
     "driver", ["mgmt-drivers-private-registry", "mgmt-drivers-kubespray", "ansible_driver", "vnf-own-class"]
 )
-async def test_a_driver_that_cannot_run_for_machines_is_refused_by_name(world: World, driver: str) -> None:
-    instance_id = await created(world, "vm", phases={"instantiate_end": driver})
-    path, body = f"/vnf_instances/{instance_id}/instantiate", sample_request("vm", "instantiate")
-    for answer in (await world.lcm("POST", path, body), await world.v1("POST", path, {"flavourId": "simple"})):
-        assert f"maps instantiate_end to management driver {driver}" in answer.problem(422)["detail"]
+async def test_a_driver_class_for_tackers_v1_is_refused_by_name(world: World, driver: str) -> None:
+    script = {f"Scripts/{driver}.py": "class Own(VnflcmMgmtAbstractDriver):\n    pass\n"}
+    package = await world.upload(variant(world.folder, "vm", phases={"instantiate_end": driver}, files=script))
+    assert package["onboardingState"] == "ONBOARDED", package
+    assert driver in str(package["warnings"])
+    path = f"/vnf_instances/{await world.create()}/instantiate"
+    for answer in (
+        await world.lcm("POST", path, sample_request("vm", "instantiate")),
+        await world.v1("POST", path, {"flavourId": "simple"}),
+    ):
+        detail = answer.problem(422)["detail"]
+        assert "maps instantiate_end to" in detail
+        assert driver in detail
     assert world.twins.commands == []
 
 
