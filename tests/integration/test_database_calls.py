@@ -1,4 +1,4 @@
-"""The calls to the database that a create over HTTP costs: their numbers are held here."""
+"""The calls to the database that a create and an instantiate over HTTP cost: their numbers are held here."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from servers.ferretdb import ferretdb, ferretdb_url
 __all__ = ["ferretdb", "ferretdb_url"]
 
 CREATES = 20
+INSTANTIATES = 5
 CALLS = {
     "insert vnf_instances",
     # After the insert: the package may have been disabled and deleted before it.
@@ -133,6 +134,35 @@ async def test_the_commands_of_a_create_on_ferretdb(tmp_path: Path, ferretdb_url
 async def test_the_calls_of_a_create_on_sqlite(tmp_path: Path, counted: list[str]) -> None:
     calls = await calls_of_creates(ON_SQLITE, tmp_path, counted, "clear_outbox vnf_instances", at_once=1)
     check(calls, {*CALLS, "clear_outbox vnf_instances"})
+
+
+async def test_the_calls_of_an_instantiate_on_sqlite(tmp_path: Path, counted: list[str]) -> None:
+    async with lcm_world(tmp_path, ON_SQLITE) as world:
+        await world.sample()
+        ids = [await world.create() for _ in range(INSTANTIATES + 1)]
+        await world.reached(await world.instantiate(ids[0]), "COMPLETED")
+        await world.bus.quiet()
+        before = len(counted)
+        for instance_id in ids[1:]:
+            await world.reached(await world.instantiate(instance_id), "COMPLETED")
+            await world.bus.quiet()
+        calls = Counter(counted[before:])
+    # The last read of each occurrence is the test's own.
+    calls["get_many vnf_lcm_op_occs"] -= INSTANTIATES
+    assert calls.keys() <= {
+        "get_many vnf_instances",  # at the request and at the end
+        "update vnf_instances",  # the claim, with the command that starts the operation
+        "insert vnf_lcm_op_occs",
+        "get_many vnf_lcm_op_occs",  # before each change of the operation
+        "replace vnf_lcm_op_occs",
+        "replace vnf_instances",  # the result
+        "find subscriptions",  # for STARTING, PROCESSING and COMPLETED
+        f"insert {ANNOUNCED}",
+        "insert event_log",
+        "clear_outbox vnf_instances",
+        "clear_outbox vnf_lcm_op_occs",
+    }
+    assert calls.total() <= (21 + 1) * INSTANTIATES, calls
 
 
 async def test_creates_at_once_share_calls(tmp_path: Path, counted: list[str]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -80,6 +81,7 @@ class Connection(web.RequestHandler):
         self._late: asyncio.TimerHandle | None = None
         self._waits_since = 0.0
         self._is_refused = False
+        self._descriptor = -1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the caller. If there are too many, close one that waits; if none waits, answer 503 and close this one."""
@@ -92,15 +94,23 @@ class Connection(web.RequestHandler):
             transport.close()
             return
         self._open_ones.add(self)
+        self._descriptor = transport.get_extra_info("socket").fileno()
         self._waits_since = asyncio.get_running_loop().time()
         super().connection_made(transport)
 
     def _make_room(self) -> bool:
         """Close the connection that has waited longest for a whole request head; return False if all are busy."""
-        waiting = [each for each in self._open_ones if each._waits]
+        waiting = {each._descriptor: each for each in self._open_ones if each._waits}
+        # Many callers may come at once: bytes that were not read yet are a request, unless the caller has left.
+        unread = select.poll()
+        for descriptor in waiting:
+            unread.register(descriptor, select.POLLIN | select.POLLRDHUP)
+        for descriptor, events in unread.poll(0):
+            if not events & (select.POLLRDHUP | select.POLLHUP | select.POLLERR):
+                del waiting[descriptor]
         if not waiting:
             return False
-        oldest = min(waiting, key=lambda each: each._waits_since)
+        oldest = min(waiting.values(), key=lambda each: each._waits_since)
         log.info("connection_closed_for_another", connections=self._limits.connections)
         self._open_ones.remove(oldest)
         oldest._head_is_whole()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar import BaseHot, Vnfd
@@ -30,7 +30,10 @@ CONTENTS: Final = "package_contents"
 _TRIES: Final = 5
 """How often a change is tried after concurrent changes; each try checks the new state."""
 _CHANGE_THE_VNFD: Final = frozenset({"MODIFY_INFO", "CHANGE_VNFPKG"})
-_CACHED_VNFDS: Final = 64
+_CACHED: Final = 64
+"""Packages whose facts are kept in memory: an ONBOARDED package never changes."""
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class PackageBusy(Conflict):
@@ -55,6 +58,8 @@ class Packages:
         self._store, self._outbox, self._files, self._users = store, outbox, files, users
         self._ring, self._clock = ring, clock
         self._vnfds: dict[tuple[str, str], Vnfd] = {}
+        self._references: dict[str, PackageRef] = {}
+        self._file_names: dict[str, frozenset[str]] = {}
         self._reads = UsablePackages(store)
 
     async def create(self, user_data: JsonMapping) -> JsonMapping:
@@ -166,7 +171,10 @@ class Packages:
 
     async def reference(self, package_id: str) -> PackageRef:
         """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
-        return reference(await self.get(package_id))
+        if package_id in self._references:
+            return self._references[package_id]
+        found = reference(await self.get(package_id))
+        return _kept(self._references, package_id, found) if found.vnfd_id else found
 
     async def usable(self, vnfd_id: str) -> PackageRef:
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises PackageUnusable."""
@@ -181,15 +189,13 @@ class Packages:
         await self._reads.confirm(package, instance_id=instance_id)
 
     async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
-        """Return the package's descriptor; cached, as an ONBOARDED package never changes. Raises NotFound."""
+        """Return the package's descriptor. Raises NotFound."""
         key = (package_id, checksum)
         if key not in self._vnfds:
             stored = await self._store.get(VNFDS, package_id)
             if stored is None:
                 raise NotFound(f"VNF package {package_id} has no VNFD")
-            if len(self._vnfds) >= _CACHED_VNFDS:
-                self._vnfds.pop(next(iter(self._vnfds)))
-            self._vnfds[key] = Vnfd.model_validate(stored.body["vnfd"])
+            _kept(self._vnfds, key, Vnfd.model_validate(stored.body["vnfd"]))
         return self._vnfds[key]
 
     async def contents(self, stored: Stored) -> PackageContents:
@@ -202,8 +208,14 @@ class Packages:
 
     async def file_names(self, package_id: str) -> frozenset[str]:
         """Return the paths of the package's files; empty before onboarding."""
+        if package_id in self._file_names:
+            return self._file_names[package_id]
         stored = await self._store.get(CONTENTS, package_id)
-        return frozenset(stored.body["files"]) if stored is not None else frozenset()
+        if stored is None:
+            return frozenset()
+        names = frozenset(stored.body["files"])
+        # The contents are stored before the package is ONBOARDED, and a try that is repeated may store others.
+        return _kept(self._file_names, package_id, names) if package_id in self._references else names
 
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
         """Return the flavour's Base HOT, None if it has none. Raises PackageRefused."""
@@ -250,6 +262,14 @@ class Packages:
                 await self._store.update(COLLECTION, stored.id, {"usageState": usage}, if_revision=stored.revision)
             except RevisionConflict:
                 continue
+
+
+def _kept(cache: dict[K, V], key: K, value: V) -> V:
+    """Keep a value in place of the oldest one; return it."""
+    if len(cache) >= _CACHED:
+        cache.pop(next(iter(cache)))
+    cache[key] = value
+    return value
 
 
 def package_event(body: JsonMapping, change: Any, *, is_in_use: bool = False) -> Envelope[Message]:

@@ -143,7 +143,11 @@ class Modify:
             vnfd_id = named.vnfd_id
         if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
             return None
-        return await self._packages.usable(vnfd_id)
+        usable = await self._packages.usable(vnfd_id)
+        # The named one was deleted, and another one has the same VNFD now.
+        if request.vnf_pkg_id not in (None, usable.package_id):
+            raise Unprocessable("vnfPkgId", f"VNF package {request.vnf_pkg_id} does not exist")
+        return usable
 
     async def _cnf_draft(
         self,
