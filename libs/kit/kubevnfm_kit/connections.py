@@ -122,12 +122,6 @@ class Connection(web.RequestHandler):
         """Whether no request is being answered: none has come yet, or the last one was answered."""
         return self._waiter is not None and not self._waiter.done() and not self._messages
 
-    @property
-    def is_beyond(self) -> bool:
-        """Whether so many requests are being answered that this one may only be a health check."""
-        others = self._limits.connections - self._limits.for_health
-        return len(self._open_ones) > others and sum(not each._waits for each in self._open_ones) > others
-
     def data_received(self, data: bytes) -> None:
         """Read bytes. From the first byte of a request's head on, the head must be complete within ``headers_s``."""
         # Closed above; bytes may arrive until the other side knows.
@@ -236,19 +230,32 @@ def _too_many() -> bytes:
 _TOO_MANY: Final = _too_many()
 
 
-@web.middleware
-async def places_for_health(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Outermost: answer 503 if so many requests are being answered that the places left are for health checks."""
-    connection = request.protocol
-    if isinstance(connection, Connection) and connection.is_beyond and not request.path.startswith("/health/"):
-        connection.wait_no_more()
-        response = problem_answer(503, _BUSY)
-        response.headers["Retry-After"] = "5"
-        response.force_close()
-        return response
-    return await handler(request)
+def places_for_health(limits: Limits) -> Any:
+    """Return the outermost middleware: answers 503 if the places that are left are for health checks."""
+    others = limits.connections - limits.for_health
+    answering = 0
+
+    @web.middleware
+    async def admitted(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        nonlocal answering
+        if request.path.startswith("/health/"):
+            return await handler(request)
+        if answering >= others:
+            if isinstance(request.protocol, Connection):
+                request.protocol.wait_no_more()
+            response = problem_answer(503, _BUSY)
+            response.headers["Retry-After"] = "5"
+            response.force_close()
+            return response
+        answering += 1
+        try:
+            return await handler(request)
+        finally:
+            answering -= 1
+
+    return admitted
 
 
 def bounded_bodies(limits: Limits) -> Any:

@@ -124,7 +124,7 @@ async def serving(
     """
     # Last in the list is innermost: the application's middlewares turn RequestTooSlow into an answer.
     app.middlewares.append(bounded_bodies(limits))
-    app.middlewares.insert(0, places_for_health)
+    app.middlewares.insert(0, places_for_health(limits))
     runner = web.AppRunner(app, shutdown_timeout=5.0)
     await runner.setup()
     try:

@@ -150,6 +150,19 @@ async def test_callers_beyond_the_limit_are_answered_503_and_health_checks_are_s
             assert (await again.answer())[0] == 200
 
 
+async def test_of_requests_that_come_at_once_only_those_beyond_the_limit_are_refused() -> None:
+    async with listening(PATIENT) as port, callers(port, 4, b"") as found:
+        for caller in found:
+            caller.writer.write(BEGUN)
+        answers = [asyncio.create_task(caller.answer()) for caller in found]
+        await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+        assert [task.result()[0] for task in answers if task.done()] == [503]
+        for caller, task in zip(found, answers, strict=True):
+            if not task.done():
+                await caller.send(b"2")
+        assert sorted(status for status, _ in await asyncio.gather(*answers)) == [200, 200, 200, 503]
+
+
 @pytest.mark.parametrize("sends", [b"", b"GET /size HT", WHOLE])
 async def test_connections_that_only_wait_make_room_for_new_ones(sends: bytes) -> None:
     async with listening(PATIENT) as port, callers(port, 4, b"") as waiting:
