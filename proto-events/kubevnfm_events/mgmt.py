@@ -73,6 +73,48 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
     """FORCEFUL termination: a machine that does not answer does not hold it up."""
 
 
+class ScriptEdit(Facts):
+    """A value of the VnfInstance that a script has set or removed."""
+
+    path: tuple[str, ...]
+    """The attributes from the VnfInstance (v2 form) to the value; an entry of vnfcResourceInfo by its id."""
+    change: SecretParams = Field(default_factory=dict)
+    """``{"value": ...}``, secrets sealed; empty: removed."""
+
+
+class ScriptAnswer(Facts):
+    """The answer of a script of the package on its stdout (sequences.md 6.5)."""
+
+    edits: tuple[ScriptEdit, ...] = ()
+    data: SecretParams = Field(default_factory=dict)
+    """``user_script_err_handling_data``: what it wants to find again when it runs after a failure."""
+
+
+class ScriptDone(Event, kind="mgmt.script.done"):
+    """The script of the package ended with exit status 0."""
+
+    answer: ScriptAnswer = ScriptAnswer()
+
+
+class RunScript(Command, kind="mgmt.run_script", service="mgmt-executor", reply=ScriptDone):
+    """Run a script of the package in the sandbox; a repeat runs it again, as a script says nowhere how far it came."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    file: str
+    """The script's path in the package."""
+    task: str
+    """The name for people and for the log: the phase, or ``coordinate-new/VDU1/0``."""
+    given: SecretParams
+    """The dictionary that the script reads as a pickle from its stdin."""
+    folders: dict[str, PackageRef] = Field(default_factory=dict)
+    """Entries that the dictionary gets in addition: the folder of a package, as the script finds it."""
+    reach: tuple[str, ...] = ()
+    """The addresses of the VNF's own machines: the script can connect to these alone."""
+    answers: bool = True
+    """Whether its stdout is an answer; False: it is output like any other."""
+
+
 class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):
     """Nothing about the instance's machines is stored any more."""
 

@@ -235,7 +235,13 @@ async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
     for params in wrong:
         (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": params})).must(400)
     scripts = {"lcm-operation-coordinate-new-vnf": "./Scripts/coordinate.py"}
-    (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": scripts})).must(422)
+    for vdus, status in (
+        ([], 400),
+        ([{"vdu_id": "VDU1"}], 400),
+        ([{"vdu_id": "VDU1", "new_vnfc_param": {"cp_name": "a"}}], 422),
+    ):
+        params = {**scripts, "vdu_params": vdus}
+        (await user.ask(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": params})).must(status)
     before = await user.instance(instance_id)
     params = {"upgrade_type": "RollingUpdate", "vdu_params": [{"vdu_id": "VDU1"}]}
     operation = await user.start(instance_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": params})

@@ -26,12 +26,12 @@ from kubevnfm_events.infra import (
     StackResources,
     StorageFacts,
 )
-from kubevnfm_events.mgmt import PhaseDone
+from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import Secret
 from lcm_world import SAMPLES, sample_request
 from nfvo import StubNfvo
-from package_variants import OTHER_CNF, variant
+from package_variants import OTHER_CNF, OTHER_VM, variant
 from script import Script
 from vm_packages import OTHER_IMAGE, other_image, two_flavours
 
@@ -113,6 +113,9 @@ VM_ANSWERS: Final[Mapping[str, Event]] = {
         for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
     },
     "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STOPPED"),
+    "mgmt.run_script": ScriptDone(
+        answer=ScriptAnswer(edits=(ScriptEdit(path=("metadata", "configured"), change={"value": "yes"}),))
+    ),
 }
 CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
@@ -189,6 +192,18 @@ async def vm_and_another_package(script: Script) -> str:
     """Return an instance that is INSTANTIATED; the package that it can change to is there too."""
     instance_id = await live_vm(script)
     await script.world.upload(other_image(script.world.folder))
+    return instance_id
+
+
+async def scripted_vm(script: Script) -> str:
+    """Return an INSTANTIATED instance whose package has scripts; the package that it can change to is there too."""
+    moments = ("start", "end", "rollback_start", "rollback_end")
+    phases = {f"change_current_package_{moment}": "own" for moment in moments}
+    phases |= {f"modify_information_{moment}": "own" for moment in moments[:2]}
+    files = {"Scripts/coordinate.py": "pass\n"}
+    folder = script.world.folder
+    instance_id = await live_vm(script, variant(folder, "vm", phases=phases, files=files))
+    await script.world.upload(variant(folder, "vm", phases=phases, files=files, vnfd_id=OTHER_VM))
     return instance_id
 
 
@@ -475,6 +490,17 @@ _CLUSTER_LEFT: Final[dict[str, object]] = CLUSTER_STACK.model_dump(mode="json")
 _RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
 _STOP: Final = {"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulStopTimeout": 20}
 
+_KEPT: Final[dict[str, object]] = ScriptAnswer(data={"tried": "yes"}).model_dump(mode="json")
+_LOGIN: Final = {"cp_name": "VDU1_CP1", "username": "ubuntu", "password": "secret-of-the-machine"}
+_COORDINATED: Final = {
+    "vnfdId": OTHER_VM,
+    "additionalParams": {
+        "lcm-operation-coordinate-new-vnf": "Scripts/coordinate.py",
+        "lcm-operation-coordinate-old-vnf": "Scripts/coordinate.py",
+        "vdu_params": [{"vdu_id": "VDU1", "new_vnfc_param": _LOGIN, "old_vnfc_param": _LOGIN}],
+    },
+}
+
 STORIES: Final[Mapping[str, Story]] = {
     "instantiate-vm-v1": Story(play(vm, ask("instantiate", vm_body("v1"), version="v1"), succeed("create_resources"))),
     "instantiate-vm-v2": Story(play(vm, _ASK_VM, succeed("create_resources"))),
@@ -656,7 +682,32 @@ STORIES: Final[Mapping[str, Story]] = {
             retry("change_template"),
         )
     ),
+    "change-vnfpkg-with-scripts": Story(
+        play(
+            scripted_vm,
+            ask("change_vnfpkg", _COORDINATED),
+            succeed("change_current_package_start", "change_template"),
+            retry("coordinate-new/VDU1/0", "change_current_package_end"),
+        ),
+        remains=_KEPT,
+    ),
+    "change-vnfpkg-with-scripts-rolled-back": Story(
+        play(
+            scripted_vm,
+            ask("change_vnfpkg", _COORDINATED),
+            succeed("change_current_package_start", "change_template"),
+            fail("coordinate-new/VDU1/0", "rollback"),
+            succeed("change_current_package_rollback_start", "change_template", "coordinate-old/VDU1/0"),
+            fail("change_current_package_rollback_end", "rollback"),
+            succeed("change_current_package_rollback_end"),
+            ends="ROLLED_BACK",
+        ),
+        remains=_KEPT,
+    ),
     "modify": Story(play(live_vm, modify)),
+    "modify-with-scripts": Story(
+        play(scripted_vm, modify, retry("modify_information_start", "modify_information_end")), remains=_KEPT
+    ),
     "modify-cnf": Story(
         play(updatable_cnf, modify_cnf, retry("update_objects")), CNF_ANSWERS, RESTARTED.model_dump(mode="json")
     ),

@@ -20,13 +20,14 @@ from kubevnfm_events.infra import (
     StackResources,
 )
 from kubevnfm_events.lcm import RemainsRemoved
-from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone
+from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
     HealVmDraft,
     ModifyCnfDraft,
+    ModifyVmDraft,
     OperateVmDraft,
     ReplaceVmDraft,
     ScaleVmDraft,
@@ -179,6 +180,7 @@ _OPERATION_BY_PLAN = {
     ConnectVmDraft.plan: OperationType.CHANGE_EXT_CONN,
     ReplaceVmDraft.plan: OperationType.CHANGE_FLAVOUR,
     ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
+    ModifyVmDraft.plan: OperationType.MODIFY_INFO,
 }
 
 
@@ -219,6 +221,7 @@ ANSWERS: dict[str, Event] = {
     "mgmt.run_phase": PhaseDone(
         driver="mgmt-drivers-kubernetes", phase="instantiate_end", cluster=ACCESS, node_names={"vnfc-m1": "master4"}
     ),
+    "mgmt.run_script": ScriptDone(),
     "mgmt.forget_instance": InstanceForgotten(),
     "vim.register": VimRegistered(vim_id="vim-2", name="cluster-1", vim_type="k", endpoint="https://10.10.0.4:6443"),
     "vim.deregister": VimDeregistered(vim_ids=("vim-2",)),

@@ -56,21 +56,36 @@ FORMS: Final = {
 }
 
 
-def user_data_package(vnfd_id: str, form: Form, *, version: str = "1.0", flavor: str = "m1.tiny") -> bytes:
-    """Return a package of the form; ``version`` also decides the image file of VDU1, ``flavor`` the Nova flavor."""
+def user_data_package(
+    vnfd_id: str,
+    form: Form,
+    *,
+    version: str = "1.0",
+    flavor: str = "m1.tiny",
+    scripts: Mapping[str, str] = {},
+    extra: Mapping[str, str] = {},
+) -> bytes:
+    """Return a package of the form; ``version`` also decides the image file of VDU1, ``flavor`` the Nova flavor.
+
+    ``scripts``: file of ``extra`` by phase of the life cycle; ``extra``: further files.
+    """
+    vnfd = _vnfd(vnfd_id, form, version, flavor)
+    vnfd["topology_template"]["node_templates"]["VNF"] |= _scripted(scripts)
     files: dict[str, str | bytes] = {
+        "version": version,
+        **extra,
         "Files/images/vdu1.img": f"image of version {version}".encode() * 64,
         **{f"UserData/{one.name}": one.read_text(encoding="utf-8") for one in CLASSES.glob("*.py")},
     }
     if form.has_hot:
-        files["Definitions/vnfd.yaml"] = yaml.safe_dump(_vnfd(vnfd_id, form, version, flavor))
+        files["Definitions/vnfd.yaml"] = yaml.safe_dump(vnfd)
         files["BaseHOT/simple/top.yaml"] = yaml.safe_dump(_top(form))
         files |= {f"BaseHOT/simple/nested/{vdu}.yaml": _nested(vdu) for vdu in VDUS}
         if form.driver is not None:
             files[f"Scripts/{form.driver}.py"] = "raise RuntimeError('the driver of the package was run')\n"
         files = with_meta(files, entry="Definitions/vnfd.yaml")
     else:
-        files["vnfd.yaml"] = yaml.safe_dump(_vnfd(vnfd_id, form, version, flavor))
+        files["vnfd.yaml"] = yaml.safe_dump(vnfd)
         files["vnfd.mf"] = _manifest(files)
     return zipped({name: one.encode() if isinstance(one, str) else one for name, one in files.items()})
 
@@ -149,6 +164,16 @@ def _vnfd(vnfd_id: str, form: Form, version: str, flavor: str) -> dict[str, Any]
             "policies": policies,
         },
     }
+
+
+def _scripted(scripts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the VNF node's interface and the artifacts that it names."""
+    artifacts = {
+        file: {"description": "a script", "type": "tosca.artifacts.Implementation.Python", "file": f"../{file}"}
+        for file in scripts.values()
+    }
+    phases = {phase: {"implementation": file} for phase, file in scripts.items()}
+    return {"interfaces": {"Vnflcm": phases}, "artifacts": artifacts} if scripts else {}
 
 
 def _vdu(vdu: str, version: str, flavor: str) -> dict[str, Any]:

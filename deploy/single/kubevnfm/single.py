@@ -96,7 +96,11 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             ),
             mgmt_executor(
                 MgmtExecutorSettings(
-                    port=machines_port, ssh_port=settings.ssh_port, lease_s=settings.lease_s, **shared
+                    port=machines_port,
+                    ssh_port=settings.ssh_port,
+                    lease_s=settings.lease_s,
+                    trust_packages=settings.trust_packages,
+                    **shared,
                 ),
                 backends,
                 packages=packages,

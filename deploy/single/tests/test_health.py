@@ -30,7 +30,7 @@ async def test_a_machine_that_can_confine_code_of_packages_says_so(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("trust_packages", "state", "event"),
-    [(False, "refused", "user_data_refused"), (True, "trusted", "user_data_not_confined")],
+    [(False, "refused", "package_code_refused"), (True, "trusted", "package_code_not_confined")],
 )
 async def test_a_machine_that_cannot_says_at_start_and_in_its_health_what_it_does(
     tmp_path: Path,

@@ -148,11 +148,39 @@ def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str
 
 
 @pytest.mark.parametrize(
+    ("changed", "missing"),
+    [
+        (flavour(phases="instantiate_end: {implementation: absent}"), "absent"),
+        (flavour(driver_file="Scripts/absent.py"), "Scripts/absent.py"),
+        (flavour(driver_file="/etc/passwd"), "/etc/passwd"),
+    ],
+)
+def test_a_script_that_is_missing_is_a_problem_of_its_phase_alone(tmp_path: Path, changed: str, missing: str) -> None:
+    driver = vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed}).phase_driver(
+        "simple", "instantiate_end"
+    )
+    assert driver is not None
+    assert (driver.file, driver.problem) == (missing, f"the package has no file {missing}")
+
+
+CLASS = "from tacker.vnfm.mgmt_drivers import vnflcm_abstract_driver as base\nclass Own(base.VnflcmMgmtAbstractDriver):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_class"),
+    [(CLASS, True), (f"{CLASS}if __name__ == '__main__':\n    pass\n", False), ("import sys\n", False), ("(", False)],
+)
+def test_a_driver_class_of_v1_is_no_script(tmp_path: Path, code: str, is_class: bool) -> None:
+    changed = flavour(driver_file="Scripts/own.py")
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
+    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    assert driver is not None
+    assert ("a driver class of Tacker's v1" in driver.problem) is is_class
+
+
+@pytest.mark.parametrize(
     ("changed", "rule"),
     [
-        (flavour(phases="heal_end: {implementation: absent}"), "neither an artifact of the VNF node nor a file"),
-        (flavour(driver_file="Scripts/absent.py"), "which the package does not contain"),
-        (flavour(driver_file="/etc/passwd"), "which the package does not contain"),
         (flavour(artifact_type="tosca.artifacts.Implementation.Bash"), "is supported"),
         (flavour().replace("virtual_binding: masterNode", "virtual_binding: absent"), "is not a VDU"),
         (flavour().replace("virtual_link: internalVL", "virtual_link: nothing"), "is no virtual link"),

@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypedDict
@@ -25,6 +25,8 @@ from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
 log = structlog.get_logger()
 
 _HERE: Final = Path(__file__).parent
+TACKER_SHIM: Final = _HERE / "tacker_shim"
+"""The modules that code written for OpenStack Tacker imports, for ``Program.imports`` and ``Script.shim``."""
 ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Largest accepted answer. Heat accepts templates of up to 512 KiB (max_template_size)."""
 _STDERR_BYTES: Final = 64 * 1024
@@ -113,6 +115,9 @@ class Program:
     """Modules of Python in native code that the code may import in addition."""
     imports: Path | None = None
     """A folder of further modules of ours that the code may import, after Python's own."""
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    """Further folders that the code can read, by a name of letters, digits and underscores; ``run`` finds their places in
+    ``given["folders"]``."""
     reach: tuple[tuple[str, int], ...] = ()
     """The addresses and TCP ports to which the code may connect; port 0 stands for any. With one of them it may have threads."""
 
@@ -137,9 +142,15 @@ class Script:
     """Its path in the package."""
     package: Path
     """The folder of the package, which the script can read; its path there is in ``KUBEVNFM_PACKAGE``."""
-    stdin: bytes
     shim: Path
     """A folder of modules that the script may import."""
+    stdin: bytes = b""
+    given: Mapping[str, object] | None = None
+    """The dictionary of plain values whose pickle the script reads from stdin, in place of ``stdin``."""
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    """Entries that ``given`` gets in addition: folders that the script can read; the value is the place where it finds one."""
+    timeout_s: float | None = None
+    """None: the limit of the sandbox."""
     modules: tuple[str, ...] = ()
     """As in Program."""
     reach: tuple[tuple[str, int], ...] = ()
@@ -206,10 +217,10 @@ class Sandbox:
         self._limits = limits
         self._places = asyncio.Semaphore(limits.parallel)
 
-    async def run(self, program: Program, document: bytes) -> Ended:
-        """Run the program with the input (JSON). Raises SandboxUnavailable."""
+    async def run(self, program: Program, document: bytes, *, timeout_s: float | None = None) -> Ended:
+        """Run the program with the input (JSON); ``timeout_s`` None: the limit of the sandbox. Raises SandboxUnavailable."""
         async with self._places:
-            return await self._run(program, document)
+            return await self._run(program, document, self._limits.timeout_s if timeout_s is None else timeout_s)
 
     async def run_script(self, script: Script) -> ScriptEnded:
         """Run the script; the whole of its stdout is kept.
@@ -226,9 +237,10 @@ class Sandbox:
             native=_SCRIPT_NATIVE,
             reach=script.reach,
             imports=script.shim,
+            folders=script.folders,
         )
-        given = {"file": script.file, "stdin": base64.b64encode(script.stdin).decode()}
-        ended = await self.run(program, json.dumps(given).encode())
+        given = {"file": script.file, "stdin": base64.b64encode(script.stdin).decode(), "pickled": script.given}
+        ended = await self.run(program, json.dumps(given).encode(), timeout_s=script.timeout_s)
         try:
             answer = read_foreign(ended.answer)
         except ValueError:
@@ -261,10 +273,18 @@ class Sandbox:
             return SandboxState.REFUSED, f"its test program ended with status {ended.status}: {said or 'no output'}"
         return SandboxState.CONFINED, ""
 
-    async def _run(self, program: Program, document: bytes) -> Ended:
-        limit_s = self._limits.timeout_s
+    async def reported_state(self, what: str) -> SandboxState:
+        """Try the sandbox, and log if ``what`` is not run or not confined; return the state. A trial takes some 60 ms."""
+        state, reason = await self.state()
+        if state is SandboxState.REFUSED:
+            log.warning("package_code_refused", what=what, reason=reason, see="docs/security.md")
+        elif state is SandboxState.TRUSTED:
+            log.warning("package_code_not_confined", what=what, reason=reason, allowed_by="trust_packages")
+        return state
+
+    async def _run(self, program: Program, document: bytes, limit_s: float) -> Ended:
         with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:
-            config = json.dumps(self._config(program, room, spare))
+            config = json.dumps(self._config(program, room, spare, limit_s))
             async with _launched(config) as process:
                 try:
                     async with asyncio.timeout(limit_s + _GRACE_S):
@@ -276,7 +296,7 @@ class Sandbox:
         # The guard's own status, or that of SIGALRM if there is no guard.
         return Ended(raw, said, status, timed_out=status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM))
 
-    def _config(self, program: Program, room: str, spare: str) -> _Config:
+    def _config(self, program: Program, room: str, spare: str, limit_s: float) -> _Config:
         # The base installation's standard library; the virtual environment also contains the service's packages.
         base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
         library = sysconfig.get_path("stdlib", vars=base)
@@ -290,7 +310,11 @@ class Sandbox:
             [path, path] for path in (*_LIBRARIES, *folders, *([str(shared)] if shared.is_file() else []), *_DEVICES)
         ]
         modules = {name: _folder_of(name) for name in program.modules}
-        views += [[str(folder / name), f"/modules/{name}"] for name, folder in modules.items()]
+        views += [
+            [str(folder / part), f"/modules/{part}"]
+            for name, folder in modules.items()
+            for part in _parts_of(name, folder)
+        ]
         runner = str(_HERE / "runner.py")
         places = {
             "package": [str(program.package), "/package"],
@@ -299,13 +323,15 @@ class Sandbox:
         }
         if program.imports is not None:
             places["imports"] = [str(program.imports), "/imports"]
+        for name, folder in program.folders.items():
+            places[f"folder:{name}"] = [str(folder), f"/folders/{name}"]
         try:
             filter_ = base64.b64encode(compiled(network=bool(program.reach))).decode()
             number, no_filter = number_of("seccomp"), ""
         except FilterUnavailable as error:
             filter_, number, no_filter = None, -1, str(error)
         return {
-            "timeout_s": self._limits.timeout_s,
+            "timeout_s": limit_s,
             "memory_mib": self._limits.memory_mib,
             "file_mib": _FILE_MIB,
             "trusted": self._limits.trust_packages,
@@ -340,7 +366,14 @@ def _folder_of(module: str) -> Path:
     spec = importlib.util.find_spec(module)
     assert spec is not None, f"{module} is a dependency of the package that names it"
     assert spec.origin is not None
-    return Path(spec.origin).parent.parent
+    is_package = spec.submodule_search_locations is not None
+    return Path(spec.origin).parent.parent if is_package else Path(spec.origin).parent
+
+
+def _parts_of(module: str, folder: Path) -> list[str]:
+    """Return the names in the folder that make up a module: its own folder or its one file, and its metadata."""
+    found = [module] if (folder / module).is_dir() else [path.name for path in folder.glob(f"{module}.*.so")]
+    return [*found, *(path.name for path in folder.glob(f"{module}-*.dist-info"))]
 
 
 @asynccontextmanager

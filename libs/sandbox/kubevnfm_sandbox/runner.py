@@ -11,6 +11,7 @@ trusts the code and the kernel has neither namespaces nor Landlock, only the hoo
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.machinery
 import json
@@ -23,6 +24,8 @@ if TYPE_CHECKING:  # importing typing takes 2 ms, and the whole start 30 ms
     from typing import Any, NoReturn
 
 NO_INPUT = 3
+_end = os._exit
+"""The entry module may put another function in its place, for the code that it calls."""
 
 _REFUSED = {
     "subprocess.": "start a process",
@@ -149,6 +152,15 @@ class _OnlyThese:
             return None
         return importlib.machinery.PathFinder.find_spec(name, path or [self._folder], target)
 
+    def find_distributions(self, context: Any) -> Any:
+        """Return the metadata of a module, which some ask for their own version."""
+        import importlib.metadata  # it takes 20 ms, and few runs need it
+
+        if context.name not in self._names:
+            return ()
+        wanted = importlib.metadata.DistributionFinder.Context(name=context.name, path=[self._folder])
+        return importlib.metadata.MetadataPathFinder.find_distributions(wanted)
+
 
 def read_input() -> dict[str, Any]:
     """Read the length line and the input from stdin."""
@@ -187,7 +199,7 @@ def answer(fd: int, document: dict[str, Any]) -> NoReturn:
         view = view[os.write(fd, view) :]
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    _end(0)
 
 
 def _loadable(native: frozenset[str], library: str, places: dict[str, str], modules: tuple[str, ...]) -> Any:
@@ -219,6 +231,8 @@ def main() -> None:
     sys.meta_path.insert(0, _NoNativeCode(native, handed["native_folder"]))
     sys.meta_path.append(_OnlyThese(modules, places["modules"]))
     entry = importlib.import_module(handed["entry"])
+    if hasattr(entry, "answer"):
+        vars(entry)["answer"] = functools.partial(answer, handed["answers"])
     if handed["drop_to"] is not None:
         # The last moment at which Python's folder is certainly readable.
         for name in (*_COMMON, *getattr(entry, "PRELOADED", ())):
@@ -234,6 +248,9 @@ def main() -> None:
         watch_over(readable, os.path.realpath(handed["room"]), may_load, listed=(places["modules"],))
     # Foreign code finds nothing of this program under the name by which it would look for it.
     sys.modules["__main__"] = type(sys)("__main__")
+    folders = {name.partition(":")[2]: place for name, place in places.items() if name.startswith("folder:")}
+    if folders:
+        given["folders"] = folders
     try:
         result = entry.run(given, places["package"])
     except entry.Refused as error:

@@ -29,11 +29,9 @@ def run(tmp_path: Path, kernel: Kernel) -> Run:
         folder.mkdir()
     (shim / "ours.py").write_text("NAME = 'ours'\n")
 
-    async def run(
-        code: str, *, stdin: bytes = b"", timeout_s: float = 30, reach: tuple[tuple[str, int], ...] = ()
-    ) -> Any:
+    async def run(code: str, *, timeout_s: float = 30, **fields: Any) -> Any:
         (package / "script.py").write_text(dedent(code))
-        script = Script(file="script.py", package=package, stdin=stdin, shim=shim, reach=reach)
+        script = Script(file="script.py", package=package, shim=shim, **fields)
         return await Sandbox(kernel.limits(timeout_s=timeout_s)).run_script(script)
 
     return run
@@ -83,9 +81,34 @@ async def test_the_exit_status_is_that_of_a_process(run: Run, code: str, status:
     assert said in ended.stderr
 
 
-async def test_the_answer_of_a_failed_script_is_kept(run: Run) -> None:
-    ended = await run("import sys\nprint('kept')\nsys.exit(1)")
+@pytest.mark.parametrize("end", ["sys.exit(1)", "os._exit(1)"])
+async def test_the_answer_of_a_failed_script_is_kept(run: Run, end: str) -> None:
+    """Tacker's own samples end with os._exit, in a branch that no ``except`` must see."""
+    code = f"""
+    import os, sys
+    try:
+        print('kept', flush=True)
+        {end}
+    except Exception:
+        os._exit(2)
+    """
+    ended = await run(code)
     assert (ended.status, ended.stdout) == (1, b"kept\n")
+
+
+async def test_a_script_gets_a_pickle_with_the_places_of_folders(run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "version").write_text("2")
+    code = """
+    import os, pickle, sys
+    given = pickle.load(sys.stdin.buffer)
+    texts = [open(os.path.join(given[name], file)).read() for name, file in (("own", "script.py"), ("other", "version"))]
+    sys.stdout.buffer.write(pickle.dumps([given["operation"], texts[0] != "", texts[1]]))
+    """
+    folders = {"own": tmp_path / "package", "other": other}
+    ended = await run(code, given={"operation": "modify_information_end"}, folders=folders)
+    assert ended.value == ["modify_information_end", True, "2"], ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -25,5 +25,14 @@ class Settings(ProcessSettings):
     """The port at which the machines' sshd listens."""
     concurrency: int = Field(default=32, ge=1)
     """Phases that run at the same time. Each has a connection to every machine of its VNF."""
+    script_timeout_s: float = Field(default=3600.0, gt=0)
+    """A script of a package is killed after this time. Tacker has no limit; scripts install whole applications."""
+    script_memory_mib: int = Field(default=512, ge=64)
+    """Address space of a script."""
+    script_parallel: int = Field(default=16, ge=1)
+    """Number of scripts at the same time."""
+    trust_packages: bool = False
+    """Whether scripts of packages are also run where the kernel refuses to confine them. Off, because such a script could
+    then read what this service can read: the key ring, the token of the services and the database."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays with a worker that died: short for tests, long for slow databases."""

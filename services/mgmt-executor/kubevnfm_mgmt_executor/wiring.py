@@ -7,16 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kubevnfm_clients.ports import NodeLogs, Packages
-from kubevnfm_events.mgmt import ForgetInstance, RunPhase
+from kubevnfm_events.mgmt import ForgetInstance, RunPhase, RunScript
+from kubevnfm_sandbox.process import Limits
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
 from kubevnfm_mgmt_executor.adapters.http import internal_api
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
+from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
+from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
 from kubevnfm_mgmt_executor.settings import Settings
 
 SERVICE = "mgmt-executor"
@@ -56,8 +59,28 @@ async def mgmt_executor(settings: Settings, backends: Backends, *, packages: Pac
         key_ring=backends.key_ring,
         clock=clock,
     )
+    scripts = ScriptProcess(
+        Limits(
+            timeout_s=settings.script_timeout_s,
+            memory_mib=settings.script_memory_mib,
+            parallel=settings.script_parallel,
+            trust_packages=settings.trust_packages,
+        ),
+        ssh_port=settings.ssh_port,
+    )
+    backends.states["packageCode"] = await scripts.state()
+    script_handlers = ScriptHandlers(
+        scripts=scripts,
+        folder=packages.folder,
+        journal=journal.StoredJournal(store, clock),
+        output_log=logs,
+        key_ring=backends.key_ring,
+        clock=clock,
+        timeout_s=settings.script_timeout_s,
+    )
     worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)
+    worker.handle(RunScript, script_handlers.run_script)
     worker.handle(ForgetInstance, handlers.forget_instance)
     api = internal_api(logs, token=settings.internal_token.get_secret_value())
     # The worker closes first: the logs of phases that still drain can be read until they end.

@@ -119,11 +119,13 @@ class PhaseDriver(Part):
     name: str
     """The implementation's name: ``mgmt-drivers-kubernetes``."""
     file: str
-    """The script's path in the package."""
+    """The script's path in the package; of a file that is missing, as the VNFD names it."""
     sha256: str = ""
     """The script's digest when the package was onboarded."""
     dependencies: tuple[str, ...] = ()
     """Further files that it needs."""
+    problem: str = ""
+    """Why the file cannot be run as a script (sequences.md 6.5): it is missing, or of another form."""
 
 
 class ScalingAspect(Part):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,13 +17,16 @@ from kubevnfm_csar.vnfd.topology import Node, Topology
 from kubevnfm_csar.vnfd.types import mapping, sequence
 from kubevnfm_csar.vnfd.values import text
 
+_LONGEST_SCRIPT: Final = 1024 * 1024
+_V1_BASE: Final = "VnflcmMgmtAbstractDriver"
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})
 
 
 def phase_drivers(topology: Topology, vnf: Node | None) -> dict[str, PhaseDriver]:
     """Return the driver of each phase that has one.
 
-    Raises: PackageRefused when an implementation names no artifact, its file is missing, or it is not a Python script.
+    A file that is missing is a problem of its driver alone: operations that do not need it can be carried out.
+    Raises: PackageRefused when an artifact is not a Python script, or longer than a script ever is.
     """
     if vnf is None:
         return {}
@@ -53,39 +57,54 @@ def _parts(implementation: Any) -> tuple[str, list[Any]]:
 
 def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependencies: list[Any]) -> PhaseDriver:
     artifacts = mapping(vnf.body.get("artifacts"))
-    file = _artifact(topology, artifacts, primary, phase=phase)
+    named, file = _artifact(topology, artifacts, primary, phase=phase)
+    others = [_artifact(topology, artifacts, text(item), phase=phase) for item in dependencies]
+    missing = next((name for name, place in ((named, file), *others) if place is None), None)
+    raw = _content(topology.files, file) if file is not None else b""
     return PhaseDriver(
         phase=phase,
         name=primary,
-        file=file,
-        sha256=_sha256(topology.files, file),
-        dependencies=tuple(_artifact(topology, artifacts, text(item), phase=phase) for item in dependencies),
+        file=file or named,
+        sha256=hashlib.sha256(raw).hexdigest() if file is not None else "",
+        dependencies=tuple(place for _, place in others if place is not None),
+        problem=f"the package has no file {missing}" if missing is not None else _other_form(raw),
     )
 
 
-def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: str) -> str:
-    """Return the file of an artifact; a name that is not an artifact may be the file itself (TOSCA, operation definition)."""
-    where = f"Vnflcm.{phase}: {name}"
+def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: str) -> tuple[str, str | None]:
+    """Return the file that an artifact names, and its path in the package, None if the package does not have it.
+
+    A name that is not an artifact may be the file itself (TOSCA, operation definition).
+    """
     artifact = artifacts.get(name)
     if artifact is None:
-        place = locate(topology.files, name, beside=topology.file)
-        if place is None:
-            raise PackageRefused(f"{where} is neither an artifact of the VNF node nor a file", file=topology.file)
-        return place
+        return name, locate(topology.files, name, beside=topology.file)
     reference = text(artifact if isinstance(artifact, str) else mapping(artifact).get("file"))
     # TOSCA's short notation of an artifact is its file alone, without a type.
     kind = types.PYTHON if isinstance(artifact, str) else mapping(artifact).get("type")
     if not topology.tree.is_a(kind, types.PYTHON):
-        raise PackageRefused(f"{where} is of type {kind}; {types.PYTHON} is supported", file=topology.file)
-    place = locate(topology.files, reference, beside=topology.file)
-    if place is None:
-        raise PackageRefused(f"{where} is in {reference}, which the package does not contain", file=topology.file)
-    return place
+        raise PackageRefused(
+            f"Vnflcm.{phase}: {name} is of type {kind}; {types.PYTHON} is supported", file=topology.file
+        )
+    return reference, locate(topology.files, reference, beside=topology.file)
 
 
-def _sha256(files: PackageFiles, name: str) -> str:
+def _other_form(raw: bytes) -> str:
+    """Return why the file is no script, if it is the driver class of Tacker's v1, which does nothing when it is run."""
+    try:
+        tree = ast.parse(raw)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""  # Python reports it, when the script is run
+    bases = [ast.unparse(base) for node in tree.body if isinstance(node, ast.ClassDef) for base in node.bases]
+    is_run = any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
+    if not is_run and any(base.rpartition(".")[2] == _V1_BASE for base in bases):
+        return f"it defines a driver class of Tacker's v1 ({_V1_BASE}), which is not a script"
+    return ""
+
+
+def _content(files: PackageFiles, name: str) -> bytes:
     with files.open(name) as stream:
-        digest = hashlib.sha256()
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        raw = stream.read(_LONGEST_SCRIPT + 1)
+    if len(raw) > _LONGEST_SCRIPT:
+        raise PackageRefused(f"a script of more than {_LONGEST_SCRIPT} bytes", file=name)
+    return raw

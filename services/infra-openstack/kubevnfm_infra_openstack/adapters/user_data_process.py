@@ -12,7 +12,7 @@ from kubevnfm_csar import BaseHot, inside
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_sandbox.process import ANSWER_BYTES, Limits, Program, Sandbox, SandboxState
+from kubevnfm_sandbox.process import ANSWER_BYTES, TACKER_SHIM, Limits, Program, Sandbox, SandboxState
 from kubevnfm_secrets import MASK
 
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
@@ -34,12 +34,7 @@ class UserDataProcess:
 
     async def state(self) -> SandboxState:
         """Try the sandbox; log and return whether classes of packages are run. A trial takes some 60 ms."""
-        state, reason = await self._sandbox.state()
-        if state is SandboxState.REFUSED:
-            log.warning("user_data_refused", reason=reason, see="docs/security.md")
-        elif state is SandboxState.TRUSTED:
-            log.warning("user_data_not_confined", reason=reason, allowed_by="trust_packages")
-        return state
+        return await self._sandbox.reported_state("user data")
 
     async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
         """See UserDataPort."""
@@ -89,7 +84,7 @@ class UserDataProcess:
         return await self._run(json.dumps(document).encode(), folder, file, given.secrets)
 
     async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> Mapping[str, Any]:
-        program = Program(entry="tacker_user_data", shim=_SHIM, package=package, modules=_MODULES)
+        program = Program(entry="tacker_user_data", shim=_SHIM, package=package, modules=_MODULES, imports=TACKER_SHIM)
         ended = await self._sandbox.run(program, document)
         if ended.timed_out:
             raise UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s")

@@ -1,1 +1,3 @@
-"""``tacker_shim``: the modules that user data classes import. The service imports none of it; the sandbox gets its path."""
+"""``tacker_shim``: the program of the sandbox that calls user data classes. The service imports none of it; the sandbox gets
+its path.
+"""

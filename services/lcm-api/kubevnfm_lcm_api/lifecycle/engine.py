@@ -42,6 +42,7 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.ports import Grants
 from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
 
@@ -389,6 +390,8 @@ class Engine:
             draft = self._sequences.draft(record.plan, record.draft)
             if occ.operation_state is OperationState.COMPLETED:
                 instance = draft.completed(instance)
+                if isinstance(draft, ScriptedDraft):
+                    instance = draft.with_changes(instance)
             elif occ.operation_state is OperationState.ROLLED_BACK:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:

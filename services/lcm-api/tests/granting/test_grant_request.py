@@ -9,7 +9,7 @@ from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Vdu, VirtualLink
 from kubevnfm_events.infra import StorageFacts
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft, ReplaceVmDraft, ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.grant_request import user_data_grant_request
+from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release, VnfFacts
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType
@@ -164,7 +164,7 @@ WITH_CPS = FLAVOUR.model_copy(
 
 
 def for_user_data(draft: Any, flavour: Flavour = WITH_CPS, **occ: Any) -> dict[str, Any]:
-    return user_data_grant_request(an_operation(draft).with_occ(**occ).occ, "vnfd-1", draft, flavour)
+    return package_grant_request(an_operation(draft).with_occ(**occ).occ, "vnfd-1", draft, flavour)
 
 
 def test_machines_bring_ports_except_those_that_exist_already() -> None:

@@ -9,10 +9,9 @@ from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, HealVmDraft, ReplaceVmDraft, ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.saga import Move
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 from kubevnfm_secrets import hide
@@ -37,8 +36,8 @@ from lcm_builders import (
     answer_to,
     later,
 )
+from lcm_moves import SAGA, answered, commands_of, granted, reread
 
-SAGA = Saga(RING)
 NODE_PORTS = dict.fromkeys(("instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
 DRAFTS = {
     "cluster": an_instantiate_draft(),
@@ -64,31 +63,12 @@ EACH_STEP = [(name, index) for name, length in LENGTHS.items() for index in rang
 REVERSIBLE_STEPS = [(name, index) for name, index in EACH_STEP if not name.startswith(IRREVERSIBLE)]
 
 
-def commands_of(move: Move) -> list[Envelope[Message]]:
-    return [message for message in move.messages if message.is_command]
-
-
-def reread(record: OccurrenceRecord) -> OccurrenceRecord:
-    """Return the record as it is read after a restart."""
-    return OccurrenceRecord.from_document(record.document(RING))
-
-
 def failure(command: Envelope[Message]) -> Envelope[Message]:
     failed = CommandFailed(
         command=command.type, code="stack-failed", title="Stack creation failed", detail="no host", status=422, node="w1",
         task="join",
     )  # fmt: skip
     return command.follow_up(failed, source="/kubevnfm/twin")
-
-
-def granted(draft: Any) -> Move:
-    return SAGA.grant(an_operation(draft), "grant-1", NOW)
-
-
-def answered(move: Move, reply: Envelope[Message], seconds: float = 1.0) -> Move:
-    moved = SAGA.handle_reply(reread(move.record), reply, later(seconds))
-    assert moved is not None
-    return moved
 
 
 def run_to_end(move: Move) -> tuple[Move, list[str]]:

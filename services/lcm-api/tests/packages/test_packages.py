@@ -540,18 +540,28 @@ async def test_what_the_vnf_does_not_use_is_a_warning_of_the_package(world: Worl
 
 
 @pytest.mark.parametrize(
-    ("driver", "reason"),
-    [("own-driver", "management driver own-driver"), ("mgmt-drivers-kubernetes", "no Base HOT for flavour simple")],
+    ("phase", "driver", "script", "reason"),
+    [
+        ("instantiate_end", "mgmt-drivers-kubernetes", "", "no Base HOT for flavour simple"),
+        (
+            "heal_end",
+            "own",
+            None,
+            "maps heal_end to own, whose script cannot be run: the package has no file Scripts/driver.py",
+        ),
+        ("heal_end", "own", "class Own(VnflcmMgmtAbstractDriver):\n    pass\n", "a driver class of Tacker's v1"),
+        ("heal", "own", "", "a script is run before and after an operation, not at heal"),
+    ],
 )
 async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(
-    world: World, tmp_path: Path, driver: str, reason: str
+    world: World, tmp_path: Path, phase: str, driver: str, script: str | None, reason: str
 ) -> None:
     """API-127: with the text that instantiate answers."""
     vnfd = ONE_VNFD + (
-        f"      interfaces: {{Vnflcm: {{instantiate_end: {{implementation: {driver}}}}}}}\n"
+        f"      interfaces: {{Vnflcm: {{{phase}: {{implementation: {driver}}}}}}}\n"
         f"      artifacts: {{{driver}: {{type: tosca.artifacts.Implementation.Python, file: Scripts/driver.py}}}}\n"
     )
-    files = {"one.yaml": vnfd, "Scripts/driver.py": "", "one.mf": "metadata:\n"}
+    files = {"one.yaml": vnfd, "one.mf": "metadata:\n", **({"Scripts/driver.py": script} if script is not None else {})}
     package = await world.upload(zip_of(tmp_path / "one.zip", files).read_bytes())
     (warning,) = package["warnings"]
     assert warning.startswith("one.yaml: flavour simple cannot be instantiated: ")

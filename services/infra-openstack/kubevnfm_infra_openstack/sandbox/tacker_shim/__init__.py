@@ -1,3 +1,3 @@
-"""The modules that LCM operation user data classes import, and the one that calls them. Only the child has them on
-its path.
+"""The module that calls LCM operation user data classes, and the request that it hands them. Only the child has them on
+its path; what the classes import is in the sandbox's own ``tacker_shim``.
 """

@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, Opera
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateVmDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, merged
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 Json = dict[str, Any]
 
@@ -81,9 +82,12 @@ def _change(draft: ChangeVmDraft, grant: Grant, request: Mapping[str, Any]) -> D
 @granted.register(OperateVmDraft)
 def _access(draft: TerminateDraft | OperateVmDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
     given = _connections(grant, None)
-    if draft.vim_key not in given:
-        return draft
-    return draft.model_copy(update={"vim": _vim(given[draft.vim_key], draft.vim, draft.vim_key)})
+    changes: Json = {}
+    if isinstance(draft, ScriptedDraft) and draft.scripts:
+        changes["grant"] = _document(grant)
+    if draft.vim_key in given:
+        changes["vim"] = _vim(given[draft.vim_key], draft.vim, draft.vim_key)
+    return draft.model_copy(update=changes)
 
 
 def _cluster(grant: Grant) -> ClusterParameters:

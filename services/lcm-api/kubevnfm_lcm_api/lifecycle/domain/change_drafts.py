@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import StackResources, UserData, VduTarget
+from kubevnfm_events.infra import ServerFacts, StackResources, UserData, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import VnfInstance
 from kubevnfm_sol.resources import (
@@ -23,14 +23,18 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 VmState = Literal["STARTED", "STOPPED"]
+Age = Literal["new", "old"]
 
 
 class ChangeFields(TypedDict):
     """The fields that a request gives `ChangeVmDraft`."""
 
     vnf_instance_id: str
+    scripts: dict[str, str]
+    script_request: SecretParams
     package: PackageRef
     vim_key: str
     vim: VimConnection
@@ -51,7 +55,7 @@ class ChangeFields(TypedDict):
     before: StackResources
 
 
-class ChangeVmDraft(Draft):
+class ChangeVmDraft(ScriptedDraft):
     """The common part: the stack as it was, and as it will be."""
 
     package: PackageRef
@@ -63,12 +67,6 @@ class ChangeVmDraft(Draft):
     api_version: Literal["v1", "v2"] = "v2"
     request: SecretParams = Field(default_factory=dict)
     """The operation's request in the shape of its API version, for user data."""
-    grant_request: SecretParams = Field(default_factory=dict)
-    """The resources that are added and removed, in SOL003 v3 form, for user data; the acceptance adds it."""
-    grant: SecretParams = Field(default_factory=dict)
-    """Grant of an external NFVO, in SOL003 v3 form."""
-    instance: SecretParams = Field(default_factory=dict)
-    """VnfInstance in v2 form, as it was before."""
     user_data: UserData | None = None
     counts: dict[str, int] = Field(default_factory=dict)
     """The wanted instances by VDU."""
@@ -85,6 +83,11 @@ class ChangeVmDraft(Draft):
     before: StackResources
     resources: StackResources | None = None
     """The stack's resources now; None until they are reported."""
+
+    @property
+    def stacks(self) -> tuple[StackResources, StackResources | None]:
+        """The stack as it was, and as it was reported last."""
+        return self.before, self.resources
 
     @property
     def staying(self) -> tuple[str, ...]:
@@ -174,8 +177,15 @@ class ChangeVmDraft(Draft):
         new = self._facts(resources, connections)
         keeps_flavour = flavour_id is None
         vnfcs = tuple(known.get(one.id, one) for one in new.vnfc_info)
+        # Scripts may have left metadata of their own with a machine.
+        left = {one.id: one.metadata for one in old.vnfc_resource_info}
+        machines = tuple(
+            one.model_copy(update={"metadata": {**(left.get(one.id) or {}), **(one.metadata or {})} or None})
+            for one in new.vnfc_resource_info
+        )
         return new.model_copy(
             update={
+                "vnfc_resource_info": machines,
                 "flavour_id": old.flavour_id if keeps_flavour else self.flavour_id,
                 "scale_status": scale_status or None,
                 "max_scale_levels": old.max_scale_levels if keeps_flavour else new.max_scale_levels,
@@ -310,6 +320,11 @@ class ReplaceVmDraft(ChangeVmDraft):
     is_new_package: bool = False
     changed_vdus: tuple[str, ...] = ()
     """The VDUs that the request names (``vdu_params``); none: all are changed."""
+    coordination: dict[Age, str] = Field(default_factory=dict)
+    """The files of the new package that coordinate each changed machine: ``new`` after the change, ``old`` after its
+    reversal."""
+    coordination_params: SecretParams = Field(default_factory=dict)
+    """``vdu_params`` of the request by VDU."""
     instantiate_request: SecretParams = Field(default_factory=dict)
     """The InstantiateVnfRequest that would lead to the same VNF; a heal of the whole stack creates it with this request."""
     parameters: SecretParams = Field(default_factory=dict)
@@ -319,6 +334,13 @@ class ReplaceVmDraft(ChangeVmDraft):
     vnf_configurable_properties: SecretParams = Field(default_factory=dict)
     vnf: dict[str, str] = Field(default_factory=dict)
     """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
+
+    def machines_to_coordinate(self, age: Age) -> tuple[ServerFacts, ...]:
+        """Return the machines that the change touches: as they are after it, or as they are after its reversal."""
+        if age not in self.coordination:
+            return ()
+        stack = self.resources or self.before
+        return tuple(server for server in stack.servers if self.changes_vdu(server.vdu_id))
 
     def changes_vdu(self, vdu_id: str) -> bool:
         """Return whether the VDU's machines are changed."""
@@ -370,11 +392,13 @@ class ReplaceVmDraft(ChangeVmDraft):
         }
 
 
-class OperateVmDraft(Draft):
+class OperateVmDraft(ScriptedDraft):
     """OPERATE."""
 
     plan: ClassVar[str] = "operate_vm"
 
+    package: PackageRef | None = None
+    """None: version 0.1.0 accepted the request."""
     vnfd_id: str
     vim_key: str
     vim: VimConnection
@@ -384,6 +408,11 @@ class OperateVmDraft(Draft):
     state: VmState
     graceful_wait_s: float = 0.0
     is_done: bool = False
+
+    @property
+    def stacks(self) -> tuple[StackResources, StackResources]:
+        """The stack stays."""
+        return self.before, self.before
 
     def operated(self, *, is_done: bool) -> Self:
         """Return the draft once the servers are in the wanted state; ``is_done`` False: in the earlier state again."""
@@ -466,6 +495,21 @@ class ModifyDraft(Draft):
             )
             changed = changed.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs}))
         return changed
+
+
+class ModifyVmDraft(ModifyDraft, ScriptedDraft):
+    """MODIFY_INFO of a VNF of machines whose VNFD maps the modification to scripts."""
+
+    plan: ClassVar[str] = "modify_vm"
+
+    package: PackageRef
+    """The package of the scripts: the one before the modification."""
+    before: StackResources
+
+    @property
+    def stacks(self) -> tuple[StackResources, StackResources]:
+        """The stack stays."""
+        return self.before, self.before
 
 
 class ModifyCnfDraft(ModifyDraft):

@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import (
     ReleaseDeployment,
     StackDeployment,
 )
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 
 class InstantiateFields(TypedDict):
@@ -129,7 +130,7 @@ class InstantiateDraft(Draft):
         return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))
 
 
-class InstantiateVmDraft(InstantiateDraft):
+class InstantiateVmDraft(InstantiateDraft, ScriptedDraft):
     """Instantiating a VM-based VNF."""
 
     plan: ClassVar[str] = "instantiate_vm"
@@ -148,14 +149,16 @@ class InstantiateVmDraft(InstantiateDraft):
     """None: this VNF is not a cluster, or version 0.1.0 accepted the request."""
     max_nodes: int | None = None
     """The most nodes that the cluster can have."""
-    grant: SecretParams = Field(default_factory=dict)
-    """Grant of an external NFVO, in SOL003 v3 form."""
-    grant_request: SecretParams = Field(default_factory=dict)
 
     resources: StackResources | None = None
     cluster: ClusterAccess | None = None
     node_names: dict[str, str] = Field(default_factory=dict)
     cluster_vim: VimRegistered | None = None
+
+    @property
+    def stacks(self) -> tuple[None, StackResources | None]:
+        """No stack before, and the one that is made."""
+        return None, self.resources
 
     @property
     def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
@@ -331,7 +334,7 @@ class TerminateDraft(Draft):
         return instance.model_copy(update={"vnf": vnf, "internals": internals})
 
 
-class TerminateVmDraft(TerminateDraft):
+class TerminateVmDraft(TerminateDraft, ScriptedDraft):
     """Terminating a VM-based VNF."""
 
     plan: ClassVar[str] = "terminate_vm"
@@ -345,6 +348,11 @@ class TerminateVmDraft(TerminateDraft):
     parameters: SecretParams = Field(default_factory=dict)
     cluster_vim_key: str | None = None
     max_nodes: int | None = None
+
+    @property
+    def stacks(self) -> tuple[StackResources | None, StackResources | None]:
+        """The stack, until it is deleted; none if it is missing, since its addresses may belong to others by now."""
+        return None if self.is_stack_missing else self.resources, None if self.is_gone else self.resources
 
     @property
     def cluster_parameters(self) -> None:

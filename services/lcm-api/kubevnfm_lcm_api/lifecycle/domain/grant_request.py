@@ -25,11 +25,11 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateDraft,
-    InstantiateVmDraft,
     TerminateCnfDraft,
     TerminateDraft,
     TerminateVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 Json = dict[str, Any]
 
@@ -80,16 +80,14 @@ def grant_request(
     return request | {name: value for name, value in optional.items() if value}
 
 
-def user_data_grant_request(
-    occ: VnfLcmOpOcc, vnfd_id: str, draft: InstantiateVmDraft | ChangeVmDraft, flavour: Flavour
-) -> Json:
-    """Return the request for the package's user data, with the same contents as Tacker's (sequences.md 6.4)."""
+def package_grant_request(occ: VnfLcmOpOcc, vnfd_id: str, draft: ScriptedDraft, flavour: Flavour) -> Json:
+    """Return the request for the package's user data and scripts, with the same contents as Tacker's (sequences.md 6.4)."""
     found = resource_definitions(draft, flavour)
     if isinstance(draft, ReplaceVmDraft):
         found = _replacement(draft, flavour)
     parameters = occ.operation_params.get("additionalParams") or {}
     request = grant_request(occ, vnfd_id, draft, flavour, found, parameters)
-    return request if isinstance(draft, InstantiateVmDraft) else {"flavourId": draft.flavour_id, **request}
+    return {"flavourId": draft.flavour_id, **request} if isinstance(draft, ChangeVmDraft) else request
 
 
 def _replacement(draft: ReplaceVmDraft, flavour: Flavour) -> Resources:

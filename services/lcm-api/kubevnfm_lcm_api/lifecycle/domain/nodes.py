@@ -24,8 +24,9 @@ class NodeNotFound(VnfmError):
     title = "Machine not found in the stack"
     status = 422
 
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{CLUSTER}.{field}: {reason}")
+    def __init__(self, field: str, reason: str, *, within: str = f"{CLUSTER}.") -> None:
+        """``within``: the beginning of the field's path."""
+        super().__init__(f"{within}{field}: {reason}")
         self.field, self.reason = field, reason
 
 
@@ -64,6 +65,14 @@ def find_nodes(
         cluster_address=_cluster_address(masters, resources, master),
         cluster_public_address=_public_address(masters, resources, master),
     )
+
+
+def connection_address(server: ServerFacts, resources: StackResources, name: str, *, field: str) -> str:
+    """Return the address of a server's port or floating IP of this name. Raises NodeNotFound for ``field``."""
+    try:
+        return _address(_beside(server, resources, name, field=field), field=field, of=_label(server))
+    except NodeNotFound as error:
+        raise NodeNotFound(error.field, error.reason, within="") from error
 
 
 def _zone(server: ServerFacts, zones: Mapping[str, Sequence[str]]) -> str | None:

@@ -13,6 +13,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     HealVmDraft,
     ModifyCnfDraft,
     ModifyDraft,
+    ModifyVmDraft,
     OperateVmDraft,
     ReplaceVmDraft,
     ScaleVmDraft,
@@ -45,8 +46,32 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
+from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import (
+    CoordinateNew,
+    CoordinateOld,
+    NeedsScripts,
+    RunRollbackScript,
+    RunScriptPhase,
+    last_phases,
+)
 from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, RegisterClusterVim
+
+
+def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
+    """Add the scripts at the operation's beginning; the one at the end of a rollback is undone after all other steps."""
+    for phase in draft.scripts:
+        if phase.endswith("_rollback_end"):
+            plan.then(RunRollbackScript(phase), id=phase)
+    for phase in draft.scripts:
+        if phase.endswith("_start") and "_rollback_" not in phase:
+            plan.then(RunScriptPhase(phase), id=phase)
+
+
+def _finish(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
+    """Add the scripts at the operation's end, and the one at the beginning of a rollback."""
+    for phase in last_phases(draft):
+        plan.then(RunRollbackScript(phase) if "_rollback_" in phase else RunScriptPhase(phase), id=phase)
 
 
 def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
@@ -54,6 +79,7 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
     plan = Plan[InstantiateVmDraft]()
     if draft.remains_of is not None:
         plan.then(RemoveRemains(draft.remains_of))
+    _begin(plan, draft)
     if INSTANTIATE_START in draft.phases:
         plan.then(RunDriverPhase(INSTANTIATE_START), id=INSTANTIATE_START)
     plan.then(CreateVnfResources())
@@ -61,6 +87,7 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
         plan.then(RunDriverPhase(INSTANTIATE_END, _install_limit_s(draft)), id=INSTANTIATE_END)
     if draft.cluster_vim_name is not None:
         plan.then(RegisterClusterVim())
+    _finish(plan, draft)
     return plan
 
 
@@ -85,6 +112,7 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
 def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     """Delete a VM-based VNF: the stack first, then the records about it (SEQ-035)."""
     plan = Plan[TerminateVmDraft]()
+    _begin(plan, draft)
     # Without a stack there are no machines to run the phase on.
     if TERMINATE_START in draft.phases and draft.resources is not None and not draft.is_stack_missing:
         plan.then(RunDriverPhase(TERMINATE_START), id=TERMINATE_START)
@@ -92,7 +120,10 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     deleted = plan.then(DeleteVnfResources(draft.graceful_wait_s))
     if draft.cluster_vim_key is not None:
         plan.add(DeregisterClusterVim(draft.is_forceful), after=[deleted])
-    if draft.phases:
+    if draft.scripts:
+        _finish(plan, draft)
+        plan.then(ForgetMachines())
+    elif draft.phases:
         plan.add(ForgetMachines(), after=[deleted])
     return plan
 
@@ -110,16 +141,19 @@ def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     return plan
 
 
-def scale_vm(_: ScaleVmDraft) -> Plan[ScaleVmDraft]:
+def scale_vm(draft: ScaleVmDraft) -> Plan[ScaleVmDraft]:
     """Scale a VNF of plain machines."""
     plan = Plan[ScaleVmDraft]()
+    _begin(plan, draft)
     plan.then(ScaleVnf())
+    _finish(plan, draft)
     return plan
 
 
 def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     """Heal a VNF of plain machines: replace some of them in place, or the whole stack."""
     plan = Plan[HealVmDraft]()
+    _begin(plan, draft)
     if draft.is_recreated:
         plan.then(DeleteVnfResources())
         plan.then(RecreateVnf())
@@ -127,33 +161,54 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
         plan.then(RestoreScale())
     else:
         plan.then(HealVnfcs())
+    _finish(plan, draft)
     return plan
 
 
 def operate_vm(draft: OperateVmDraft) -> Plan[OperateVmDraft]:
     """Start or stop machines."""
     plan = Plan[OperateVmDraft]()
+    _begin(plan, draft)
     plan.then(OperateVnf(draft.graceful_wait_s))
+    _finish(plan, draft)
     return plan
 
 
-def change_ext_conn_vm(_: ConnectVmDraft) -> Plan[ConnectVmDraft]:
+def change_ext_conn_vm(draft: ConnectVmDraft) -> Plan[ConnectVmDraft]:
     """Change the external connectivity of a VNF of plain machines."""
     plan = Plan[ConnectVmDraft]()
+    _begin(plan, draft)
     plan.then(ConnectVnf())
+    _finish(plan, draft)
     return plan
 
 
-def change_template_vm(_: ReplaceVmDraft) -> Plan[ReplaceVmDraft]:
-    """Change a VNF of plain machines to another flavour or package."""
+def change_template_vm(draft: ReplaceVmDraft) -> Plan[ReplaceVmDraft]:
+    """Change a VNF of plain machines to another flavour or package.
+
+    The reply of the change adds the coordination of each changed machine. In a rollback, one after the other is
+    coordinated once all are as before: these steps are undone after the change, the last one first.
+    """
     plan = Plan[ReplaceVmDraft]()
+    _begin(plan, draft)
+    for number, server in reversed(list(enumerate(draft.machines_to_coordinate("old")))):
+        plan.then(CoordinateOld(server.vdu_id, number), id=f"coordinate-old/{server.vdu_id}/{number}")
     plan.then(ReplaceTemplate())
+    _finish(plan, draft)
     return plan
 
 
 def modify_info(_: ModifyDraft) -> Plan[ModifyDraft]:
     """Change the instance's document at the end; no service takes part."""
     return Plan[ModifyDraft]()
+
+
+def modify_vm(draft: ModifyVmDraft) -> Plan[ModifyVmDraft]:
+    """Run the scripts of a modification, then change the instance's document."""
+    plan = Plan[ModifyVmDraft]()
+    _begin(plan, draft)
+    _finish(plan, draft)
+    return plan
 
 
 def modify_cnf(draft: ModifyCnfDraft) -> Plan[ModifyCnfDraft]:
@@ -175,6 +230,7 @@ SEQUENCES: Final = Sequences(
         Operation(ConnectVmDraft, change_ext_conn_vm),
         Operation(ReplaceVmDraft, change_template_vm),
         Operation(ModifyDraft, modify_info),
+        Operation(ModifyVmDraft, modify_vm),
         Operation(ModifyCnfDraft, modify_cnf),
     ],
     [
@@ -196,6 +252,10 @@ SEQUENCES: Final = Sequences(
         OperateVnf,
         ConnectVnf,
         ReplaceTemplate,
+        RunScriptPhase,
+        RunRollbackScript,
+        CoordinateNew,
+        CoordinateOld,
     ],
 )
 """Every sequence, and every kind of step that a stored plan can have."""

@@ -6,7 +6,7 @@ command triggers the next transition, so a restart changes nothing. The time is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -134,7 +134,13 @@ class Saga:
         if "rollback" not in allowed_tasks(occ.operation_state, occ.operation, is_reversible=record.is_reversible):
             raise RollbackUnsupported(record.occ.operation)
         again = [step.model_copy(update={"undo_failed": False}) for step in record.steps if step.undo_failed]
-        entered = entered.with_steps(again)
+        # Never sent, yet its compensation comes first. After a rollback that failed half-way it is no longer waiting.
+        first = [
+            _ended(step, StepState.DONE, now)
+            for step in record.steps
+            if step.state is StepState.WAITING and self._sequences.step(step).begins_rollback
+        ]
+        entered = entered.with_steps([*again, *first])
         return self._undo_next(entered, [self._messages.operation_changed(entered)], now)
 
     def clean_up(self, record: OccurrenceRecord, occurrence_id: str, now: datetime) -> Move:
@@ -143,7 +149,13 @@ class Saga:
         A new one, because FAILED is final for the caller and the failed occurrence must not change any more.
         """
         # A compensation that failed in the operation's own rollback gets a new chance.
-        steps = tuple(step.model_copy(update={"undo_failed": False}) for step in record.steps)
+        # Scripts of the package for a rollback are none: the operation was not rolled back.
+        steps = tuple(
+            step.model_copy(update={"undo_failed": False})
+            if not self._sequences.step(step).only_undo
+            else _ended(step, StepState.UNDONE, now)
+            for step in record.steps
+        )
         fresh = record.model_copy(update={"is_internal": True, "steps": steps}).with_occ(
             id=occurrence_id, operation_state=S.FAILED_TEMP, start_time=rfc3339(now), state_entered_time=rfc3339(now)
         )
@@ -226,8 +238,9 @@ class Saga:
         """
         has_failed = any(step.state is StepState.FAILED for step in record.steps)
         draft = draft or self._sequences.draft(record.plan, record.draft)
-        if not has_failed and not record.occ.is_cancel_pending:
-            for planned in ready(record.steps):
+        # Again after each round: a step that is done at once makes others ready.
+        while not has_failed and not record.occ.is_cancel_pending and (found := list(ready(record.steps))):
+            for planned in found:
                 asked = _sent(planned, StepState.ASKED, now)
                 try:
                     command = self._sequences.step(planned).ask(draft)
@@ -238,6 +251,9 @@ class Saga:
                     record, has_failed = record.with_steps([failed]), True
                     messages.append(self._messages.step_changed(record, failed, "failed", now))
                     break
+                if command is None:
+                    record = record.with_steps([_ended(planned, StepState.DONE, now)])
+                    continue
                 record = record.with_steps([asked])
                 messages += [
                     self._messages.step_changed(record, asked, "started", now),
@@ -273,12 +289,14 @@ class Saga:
         now: datetime,
         *,
         made_nothing: bool = False,
+        earlier: Sequence[Envelope[Message]] = (),
     ) -> Move:
+        """``earlier``: the messages of the same move so far."""
         failed = _ended(planned, StepState.FAILED, now, problem, made_nothing=made_nothing)
         if planned.state is StepState.UNDOING:
             failed = failed.model_copy(update={"undo_failed": True})
         record = record.with_steps([failed])
-        messages = [self._messages.step_changed(record, failed, "failed", now)]
+        messages = [*earlier, self._messages.step_changed(record, failed, "failed", now)]
         return self._stop(record, messages, now) if failed.undo_failed else self._advance(record, messages, now)
 
     def _stop(self, record: OccurrenceRecord, messages: list[Envelope[Message]], now: datetime) -> Move:
@@ -312,7 +330,11 @@ class Saga:
         while found:
             for planned in found:
                 # A compensation for nothing would meet the error that has stopped the step, such as a rejected log-in.
-                command = None if planned.made_nothing else self._sequences.step(planned).undo(draft)
+                try:
+                    command = None if planned.made_nothing else self._sequences.step(planned).undo(draft)
+                except VnfmError as error:
+                    problem = problems.error_of_step(error, planned, record)
+                    return self._failed(record, _sent(planned, StepState.UNDOING, now), problem, now, earlier=messages)
                 if command is None:
                     undone = _ended(planned, StepState.UNDONE, now, planned.error, made_nothing=planned.made_nothing)
                     record = record.with_steps([undone])

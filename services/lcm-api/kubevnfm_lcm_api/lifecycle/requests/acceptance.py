@@ -12,13 +12,14 @@ from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, ModifyVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.grant_request import user_data_grant_request
+from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 
 ApiVersion = Literal["v1", "v2"]
@@ -49,7 +50,7 @@ class Acceptance:
         """Claim the instance for the operation; return the occurrence's id.
 
         ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
-        body in the form of its API version, ``flavour`` the one after the operation, for the grant request of user data,
+        body in the form of its API version, ``flavour`` the one after the operation, for the grant request of the package's own code,
         ``claims`` further fields of the instance that are true from now on.
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
@@ -66,8 +67,8 @@ class Acceptance:
             operation=operation,
             operation_params=dict(hide(original, names)),
         )
-        if flavour is not None and isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
-            request = user_data_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
+        if flavour is not None and isinstance(draft, ScriptedDraft) and _reads_grant_request(draft):
+            request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
             draft = draft.model_copy(update={"grant_request": request})
         occurrence = OccurrenceRecord(
             occ=occ,
@@ -88,3 +89,10 @@ class Acceptance:
             claims = {**claims, "internal/vimIds": [*vim_ids, draft.vim_id]}
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id
+
+
+def _reads_grant_request(draft: ScriptedDraft) -> bool:
+    """Return whether code of the package gets the grant request; a modification has none."""
+    if isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
+        return True  # user data
+    return bool(draft.scripts) and not isinstance(draft, ModifyVmDraft)

@@ -41,7 +41,15 @@ class ChangeConnectivity:
         files = await self._vnfs.files(vnf.package.package_id)
         entries = await self._vnfs.connections(vnf, request.vim_connection_info, version)
         fields: ChangeFields = {
-            **vnf.fields(hide(original), request.additional_params, version, files, connections=entries),
+            **vnf.fields(
+                hide(original),
+                request.additional_params,
+                version,
+                files,
+                operation=OperationType.CHANGE_EXT_CONN,
+                asked=request,
+                connections=entries,
+            ),
             "connections": {**before, "extVirtualLinks": links},
         }
         await self._vnfs.check(fields)

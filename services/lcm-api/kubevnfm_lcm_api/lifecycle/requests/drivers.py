@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar import Flavour, PhaseDriver, Vnfd
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_sol.lcm import OperationType
 
 NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
@@ -16,6 +17,22 @@ CONTAINER_UPDATE: Final = "mgmt-container-update"
 """Tacker's driver that changes a CNF's ConfigMaps, Secrets and images at ``modify_information_end``, and only there."""
 NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
 """Tacker's driver that has a load balancer forward to a CNF's node ports, after instantiate and until terminate."""
+_PHASES: Final[Mapping[OperationType, str]] = {
+    OperationType.INSTANTIATE: "instantiate",
+    OperationType.SCALE: "scale",
+    OperationType.SCALE_TO_LEVEL: "scale_to_level",
+    OperationType.CHANGE_FLAVOUR: "change_flavour",
+    OperationType.TERMINATE: "terminate",
+    OperationType.HEAL: "heal",
+    OperationType.OPERATE: "operate",
+    OperationType.CHANGE_EXT_CONN: "change_external_connectivity",
+    OperationType.MODIFY_INFO: "modify_information",
+    OperationType.CHANGE_VNFPKG: "change_current_package",
+}
+"""The operations' names in VNFDs (SOL001 6.7, Tacker v2 for the last one)."""
+_MOMENTS: Final = ("start", "end", "rollback_start", "rollback_end")
+"""SOL001 has the first two. Tacker v2 reads the others, which a VNFD adds with an interface type of its own."""
+_SCRIPT_PHASES: Final = frozenset(f"{name}_{moment}" for name in _PHASES.values() for moment in _MOMENTS)
 CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE, NODE_PORTS})
 """Implementation names of the built-in drivers of CNFs."""
 
@@ -32,6 +49,43 @@ def executor_phases(flavour: Flavour) -> dict[str, str]:
         for phase, driver in driven_phases(flavour).items()
         if driver == NODE_PORTS and phase in ("instantiate_end", "terminate_end")
     }
+
+
+def cluster_phases(flavour: Flavour) -> dict[str, str]:
+    """Return the driver by phase of a VNF of machines, as far as it is one of this VNFM."""
+    return {phase: driver for phase, driver in driven_phases(flavour).items() if driver in CLUSTER_DRIVERS}
+
+
+def scripts_of(flavour: Flavour, operation: OperationType) -> dict[str, str]:
+    """Return the package's script by phase of the operation, for a VNF of machines. `check_machine_drivers` comes first."""
+    phases = [f"{_PHASES[operation]}_{moment}" for moment in _MOMENTS if operation in _PHASES]
+    return {
+        phase: flavour.phases[phase].file
+        for phase in phases
+        if phase in flavour.phases and _is_script(flavour.phases[phase])
+    }
+
+
+def _is_script(driver: PhaseDriver) -> bool:
+    return driver.name not in {NOOP, *CLUSTER_DRIVERS, *CNF_DRIVERS}
+
+
+def check_machine_drivers(flavour: Flavour) -> None:
+    """Raise Unprocessable for a phase of a VNF of machines that can neither be driven nor be scripted.
+
+    A driver that this VNFM does not have is a script of the package (sequences.md 6.5).
+    """
+    for phase, driver in flavour.phases.items():
+        if driver.name == NOOP:
+            continue
+        if not _is_script(driver):
+            check_drivers({phase: driver.name}, CLUSTER_DRIVERS, kind="VNFs of machines")
+            continue
+        of_vnfd = f"the VNFD maps {phase} to {driver.name}"
+        if phase not in _SCRIPT_PHASES:
+            raise Unprocessable("vnfdId", f"{of_vnfd}: a script is run before and after an operation, not at {phase}")
+        if driver.problem:
+            raise Unprocessable("vnfdId", f"{of_vnfd}, whose script cannot be run: {driver.problem}")
 
 
 def check_drivers(phases: Mapping[str, str], known: frozenset[str], *, kind: str) -> None:
@@ -76,9 +130,9 @@ def _refusal_of_cnf(flavour: Flavour) -> Unprocessable | None:
 
 
 def _refusal_of_machines(flavour: Flavour, *, has_hot: bool) -> Unprocessable | None:
-    phases = driven_phases(flavour)
     try:
-        check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
+        check_machine_drivers(flavour)
     except Unprocessable as refusal:
         return refusal
-    return missing_base_hot(flavour.flavour_id) if "instantiate_end" in phases and not has_hot else None
+    is_cluster = "instantiate_end" in cluster_phases(flavour)
+    return missing_base_hot(flavour.flavour_id) if is_cluster and not has_hot else None

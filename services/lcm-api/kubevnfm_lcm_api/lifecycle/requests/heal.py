@@ -47,7 +47,9 @@ class Heal:
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
         files = await self._vnfs.files(vnf.package.package_id)
         fields: ChangeFields = {
-            **vnf.fields(hide(original), request.additional_params, version, files),
+            **vnf.fields(
+                hide(original), request.additional_params, version, files, operation=OperationType.HEAL, asked=request
+            ),
             # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
             "counts": vnf.counts if any(vnf.counts.values()) else vnf.declared_counts,
         }

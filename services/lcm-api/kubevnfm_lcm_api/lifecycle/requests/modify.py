@@ -14,7 +14,7 @@ from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyCnfDraft, ModifyDraft, ModifyFields
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyCnfDraft, ModifyDraft, ModifyFields, ModifyVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
@@ -22,9 +22,10 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, vdu_targets
-from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries, checked
+from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
 
 CONFIG_FILES: Final = "configmap_secret_paths"
 """In a modification's metadata, as Tacker names it: the files with changed ConfigMaps and Secrets."""
@@ -86,9 +87,7 @@ class Modify:
             named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
             connections.update(await self._checked(record, named, version))
             changed["vimConnectionInfo"] = {
-                key: value.model_dump(by_alias=True, exclude_none=True)
-                for key, value in connections.items()
-                if key in request.vim_connection_info
+                key: connections[key].model_dump(by_alias=True, exclude_none=True) for key in named
             }
         properties = _vnfc_properties(record, request)
         if properties:
@@ -105,12 +104,13 @@ class Modify:
             "vnfc_properties": properties,
             "changed": changed,
         }
-        draft = await self._cnf_draft(fields, record, vnfd, package, request) or ModifyDraft(**fields)
+        draft: ModifyDraft | None = await self._cnf_draft(fields, record, vnfd, package, request)
+        draft = draft or await self._vm_draft(fields, record, package, request, original, version)
         return await self._acceptance.accept(
             stored,
             record,
             OperationType.MODIFY_INFO,
-            draft,
+            draft or ModifyDraft(**fields),
             original=original,
             version=version,
             secret_names=vnfd.secret_names,
@@ -191,6 +191,34 @@ class Modify:
             vdus=vdu_targets(flavour, parameters, record.internals.instantiation_level_id),
             wait_timeout_s=parameters.get("wait_timeout"),
             before=deployment.release,
+        )
+
+    async def _vm_draft(
+        self,
+        fields: ModifyFields,
+        record: InstanceRecord,
+        package: PackageRef | None,
+        request: VnfInfoModificationRequest,
+        original: Mapping[str, object],
+        version: ApiVersion,
+    ) -> ModifyVmDraft | None:
+        """Return the draft of a modification with scripts; None if the present package maps it to none."""
+        info, deployment = record.vnf.instantiated_vnf_info, record.stack
+        if info is None or deployment is None or deployment.resources is None:
+            return None
+        present = await self._packages.reference(record.vnf.vnf_pkg_id)
+        vnfd = await self._packages.vnfd(present.package_id, present.checksum)
+        scripts = scripts_of(vnfd.flavour(info.flavour_id), OperationType.MODIFY_INFO)
+        if not scripts:
+            return None
+        return ModifyVmDraft(
+            **fields,
+            package=present,
+            new_package=package,
+            before=deployment.resources,
+            scripts=scripts,
+            script_request=script_request(request, original, version),
+            instance=record.vnf.model_dump(by_alias=True, exclude_none=True),
         )
 
     async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:

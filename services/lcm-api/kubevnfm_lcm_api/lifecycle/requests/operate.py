@@ -10,8 +10,10 @@ from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_machines_exist
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.heal import server_ids
 from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
+from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, ChangeableVnfs
 
 
@@ -44,6 +46,7 @@ class Operate:
             raise Conflict(f"the VNF is {request.change_state_to} already")
         graceful = request.change_state_to == "STOPPED" and request.stop_type == "GRACEFUL"
         wait_s = DEFAULT_GRACEFUL_S if request.graceful_stop_timeout is None else request.graceful_stop_timeout
+        scripts = scripts_of(vnf.flavour, OperationType.OPERATE)
         draft = OperateVmDraft(
             vnf_instance_id=instance_id,
             vnfd_id=vnf.record.vnf.vnfd_id,
@@ -53,7 +56,17 @@ class Operate:
             servers=tuple(servers),
             state=request.change_state_to,
             graceful_wait_s=float(wait_s) if graceful else 0.0,
+            package=vnf.package,
+            scripts=scripts,
+            script_request=script_request(request, original, version) if scripts else {},
+            instance=vnf.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
         )
         return await self._acceptance.accept(
-            vnf.stored, vnf.record, OperationType.OPERATE, draft, original=original, version=version
+            vnf.stored,
+            vnf.record,
+            OperationType.OPERATE,
+            draft,
+            original=original,
+            version=version,
+            flavour=vnf.flavour,
         )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
+from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
 from kubevnfm_sol.resources import ScaleInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import Age, ChangeFields, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
-from kubevnfm_lcm_api.lifecycle.requests.drivers import driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, cluster_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
@@ -27,11 +29,26 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
 )
 
 ROLLING: Final = "RollingUpdate"
-_COORDINATION: Final = ("lcm-operation-coordinate-old-vnf", "lcm-operation-coordinate-new-vnf")
+_COORDINATION: Final[Mapping[Age, str]] = {
+    "new": "lcm-operation-coordinate-new-vnf",
+    "old": "lcm-operation-coordinate-old-vnf",
+}
 _MANAGED: Final = "extManagedVirtualLinks"
 _EXTERNAL: Final = "extVirtualLinks"
 
 Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
+
+
+@dataclass(frozen=True)
+class PackageChange:
+    """Tacker's parameters of a change of package."""
+
+    vdus: tuple[str, ...] = ()
+    """The VDUs that change; none: all."""
+    coordination: dict[Age, str] = field(default_factory=dict)
+    """The scripts of the new package."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """``vdu_params`` by VDU."""
 
 
 class ChangeFlavour:
@@ -100,8 +117,9 @@ class ChangePackage:
         Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
         """
         vnf = await self._vnfs.find(instance_id, CHANGE_VNFPKG)
-        changed_vdus = _checked_parameters(request.additional_params, vnf.flavour)
+        change = _package_change(request.additional_params, vnf.flavour)
         named = await self._packages.usable(request.vnfd_id)
+        await self._check_scripts(change, named)
         vnfd = await self._packages.vnfd(named.package_id, named.checksum)
         try:
             flavour = vnfd.flavour(vnf.flavour.flavour_id)
@@ -125,7 +143,7 @@ class ChangePackage:
             level_id=None,
             levels=levels,
             counts={**flavour.initial_counts(), **vnf.counts},
-            changed_vdus=changed_vdus,
+            change=change,
         )
         return await self._acceptance.accept(
             vnf.stored,
@@ -139,31 +157,60 @@ class ChangePackage:
             secret_names=vnfd.secret_names,
         )
 
+    async def _check_scripts(self, change: PackageChange, package: PackageRef) -> None:
+        """Raise Unprocessable for a coordination script that the new package does not have."""
+        files = await self._vnfs.files(package.package_id) if change.coordination else frozenset()
+        for age, file in change.coordination.items():
+            if file not in files:
+                raise Unprocessable(f"additionalParams/{_COORDINATION[age]}", f"the package has no file {file}")
 
-def _checked_parameters(parameters: Mapping[str, Any], flavour: Flavour) -> tuple[str, ...]:
-    """Check the parameters that Tacker adds to the request (api.md 3.4); return the VDUs that it names, none for all.
 
-    Raises InvalidInput, Unprocessable.
-    """
+def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageChange:
+    """Read the parameters that Tacker adds to the request (api.md 3.4). Raises InvalidInput, Unprocessable."""
     upgrade = parameters.get("upgrade_type", ROLLING)
     if upgrade != ROLLING:
         raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
     vdus = parameters.get("vdu_params", [])
     if not isinstance(vdus, list | tuple):
         raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
-    named: dict[str, None] = {}
+    coordination = {
+        age: file for age, name in _COORDINATION.items() if (file := _named_script(parameters, name)) is not None
+    }
+    named: dict[str, Any] = {}
     for index, vdu in enumerate(vdus):
-        place = f"additionalParams/vdu_params[{index}]/vdu_id"
+        place = f"additionalParams/vdu_params[{index}]"
         vdu_id = vdu.get("vdu_id") if isinstance(vdu, Mapping) else None
         if not isinstance(vdu_id, str):
-            raise InvalidInput(place, "the VDU's id expected")
+            raise InvalidInput(f"{place}/vdu_id", "the VDU's id expected")
         if vdu_id not in flavour.vdus:
-            raise InvalidInput(place, f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
-        named[vdu_id] = None
-    for name in (*_COORDINATION, "lcm-kubernetes-def-files"):
-        if parameters.get(name) is not None:
-            raise Unprocessable(f"additionalParams/{name}", "not supported yet for a VNF of plain machines")
-    return () if set(named) == set(flavour.vdus) else tuple(named)
+            raise InvalidInput(f"{place}/vdu_id", f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
+        for age in coordination:
+            _check_machine_param(vdu.get(f"{age}_vnfc_param"), f"{place}/{age}_vnfc_param", _COORDINATION[age])
+        named[vdu_id] = vdu
+    if coordination and not named:
+        raise InvalidInput("additionalParams/vdu_params", f"{_COORDINATION[next(iter(coordination))]} needs it")
+    if parameters.get("lcm-kubernetes-def-files") is not None:
+        raise Unprocessable(
+            "additionalParams/lcm-kubernetes-def-files", "not supported yet for a VNF of plain machines"
+        )
+    return PackageChange(() if set(named) == set(flavour.vdus) else tuple(named), coordination, hide(named))
+
+
+def _named_script(parameters: Mapping[str, Any], name: str) -> str | None:
+    """Return the script's path in the package. Raises InvalidInput."""
+    path = parameters.get(name)
+    if path is None or path == "":
+        return None
+    if not isinstance(path, str) or (normal := inside(path.removeprefix("./"))) is None:
+        raise InvalidInput(f"additionalParams/{name}", "a path inside the package expected")
+    return normal
+
+
+def _check_machine_param(param: object, place: str, name: str) -> None:
+    if not isinstance(param, Mapping):
+        raise InvalidInput(place, f"an object expected, which {name} gets")
+    if not isinstance(param.get("cp_name"), str):
+        raise InvalidInput(f"{place}/cp_name", "the name of a connection point or floating IP of the machine expected")
 
 
 async def replaced(
@@ -180,22 +227,17 @@ async def replaced(
     level_id: str | None,
     levels: Mapping[str, int],
     counts: Mapping[str, int],
-    changed_vdus: tuple[str, ...] = (),
+    change: PackageChange = PackageChange(),
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
-    if driven_phases(flavour):
+    if cluster_phases(flavour):
         raise Unprocessable(
             "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
         )
+    check_machine_drivers(flavour)
     check_points(request.ext_virtual_links, flavour)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
-    connections = {
-        _EXTERNAL: merged_links(internals.connections.get(_EXTERNAL) or (), request.ext_virtual_links),
-        _MANAGED: [
-            link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
-        ]
-        or list(internals.connections.get(_MANAGED) or ()),
-    }
+    connections = _wanted_links(internals.connections, request)
     parameters = {**internals.parameters, **request.additional_params}
     as_instantiated = {
         "flavourId": flavour.flavour_id,
@@ -205,9 +247,22 @@ async def replaced(
     }
     files = await vnfs.files(package.package_id)
     entries = await vnfs.connections(vnf, request.vim_connection_info, version)
-    present = vnf.fields(hide(original), parameters, version, files, connections=entries)
+    present = vnf.fields(
+        hide(original),
+        parameters,
+        version,
+        files,
+        operation=OperationType.CHANGE_FLAVOUR,
+        asked=request,
+        connections=entries,
+    )
+    # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
+    # flavour, which Tacker does not have, is one of the flavour that the VNF has.
+    scripts = scripts_of(flavour, operation) if is_package else present["scripts"]
     fields: ChangeFields = {
         **present,
+        "scripts": scripts,
+        "script_request": script_request(request, original, version) if scripts else {},
         "package": package,
         "flavour_id": flavour.flavour_id,
         "instantiation_level_id": level_id,
@@ -227,7 +282,9 @@ async def replaced(
         before_package=vnf.package,
         before_flavour_id=vnf.flavour.flavour_id,
         is_new_package=is_package,
-        changed_vdus=changed_vdus,
+        changed_vdus=change.vdus,
+        coordination=change.coordination,
+        coordination_params=change.params if change.coordination else {},
         instantiate_request=as_instantiated,
         parameters=parameters,
         tasks=supported_tasks(vnfd, flavour, is_cnf=False),
@@ -235,6 +292,17 @@ async def replaced(
         vnf_configurable_properties=request.vnf_configurable_properties,
         vnf=identity(vnfd, package) if is_package else {},
     )
+
+
+def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return the external and managed links after the change."""
+    managed = [
+        link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
+    ]
+    return {
+        _EXTERNAL: merged_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
+        _MANAGED: managed or list(present.get(_MANAGED) or ()),
+    }
 
 
 def _max_levels(flavour: Flavour) -> tuple[ScaleInfo, ...]:

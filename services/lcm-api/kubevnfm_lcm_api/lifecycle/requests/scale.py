@@ -98,7 +98,7 @@ class Scale:
         files = await self._vnfs.files(vnf.package.package_id)
         body = {**_direction(vnf.counts, wanted), **hide(original)}
         fields: ChangeFields = {
-            **vnf.fields(body, request.additional_params, version, files),
+            **vnf.fields(body, request.additional_params, version, files, operation=operation, asked=request),
             "counts": wanted,
             "scale_status": scale_status(levels),
         }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubevnfm_cluster import LOAD_BALANCER
+from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
@@ -24,6 +25,8 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import check_load_balancer
+from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
 
 DEFAULT_GRACEFUL_S: Final = 10
 """The wait of a GRACEFUL request without a timeout; Tacker v2 has the same default."""
@@ -54,8 +57,19 @@ class Terminate:
         if not is_forceful:
             await self._check_unused(record)
         draft = await self._draft(record, request, is_forceful=is_forceful)
+        flavour = None
+        if isinstance(draft, TerminateVmDraft):
+            flavour = await self._flavour(record, draft.package)
+            if flavour is not None and (scripts := scripts_of(flavour, OperationType.TERMINATE)):
+                draft = draft.model_copy(
+                    update={
+                        "scripts": scripts,
+                        "script_request": script_request(request, original, version),
+                        "instance": record.vnf.model_dump(by_alias=True, exclude_none=True),
+                    }
+                )
         return await self._acceptance.accept(
-            stored, record, OperationType.TERMINATE, draft, original=original, version=version
+            stored, record, OperationType.TERMINATE, draft, original=original, version=version, flavour=flavour
         )
 
     async def _check_unused(self, record: InstanceRecord) -> None:
@@ -119,6 +133,16 @@ class Terminate:
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params},
         )
+
+    async def _flavour(self, record: InstanceRecord, package: PackageRef) -> Flavour | None:
+        """Return the flavour of the instance; None if its package no longer exists, and no script of it then."""
+        info = record.vnf.instantiated_vnf_info
+        assert info is not None
+        try:
+            vnfd = await self._packages.vnfd(package.package_id, package.checksum)
+        except NotFound:
+            return None
+        return vnfd.flavour(info.flavour_id)
 
     async def _package(self, record: InstanceRecord) -> PackageRef:
         """Return the package. A VNF can be terminated even if its package no longer exists."""

@@ -12,17 +12,19 @@ from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
-from kubevnfm_sol.lcm import InstantiateVnfRequest, VnfInstance
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType, VnfInstance
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import (
-    CLUSTER_DRIVERS,
-    check_drivers,
-    driven_phases,
+    check_machine_drivers,
+    cluster_phases,
     missing_base_hot,
+    scripts_of,
 )
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_linked, check_links, check_user_data
 
@@ -57,8 +59,8 @@ class VmDrafts:
             named = {**original["additionalParams"], pair.parameter: pair.public_key}
             original = {**original, "additionalParams": named}
         names = await self._packages.file_names(package.package_id)
-        phases = driven_phases(flavour)
-        check_drivers(phases, CLUSTER_DRIVERS, kind="VNFs of machines")
+        check_machine_drivers(flavour)
+        phases = cluster_phases(flavour)
         user_data = named_user_data(parameters, names)
         base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
         await check_user_data(self._packages, package, flavour.flavour_id, user_data)
@@ -85,6 +87,7 @@ class VmDrafts:
             _check_masters(cluster)
             cluster_vim_name = cluster.parameters.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
+        scripts = scripts_of(flavour, OperationType.INSTANTIATE)
         return InstantiateVmDraft(
             **fields,
             stack_name=stack_name(record.vnf.id),
@@ -95,12 +98,21 @@ class VmDrafts:
             cluster_vim_name=cluster_vim_name,
             cluster_parameters=cluster.parameters if cluster is not None else None,
             max_nodes=cluster.max_nodes if cluster is not None else None,
+            scripts=scripts,
+            script_request=script_request(request, original, fields["api_version"]) if scripts else {},
         )
 
     async def _check_vim_name(self, name: str, instance_id: str) -> None:
         for vim in await self._vims.list({"name": [name]}):
             if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
                 raise Conflict(f"{ROOT}/vim_name: a VIM named {name} is registered already")
+
+
+def script_request(request: SolType, original: Mapping[str, Any], version: ApiVersion) -> dict[str, Any]:
+    """Return the request in v2 form, as scripts of packages expect it. ``original``: the body as it came."""
+    if version == "v2":
+        return dict(hide(original))
+    return request.model_dump(by_alias=True, exclude_unset=True)
 
 
 def _instance(vnf: VnfInstance, fields: InstantiateFields) -> dict[str, Any]:

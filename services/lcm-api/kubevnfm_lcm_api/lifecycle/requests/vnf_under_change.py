@@ -11,7 +11,8 @@ from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_sol.lcm import InstantiationState
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.lcm import InstantiationState, OperationType
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
@@ -23,10 +24,10 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.drivers import driven_phases
+from kubevnfm_lcm_api.lifecycle.requests.drivers import cluster_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
+from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data, script_request
 
 SCALE: Final = "scale"
 SCALE_TO_LEVEL: Final = "scale_to_level"
@@ -51,7 +52,7 @@ class TaskUnsupported(VnfmError):
 def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str, ...]:
     """Return the operations that an instance of this flavour supports, without terminate."""
     # A cluster's nodes need the driver's phases for each change, and those do not exist yet.
-    if is_cnf or driven_phases(flavour):
+    if is_cnf or cluster_phases(flavour):
         return ()
     scales = bool(flavour.aspects)
     tasks = {
@@ -127,14 +128,22 @@ class VnfUnderChange:
         version: ApiVersion,
         files: frozenset[str],
         *,
+        operation: OperationType,
+        asked: SolType,
         connections: Mapping[str, VimConnectionInfo] = {},
     ) -> ChangeFields:
-        """Return the fields common to the drafts of all changes of a stack. Raises InvalidInput, Unprocessable."""
+        """Return the fields common to the drafts of all changes of a stack. Raises InvalidInput, Unprocessable.
+
+        ``asked``: the request; ``connections``: the entries of vimConnectionInfo that the request brings.
+        """
         internals = self.record.internals
         instance = self.record.vnf.model_dump(by_alias=True, exclude_none=True)
         named: UserData | None = named_user_data(parameters, files)
+        scripts = scripts_of(self.flavour, operation)
         return {
             "vnf_instance_id": self.record.vnf.id,
+            "scripts": scripts,
+            "script_request": script_request(asked, original, version) if scripts else {},
             "package": self.package,
             "vim_key": self.vim_key,
             "vim": self.vim(connections),
@@ -212,7 +221,7 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     if record.stack is None:
         raise TaskUnsupported(task, "CNFs support instantiate and terminate only")
     if record.internals.phases:
-        raise TaskUnsupported(task, "VNFs with a management driver support instantiate and terminate only")
+        raise TaskUnsupported(task, "clusters support instantiate and terminate only")
     raise TaskUnsupported(task, _REASONS.get(task, "it was instantiated by an earlier version"))
 
 

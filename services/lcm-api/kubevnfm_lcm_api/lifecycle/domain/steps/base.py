@@ -38,6 +38,14 @@ class Step(ABC, Generic[N, R]):
     command: ClassVar[type[Command]]
     """The class of what `ask` returns; the contract names the event that answers it."""
 
+    only_undo: ClassVar[bool] = False
+    """Whether it has a compensation alone: forwards no command is sent, and the step is done at once."""
+
+    @property
+    def begins_rollback(self) -> bool:
+        """Whether its compensation is the first of every rollback, however far the operation came."""
+        return False
+
     @property
     def title(self) -> str:
         """Return the label with the arguments filled in: "Create the virtual resources"."""
@@ -61,8 +69,8 @@ class Step(ABC, Generic[N, R]):
         return step
 
     @abstractmethod
-    def ask(self, draft: N) -> Command:
-        """Return the command that does it."""
+    def ask(self, draft: N) -> Command | None:
+        """Return the command that does it; None if `only_undo`."""
 
     @abstractmethod
     def fold(self, draft: N, reply: R) -> Draft | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypedDict, TypeVar
 
 from kubevnfm_events import Command, Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
@@ -24,7 +24,11 @@ from kubevnfm_secrets import SecretParams
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStackBefore, NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import CoordinateNew, NeedsCoordination, last_phases
 from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CHANGE_TIMEOUT_S, STACK_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 
 V = TypeVar("V", bound=NeedsStackBefore, contravariant=True)
 
@@ -197,7 +201,7 @@ class ConnectVnf(_StackStep[NeedsStackBefore]):
         return ChangeConnections(**_fields(draft))
 
 
-class NeedsReplacement(NeedsStackBefore, Protocol):
+class NeedsReplacement(NeedsStackBefore, NeedsCoordination, Protocol):
     """Change of the flavour or of the package."""
 
     @property
@@ -235,6 +239,14 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
         return ChangeTemplate(
             **_fields(draft), changed_vdus=draft.changed_vdus, instantiate_request=draft.instantiate_request
         )
+
+    def extend(self, draft: NeedsReplacement, plan: Plan[NeedsReplacement]) -> None:
+        """Coordinate each changed machine, one after the other, before the scripts at the operation's end."""
+        joins = last_phases(draft)[:1]
+        after: tuple[str, ...] = ()
+        for number, server in enumerate(draft.machines_to_coordinate("new")):
+            step_id = f"coordinate-new/{server.vdu_id}/{number}"
+            after = (plan.add(CoordinateNew(server.vdu_id, number), id=step_id, after=after, before=joins),)
 
     def undo(self, draft: NeedsReplacement) -> RestoreResources:
         """Restore the earlier stack, by the earlier descriptor."""

@@ -25,6 +25,22 @@ class SolHttpError422(SolException):
     status = 422
 
 
+class MgmtDriverExecutionFailed(SolHttpError422):
+    """A script cannot do its work."""
+
+
+class CoordinateVNFExecutionFailed(SolHttpError422):
+    """A machine is not as the coordination expects it."""
+
+
+class VMRunningFailed(SolHttpError422):
+    """A machine does not run."""
+
+
+class SshIpNotFoundException(SolHttpError422):
+    """A machine has no address."""
+
+
 class DeltaMissingInVnfd(SolHttpError400):
     """A scaling aspect names a delta that the VNFD does not have."""
 

@@ -1,1 +1,0 @@
-"""The part of Tacker's module names that LCM operation user data classes import; the code is our own."""

@@ -1,0 +1,91 @@
+"""The common part of the operations whose VNFD maps phases to scripts of the package (sequences.md 6.5)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import ScriptAnswer, ScriptEdit
+from kubevnfm_secrets import SecretParams, map_secrets
+from kubevnfm_sol.lcm import VnfInstance
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+
+Moment = Literal["before", "completed", "rolled_back"]
+"""As the instance was, or will be at the end of the operation."""
+
+
+class ScriptedDraft(Draft):
+    """An operation that runs scripts of the package at its beginning and at its end, and the same in its rollback."""
+
+    scripts: dict[str, str] = Field(default_factory=dict)
+    """The package's file by phase of this operation (``scale_start``, ``scale_rollback_end``), as the VNFD maps them."""
+    script_request: SecretParams = Field(default_factory=dict)
+    """The operation's request in v2 form."""
+    script_data: SecretParams = Field(default_factory=dict)
+    """``user_script_err_handling_data``: what scripts want to find again when they run after a failure."""
+    script_edits: tuple[ScriptEdit, ...] = ()
+    """The values of the instance that scripts have changed so far, in order."""
+    new_package: PackageRef | None = None
+    """A modification: the package that it changes to."""
+    instance: SecretParams = Field(default_factory=dict)
+    """VnfInstance in v2 form, as it was before."""
+    grant_request: SecretParams = Field(default_factory=dict)
+    """The resources that are added and removed, in SOL003 v3 form; the acceptance adds it."""
+    grant: SecretParams = Field(default_factory=dict)
+    """Grant of an external NFVO, in SOL003 v3 form."""
+
+    @property
+    def stacks(self) -> tuple[StackResources | None, StackResources | None]:
+        """The stack before the operation and its present state; None: there is none, or it is not known yet."""
+        raise NotImplementedError
+
+    def with_script(self, answer: ScriptAnswer) -> Self:
+        """Return the draft with what a script has answered."""
+        return self.model_copy(
+            update={
+                "script_edits": (*self.script_edits, *answer.edits),
+                "script_data": {**self.script_data, **answer.data},
+            }
+        )
+
+    def instance_at(self, moment: Moment) -> dict[str, Any]:
+        """Return the VnfInstance in v2 form, with what scripts have changed so far."""
+        record = InstanceRecord(vnf=VnfInstance.model_validate(self.instance), created_at="", updated_at="")
+        if moment == "completed":
+            record = self.completed(record)
+        elif moment == "rolled_back":
+            record = self.rolled_back(record)
+        return self.with_changes(record).vnf.model_dump(by_alias=True, exclude_none=True)
+
+    def with_changes(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with what scripts have changed."""
+        if not self.script_edits:
+            return instance
+        # A copy: the dump shares its free attributes with the instance.
+        body = map_secrets(instance.vnf.model_dump(by_alias=True, exclude_none=True), lambda secret: secret)
+        for edit in self.script_edits:
+            _apply(body, edit)
+        return instance.model_copy(update={"vnf": VnfInstance.model_validate(body)})
+
+
+def _apply(body: dict[str, Any], edit: ScriptEdit) -> None:
+    """Change the value in place; do nothing for a machine, or a part of the instance, that is gone."""
+    *way, last = edit.path
+    place: Any = body
+    for name in way:
+        if isinstance(place, list | tuple):
+            place = next((one for one in place if one.get("id") == name), None)
+        elif name in ("instantiatedVnfInfo", "vnfcResourceInfo"):
+            place = place.get(name)
+        else:
+            place = place.setdefault(name, {})
+        if place is None:
+            return
+    if edit.change:
+        place[last] = edit.change["value"]
+    else:
+        place.pop(last, None)

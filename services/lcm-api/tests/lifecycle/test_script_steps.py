@@ -1,0 +1,287 @@
+"""Scripts of the package in the plans: their order, what they get, what is kept of their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_events.infra import PortFacts, StackResources
+from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
+    ConnectVmDraft,
+    HealVmDraft,
+    ModifyVmDraft,
+    ReplaceVmDraft,
+    ScaleVmDraft,
+)
+from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
+from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.saga import Move
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import addresses
+from kubevnfm_secrets import Secret, hide, sealed
+from kubevnfm_sol.lcm import OperationState
+from kubevnfm_sol.vim import VimConnectionInfo
+from lcm_builders import (
+    NOW,
+    PACKAGE,
+    RESOURCES,
+    RING,
+    a_change_draft,
+    a_terminate_draft,
+    an_instance,
+    an_instantiate_draft,
+    an_operate_draft,
+    an_operation,
+    answer_to,
+    later,
+)
+from lcm_moves import SAGA, answered, commands_of, granted, reread
+
+PLAIN = an_instantiate_draft(phases={}, cluster_vim_name=None)
+INSTANCE = PLAIN.with_resources(RESOURCES).completed(an_instance())
+ACCESS = {"project": "nfv", "password": Secret("of the VIM")}
+CONNECTION = VimConnectionInfo(vim_id="vim-1", vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3", access_info=ACCESS)
+INSTANCE = INSTANCE.with_vnf(vim_connection_info={"vim1": CONNECTION})
+DUMP = INSTANCE.vnf.model_dump(by_alias=True, exclude_none=True)
+NEW = an_instance().vnf.model_dump(by_alias=True, exclude_none=True)
+
+
+def scripts(operation: str, *moments: str) -> dict[str, str]:
+    return {f"{operation}_{moment}": f"Scripts/{moment}.py" for moment in moments or ("start", "end")}
+
+
+def scripted(draft: Any, operation: str, *moments: str, instance: Any = DUMP) -> Any:
+    known = {"scripts": scripts(operation, *moments), "instance": instance, "script_request": hide({"password": "pw"})}
+    return draft.model_copy(update=known)
+
+
+COORDINATION = {
+    vdu: {"new_vnfc_param": {"cp_name": f"{vdu}_CP{n}"}, "old_vnfc_param": {"cp_name": f"{vdu}_CP{n}"}}
+    for vdu, n in (("masterNode", 1), ("workerNode", 2))
+}
+COORDINATED = a_change_draft(
+    ReplaceVmDraft,
+    is_new_package=True,
+    instance=DUMP,
+    grant_request={"vnfLcmOpOccId": "op-1"},
+    changed_vdus=("workerNode",),
+    coordination={"new": "Scripts/new.py", "old": "Scripts/old.py"},
+    coordination_params=hide(COORDINATION),
+)
+EVERY = {
+    "instantiate": (scripted(PLAIN, "instantiate", instance=NEW), ["create_resources"]),
+    "terminate": (scripted(a_terminate_draft(cluster_vim_key=None, phases={}), "terminate"), ["delete_resources"]),
+    "scale": (scripted(a_change_draft(ScaleVmDraft), "scale"), ["scale_resources"]),
+    "heal": (scripted(a_change_draft(HealVmDraft), "heal"), ["heal_resources"]),
+    "heal ": (
+        scripted(a_change_draft(HealVmDraft, is_recreated=True), "heal"),
+        ["delete_resources", "recreate_resources", "restore_scale"],
+    ),
+    "change_external_connectivity": (
+        scripted(a_change_draft(ConnectVmDraft), "change_external_connectivity"),
+        ["change_connections"],
+    ),
+    "change_flavour": (scripted(a_change_draft(ReplaceVmDraft), "change_flavour"), ["change_template"]),
+    "operate": (scripted(an_operate_draft(package=PACKAGE), "operate"), ["operate_servers"]),
+    "modify_information": (
+        scripted(ModifyVmDraft(vnf_instance_id="inst-1", package=PACKAGE, before=RESOURCES), "modify_information"),
+        [],
+    ),
+}
+
+
+def script_of(command: Envelope[Message]) -> RunScript:
+    assert isinstance(command.data, RunScript)
+    return command.data
+
+
+def failed(command: Envelope[Message], remains: dict[str, Any] | None = None) -> Envelope[Message]:
+    event = CommandFailed(
+        command=command.type, code="mgmt-script-failed", title="t", detail="ended with 3", status=422, remains=remains
+    )
+    return command.follow_up(event, source="/kubevnfm/twin")
+
+
+def run(move: Move, *, until: str = "") -> tuple[Move, list[Envelope[Message]]]:
+    """Answer the commands until one is for the step ``until``; return the commands that were sent."""
+    sent, out = [], commands_of(move)
+    while out:
+        command = out.pop(0)
+        sent.append(command)
+        if command.stepid == until:
+            return move, sent
+        move = answered(move, answer_to(command))
+        out += commands_of(move)
+    return move, sent
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_scripts_of_an_operation_come_before_and_after_all_else(name: str) -> None:
+    draft, between = EVERY[name]
+    move, sent = run(granted(draft))
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    steps = [command.stepid for command in sent]
+    start, end = draft.scripts
+    after = ["forget_machines"] if name == "terminate" else []
+    assert steps == [start, *between, end, *after]
+    first, last = (script_of(command) for command in sent if command.stepid in (start, end))
+    assert (first.file, first.given["operation"], last.file) == ("Scripts/start.py", start, "Scripts/end.py")
+    assert first.given["request"]["password"].reveal(RING) == "pw"
+    assert first.folders == {"tmp_csar_dir": PACKAGE}
+    # The VIM's access data are for no script.
+    assert "of the VIM" not in str(move.record.document(RING))
+    for script in (first, last):
+        for one in script.given["vnf_instance"].get("vimConnectionInfo", {}).values():
+            assert "password" not in one["accessInfo"]
+    machines = {
+        end: len(script_of(c).given["vnf_instance"].get("instantiatedVnfInfo", {}).get("vnfcResourceInfo", ()))
+        for c, end in ((sent[0], "start"), (sent[len(between) + 1], "end"))
+    }
+    assert machines == {"start": 0 if name == "instantiate" else 3, "end": 0 if name == "terminate" else 3}
+    every = set(addresses(RESOURCES))
+    assert set(first.reach) == (set() if name == "instantiate" else every)
+    assert set(last.reach) == (set() if name == "terminate" else every)
+
+
+def test_a_rollback_begins_and_ends_with_its_own_scripts() -> None:
+    moments = ("start", "end", "rollback_start", "rollback_end")
+    move, _ = run(granted(scripted(a_change_draft(ScaleVmDraft), "scale", *moments)), until="scale_resources")
+    move = answered(move, failed(commands_of(move)[0]))
+    move, sent = run(SAGA.rollback(reread(move.record), later(5)))
+    assert [command.stepid for command in sent] == ["scale_rollback_start", "scale_resources", "scale_rollback_end"]
+    assert script_of(sent[0]).given["operation"] == "scale_rollback_start"
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
+def test_a_rollback_that_failed_half_way_does_not_run_its_first_script_again() -> None:
+    draft = scripted(a_change_draft(ScaleVmDraft), "scale", "rollback_start", "rollback_end")
+    move = granted(draft)
+    move = answered(move, failed(commands_of(move)[0]))
+    move, _ = run(SAGA.rollback(reread(move.record), later(5)), until="scale_rollback_end")
+    move = answered(move, failed(commands_of(move)[0]), 6)
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    _, sent = run(SAGA.rollback(reread(move.record), later(7)))
+    assert [command.stepid for command in sent] == ["scale_rollback_end"]
+
+
+def test_an_operation_that_completes_runs_no_script_of_a_rollback() -> None:
+    draft = scripted(a_change_draft(ScaleVmDraft), "scale", "start", "end", "rollback_start", "rollback_end")
+    move, sent = run(granted(draft))
+    assert [command.stepid for command in sent] == ["scale_start", "scale_resources", "scale_end"]
+    assert all(step.state is StepState.DONE for step in move.record.steps)
+
+
+def test_a_clean_up_of_a_failed_instantiate_runs_no_script() -> None:
+    draft = scripted(PLAIN, "instantiate", "rollback_start", "rollback_end", instance=NEW)
+    move = granted(draft)
+    move = answered(move, failed(commands_of(move)[0]))
+    record = SAGA.fail(reread(move.record), later(2)).record
+    _, sent = run(SAGA.clean_up(record, "clean-1", later(4)))
+    assert [command.stepid for command in sent] == ["create_resources"]
+
+
+def test_what_a_failed_script_kept_is_given_to_the_next_try() -> None:
+    move = granted(scripted(a_change_draft(ScaleVmDraft), "scale", "start"))
+    remains = {"edits": [], "data": sealed(hide({"alarm": "a-1", "password": "of the alarm"}), RING)}
+    move = answered(move, failed(commands_of(move)[0], remains))
+    assert "of the alarm" not in str(move.record.document(RING))
+    (again,) = commands_of(SAGA.retry(reread(move.record), later(2)))
+    data = script_of(again).given["user_script_err_handling_data"]
+    assert data["alarm"] == "a-1"
+    assert data["password"].reveal(RING) == "of the alarm"
+
+
+def test_what_a_script_changes_is_in_the_instance_and_in_what_the_next_script_gets() -> None:
+    """SEQ 6.5: metadata of the instance, of its resources and of a machine; and what another attribute had before stays."""
+    move = granted(scripted(a_change_draft(ScaleVmDraft), "scale"))
+    edits = (
+        ScriptEdit(path=("metadata", "configured"), change={"value": {"by": "script"}}),
+        ScriptEdit(path=("extensions", "old")),
+        ScriptEdit(path=("instantiatedVnfInfo", "metadata", "notifier"), change={"value": "n"}),
+        ScriptEdit(
+            path=("instantiatedVnfInfo", "vnfcResourceInfo", "vnfc-w1", "metadata", "alarm"), change={"value": 1}
+        ),
+        ScriptEdit(path=("instantiatedVnfInfo", "vnfcResourceInfo", "gone", "metadata", "alarm"), change={"value": 2}),
+    )
+    done = ScriptDone(answer=ScriptAnswer(edits=edits))
+    (start,) = commands_of(move)
+    move = answered(move, start.follow_up(done, source="/kubevnfm/twin"))
+    move, sent = run(move, until="scale_end")
+    given = script_of(sent[-1]).given["vnf_instance"]
+    assert given["metadata"] == {"configured": {"by": "script"}}
+    assert given["instantiatedVnfInfo"]["metadata"]["notifier"] == "n"
+    draft = SEQUENCES.draft(move.record.plan, move.record.draft)
+    assert isinstance(draft, ScriptedDraft)
+    before = INSTANCE.with_vnf(extensions={"old": 1, "other": 2})
+    changed = draft.with_changes(before).vnf
+    assert changed.extensions == {"other": 2}
+    assert changed.instantiated_vnf_info is not None
+    by_id = {one.id: one.metadata for one in changed.instantiated_vnf_info.vnfc_resource_info}
+    assert (by_id["vnfc-w1"] or {}).get("alarm") == 1
+    assert before.vnf.extensions == {"old": 1, "other": 2}
+    # The next operation keeps what the script left with the machine.
+    again = a_change_draft(HealVmDraft).with_resources(RESOURCES).completed(before.model_copy(update={"vnf": changed}))
+    assert again.vnf.instantiated_vnf_info is not None
+    metadata = {one.id: one.metadata for one in again.vnf.instantiated_vnf_info.vnfc_resource_info}
+    assert (metadata["vnfc-w1"] or {}).get("alarm") == 1
+
+
+def test_a_change_of_package_coordinates_each_changed_machine_one_after_the_other() -> None:
+    draft = scripted(COORDINATED, "change_current_package")
+    move, sent = run(granted(draft))
+    assert [command.stepid for command in sent] == [
+        "change_current_package_start",
+        "change_template",
+        "coordinate-new/workerNode/0",
+        "coordinate-new/workerNode/1",
+        "change_current_package_end",
+    ]
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    first, second = (script_of(command) for command in sent[2:4])
+    assert (first.given["ssh_ip"], second.given["ssh_ip"]) == ("10.10.0.5", "10.10.0.6")
+    assert (first.file, first.given["is_rollback"], first.answers) == ("Scripts/new.py", False, False)
+    request = first.given["LcmCoordRequest"]
+    assert (request["vnfLcmOpOccId"], request["lcmOperationType"]) == ("op-1", "CHANGE_VNFPKG")
+    by_id = {one["id"]: one["vnfcResourceInfoId"] for one in first.given["inst"]["instantiatedVnfInfo"]["vnfcInfo"]}
+    assert by_id[first.given["vnfc_info_id"]] == "vnfc-w1"
+
+
+def test_its_rollback_coordinates_them_once_they_are_as_before() -> None:
+    move, _ = run(granted(COORDINATED), until="coordinate-new/workerNode/1")
+    move = answered(move, failed(commands_of(move)[0]))
+    move, sent = run(SAGA.rollback(reread(move.record), later(5)))
+    assert [command.stepid for command in sent] == [
+        "change_template",
+        "coordinate-old/workerNode/0",
+        "coordinate-old/workerNode/1",
+    ]
+    assert script_of(sent[1]).given["is_rollback"] is True
+    assert script_of(sent[1]).file == "Scripts/old.py"
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
+@pytest.mark.parametrize("age", ["new", "old"])
+def test_a_connection_point_that_a_machine_lacks_fails_the_step_and_names_it(age: str) -> None:
+    params = {**COORDINATION["workerNode"], f"{age}_vnfc_param": {"cp_name": "nowhere"}}
+    draft = COORDINATED.model_copy(update={"coordination_params": {"workerNode": params}})
+    move, _ = run(granted(draft), until="coordinate-new/workerNode/1" if age == "old" else "")
+    if age == "old":
+        move = answered(move, failed(commands_of(move)[0]))
+        move, _ = run(SAGA.rollback(reread(move.record), later(5)))
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    assert move.record.occ.error is not None
+    assert f"workerNode/{age}_vnfc_param/cp_name" in move.record.occ.error.detail
+    assert "nowhere" in move.record.occ.error.detail
+
+
+def test_a_script_reaches_floating_addresses_and_ports_of_the_top_stack() -> None:
+    port = PortFacts(name="vip", resource_id="p", addresses=("10.10.0.9",), floating_address="192.0.2.9")
+    stack = StackResources(stack_id="s", stack_name="s", ports=(port,))
+    assert addresses(stack, None) == ("10.10.0.9", "192.0.2.9")
+
+
+def test_a_stored_operation_with_scripts_has_no_secret_in_clear() -> None:
+    record = an_operation(COORDINATED.model_copy(update={"coordination_params": hide({"a": {"password": "s3cr3t"}})}))
+    assert "s3cr3t" not in str(SAGA.grant(record, "g", NOW).record.document(RING))

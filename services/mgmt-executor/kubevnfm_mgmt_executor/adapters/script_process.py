@@ -1,0 +1,62 @@
+"""ScriptProcess: runs scripts of packages in the sandbox."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+from kubevnfm_sandbox.process import TACKER_SHIM, Limits, Sandbox, SandboxState, Script
+
+from kubevnfm_mgmt_executor.domain.scripts import ScriptOutcome, ScriptRun
+
+log = structlog.get_logger()
+
+_MODULES: Final = ("yaml", "_yaml", "paramiko", "bcrypt", "nacl", "cryptography", "_cffi_backend")
+"""The modules that scripts for Tacker import: YAML, and SSH with what it needs."""
+_ANY_PORT: Final = 0
+
+
+class ScriptProcess:
+    """Runs one process of the sandbox for each script."""
+
+    def __init__(self, limits: Limits, *, ssh_port: int) -> None:
+        """``ssh_port``: the only port that a script reaches of an address of this host itself."""
+        self._sandbox, self._ssh_port = Sandbox(limits), ssh_port
+
+    async def state(self) -> SandboxState:
+        """Try the sandbox; log and return whether scripts of packages are run. A trial takes some 60 ms."""
+        return await self._sandbox.reported_state("scripts")
+
+    async def run(self, run: ScriptRun) -> ScriptOutcome:
+        """See Scripts."""
+        ended = await self._sandbox.run_script(
+            Script(
+                file=run.file,
+                package=run.package,
+                given=run.given,
+                folders=run.folders,
+                shim=TACKER_SHIM,
+                modules=_MODULES,
+                reach=tuple(self._granted(run.reach)),
+                timeout_s=run.timeout_s,
+            )
+        )
+        return ScriptOutcome(
+            ended.status, ended.stderr, ended.stdout, ended.timed_out, value=ended.value, unreadable=ended.unreadable
+        )
+
+    def _granted(self, addresses: Iterable[str]) -> Iterable[tuple[str, int]]:
+        """Yield the granted pairs. A VIM reports the addresses, and one of them may be an address of this host."""
+        for text in addresses:
+            try:
+                address = ipaddress.ip_address(text)
+            except ValueError:
+                log.warning("address_malformed", address=text)
+                continue
+            address = getattr(address, "ipv4_mapped", None) or address
+            if address.is_unspecified or address.is_link_local or address.is_multicast:
+                continue
+            # The services listen there, each at another port.
+            yield text, self._ssh_port if address.is_loopback else _ANY_PORT

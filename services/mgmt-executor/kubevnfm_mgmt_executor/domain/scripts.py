@@ -1,0 +1,203 @@
+"""Scripts of the package: what they are given, and what is taken of their answer (sequences.md 6.5, 6.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kubevnfm_events.base import Facts
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_secrets import KeyRing, Secret, hide, map_secrets, sealed
+from kubevnfm_sol.vim import VimConnectionInfo
+from pydantic import Field, ValidationError
+
+MAY_CHANGE: Final = ("vimConnectionInfo", "metadata", "extensions", "vnfConfigurableProperties")
+"""The attributes of the VnfInstance that a script may change, beside the metadata of instantiatedVnfInfo and its machines."""
+_INFO: Final = "instantiatedVnfInfo"
+_MACHINES: Final = "vnfcResourceInfo"
+_INSTANCE, _DATA = "vnf_instance", "user_script_err_handling_data"
+LAST_CHARS: Final = 2_000
+
+Path_ = tuple[str, ...]
+
+
+class Edit(Facts):
+    """ScriptEdit, with secrets sealed as in a message."""
+
+    path: tuple[str, ...]
+    change: dict[str, object] = Field(default_factory=dict)
+
+
+class Answer(Facts):
+    """ScriptAnswer, with secrets sealed as in a message: an error carries it too, and errors have no key ring."""
+
+    edits: tuple[Edit, ...] = ()
+    data: dict[str, object] = Field(default_factory=dict)
+
+
+class ScriptFailed(VnfmError):
+    """A script of the package ended with an exit status other than 0, or its answer cannot be used."""
+
+    code = "mgmt-script-failed"
+    title = "Mgmt driver execution failed"
+    status = 422
+
+    def __init__(self, task: str, reason: str, *, remains: Answer | None = None) -> None:
+        """``remains``: what it has answered all the same."""
+        super().__init__(f"{task} failed: {reason}")
+        self.remains = remains
+
+
+class ScriptTimedOut(VnfmError):
+    """A script of the package did not end within its time and was killed."""
+
+    code = "mgmt-script-timed-out"
+    title = "Mgmt driver execution failed"
+    status = 504
+
+
+@dataclass(frozen=True)
+class ScriptRun:
+    """One run of a script."""
+
+    file: str
+    package: Path
+    given: Mapping[str, Any]
+    """The dictionary that the script reads as a pickle from stdin, secrets in clear."""
+    folders: Mapping[str, Path]
+    reach: tuple[str, ...]
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class ScriptOutcome:
+    """How it ended."""
+
+    status: int
+    output: bytes
+    """The end of its stderr."""
+    stdout: bytes
+    timed_out: bool
+    value: object
+    """The object whose pickle stdout is."""
+    unreadable: str
+    """Why stdout, if it is not empty, is no pickle of plain values."""
+
+
+class Scripts(Protocol):
+    """Runs scripts apart from the service."""
+
+    async def run(self, run: ScriptRun) -> ScriptOutcome:
+        """Run the script. Raises SandboxUnavailable, ScriptRefused."""
+        ...
+
+
+def is_text(stdout: bytes) -> bool:
+    """Return whether stdout is a text that the script has printed. Tacker ignores it too."""
+    # A pickle of any protocol since 2 begins with a byte that no UTF-8 text has.
+    try:
+        return "\0" not in stdout.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def read_answer(value: object, given: Mapping[str, Any], ring: KeyRing, *, marked: frozenset[str]) -> Answer:
+    """Return what the script has changed, and what it wants to keep.
+
+    ``given``: what it got, in clear. ``marked``: texts that were secret there. Attributes that Tacker does not read are
+    ignored as there. Raises ValueError with the attribute that a script may not change, or that is malformed.
+    """
+    if value is None:
+        return Answer()
+    if not isinstance(value, Mapping):
+        raise ValueError(f"a dict or nothing expected on stdout, not {type(value).__name__}")
+    data = value.get(_DATA, {})
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{_DATA}: a dict expected")
+    edits: list[Edit] = []
+    answered = value.get(_INSTANCE)
+    if answered is not None:
+        if not isinstance(answered, Mapping):
+            raise ValueError(f"{_INSTANCE}: a dict expected")
+        hidden = _hidden(answered, marked)
+        for path in _edited(_by_id(given[_INSTANCE]), _by_id(answered)):
+            _check(path, answered)
+            edits.append(Edit(path=path, change=_change_at(_by_id(hidden), path, ring)))
+    return Answer(edits=tuple(edits), data=sealed(_hidden(data, marked), ring))
+
+
+def _hidden(tree: Any, marked: frozenset[str]) -> Any:
+    """Return the tree with its secrets hidden: those with a secret name, and those that were secret when they were given."""
+
+    def hide_known(node: Any) -> Any:
+        if isinstance(node, Mapping):
+            return {name: hide_known(one) for name, one in node.items()}
+        if isinstance(node, list | tuple):
+            return [hide_known(one) for one in node]
+        return Secret(node) if isinstance(node, str) and node in marked else node
+
+    return hide_known(hide(tree))
+
+
+def _by_id(instance: Any) -> dict[str, Any]:
+    """Return the instance with its machines as a mapping by id."""
+    info = instance.get(_INFO)
+    if not isinstance(info, Mapping):
+        return dict(instance)
+    machines = info.get(_MACHINES) or ()
+    by_id = {str(one.get("id")): one for one in machines if isinstance(one, Mapping)}
+    return {**instance, _INFO: {**info, _MACHINES: by_id}}
+
+
+def _edited(before: Any, after: Any, path: Path_ = ()) -> Iterator[Path_]:
+    """Yield the paths of the values that differ, as deep as both are objects."""
+    for name in {**before, **after}:
+        here = (*path, name)
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _edited(old, new, here)
+        elif not _is_same(old, new):
+            yield here
+
+
+def _is_same(old: object, new: object) -> bool:
+    # Attributes without a value are absent in what the script gets.
+    if not old and not new and not isinstance(old, int) and not isinstance(new, int):
+        return True
+    return old == new
+
+
+def _check(path: Path_, answered: Mapping[str, Any]) -> None:
+    """Raise ValueError if the script may not change the value there, or has left it malformed."""
+    top = path[0]
+    may = top in MAY_CHANGE
+    may = may or path[:2] == (_INFO, "metadata")
+    may = may or (path[:2] == (_INFO, _MACHINES) and path[3:4] == ("metadata",))
+    if not may:
+        raise ValueError(f"{_INSTANCE}: a script may not change {'/'.join(path)}")
+    if top not in MAY_CHANGE:
+        return
+    if not isinstance(answered.get(top) or {}, Mapping):
+        raise ValueError(f"{_INSTANCE}/{top}: a dict expected")
+    if top == "vimConnectionInfo" and len(path) > 1 and path[1] in answered.get(top, {}):
+        try:
+            VimConnectionInfo.model_validate(answered[top][path[1]])
+        except ValidationError:
+            raise ValueError(f"{_INSTANCE}/{top}/{path[1]}: a VimConnectionInfo expected") from None
+
+
+def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:
+    for name in path:
+        if not isinstance(tree, Mapping) or name not in tree:
+            return {}
+        tree = tree[name]
+    return {"value": sealed(tree, ring)}
+
+
+def secrets_in(tree: Any, reveal: Callable[[Secret], str]) -> frozenset[str]:
+    """Return the tree's secrets in clear."""
+    found: set[str] = set()
+    map_secrets(tree, lambda secret: found.add(reveal(secret)))
+    return frozenset(found)

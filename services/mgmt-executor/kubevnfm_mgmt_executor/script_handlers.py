@@ -1,0 +1,146 @@
+"""The inbox for scripts of packages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+from kubevnfm_events.common import PackageRef
+from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_secrets import KeyRing, Secret, revealed
+from kubevnfm_worker import Done, Outcome, StepContext
+
+from kubevnfm_mgmt_executor.domain.masking import Mask
+from kubevnfm_mgmt_executor.domain.output import CollectedOutput
+from kubevnfm_mgmt_executor.domain.ports import Claim, CommandOutput, Earlier, Journal, OutputLog
+from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
+from kubevnfm_mgmt_executor.domain.scripts import (
+    Answer,
+    ScriptFailed,
+    ScriptOutcome,
+    ScriptRun,
+    Scripts,
+    ScriptTimedOut,
+    is_text,
+    read_answer,
+    secrets_in,
+)
+
+log = structlog.get_logger()
+
+_NODE: Final = NodeId("script", "script")
+"""A script runs beside the service and on no machine; under this name it has its tasks and its output."""
+_RESERVE_S: Final = 5.0
+"""Time before the command's deadline in which the script is killed, so that its error names the script."""
+
+
+class ScriptHandlers:
+    """Runs scripts of packages."""
+
+    def __init__(
+        self,
+        *,
+        scripts: Scripts,
+        folder: Callable[[PackageRef], Awaitable[Path]],
+        journal: Journal,
+        output_log: OutputLog,
+        key_ring: KeyRing,
+        clock: Clock,
+        timeout_s: float,
+    ) -> None:
+        self._scripts, self._folder, self._journal = scripts, folder, journal
+        self._output_log, self._key_ring, self._clock = output_log, key_ring, clock
+        self._timeout_s = timeout_s
+
+    async def run_script(self, command: RunScript, context: StepContext) -> Outcome:
+        """Run the script; a repeat runs it again. The error of one that fails carries what it has answered."""
+        answers: list[Answer] = []
+
+        async def work(_: Earlier | None) -> TaskResult:
+            answers.append(await self._run(command, context))
+            return TaskResult()
+
+        claim = Claim(context.operation_id, context.message_id, context.fencing)
+        recorder = Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.publish)
+        recorder.total = 1
+        await recorder.perform(_NODE, command.task, work)
+        return Done(ScriptDone(answer=ScriptAnswer.model_validate(answers[0].model_dump())))
+
+    async def _run(self, command: RunScript, context: StepContext) -> Answer:
+        secrets = secrets_in(command.given, self._reveal)
+        given = revealed(command.given, self._key_ring)
+        timeout_s = self._time_left(context.deadline)
+        run = ScriptRun(
+            file=command.file,
+            package=await self._folder(command.package),
+            given=given,
+            folders={name: await self._folder(package) for name, package in command.folders.items()},
+            reach=command.reach,
+            timeout_s=timeout_s,
+        )
+        started_at, began = rfc3339(self._clock.now()), time.monotonic()
+        outcome = await self._scripts.run(run)
+        collected = CollectedOutput(Mask(secrets))
+        collected.add(outcome.output)
+        is_printed = bool(outcome.unreadable) and is_text(outcome.stdout)
+        if is_printed or not command.answers:
+            collected.add(b"\n" + outcome.stdout)
+        await self._output_log.keep(
+            CommandOutput(
+                vnf_instance_id=command.vnf_instance_id,
+                operation_id=context.operation_id,
+                node=_NODE.name,
+                task=command.task,
+                started_at=started_at,
+                duration_s=round(time.monotonic() - began, 3),
+                exit_code=None if outcome.timed_out else outcome.status,
+                text=collected.text(),
+            )
+        )
+        last_lines = collected.last_lines()
+        if outcome.timed_out:
+            said = f"; its last output: {last_lines}" if last_lines else ""
+            raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{said}")
+        return self._judged(command, outcome, given, secrets, is_printed=is_printed, last_lines=last_lines)
+
+    def _judged(
+        self,
+        command: RunScript,
+        outcome: ScriptOutcome,
+        given: Mapping[str, object],
+        secrets: frozenset[str],
+        *,
+        is_printed: bool,
+        last_lines: str,
+    ) -> Answer:
+        """Return the answer. Raises ScriptFailed, with the answer that a script gave before it failed."""
+        answer, problem = Answer(), ""
+        if command.answers and outcome.unreadable and not is_printed:
+            problem = f"its answer is not a pickle of plain values: {Mask(secrets)(outcome.unreadable)}"
+        elif command.answers:
+            try:
+                answer = read_answer(outcome.value, given, self._key_ring, marked=secrets)
+            except ValueError as error:
+                problem = str(error)
+        if outcome.status != 0:
+            said = f": {last_lines}" if last_lines else " and wrote nothing to stderr"
+            raise ScriptFailed(
+                command.task, f"{command.file} ended with exit status {outcome.status}{said}", remains=answer
+            )
+        if problem:
+            raise ScriptFailed(command.task, f"{command.file}: {problem}")
+        return answer
+
+    def _time_left(self, deadline: datetime | None) -> float:
+        if deadline is None:
+            return self._timeout_s
+        left = (deadline - self._clock.now()).total_seconds() - _RESERVE_S
+        return max(1.0, min(self._timeout_s, left))
+
+    def _reveal(self, secret: Secret) -> str:
+        return secret.reveal(self._key_ring)

@@ -1,0 +1,269 @@
+"""Scripts of packages: run in the sandbox, their answer judged, their output kept and masked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from kubevnfm_events.common import PackageRef
+from kubevnfm_events.mgmt import RunScript, ScriptDone
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
+from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
+from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
+from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed, ScriptTimedOut
+from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
+from kubevnfm_mgmt_executor.wiring import INDEXES
+from kubevnfm_sandbox.process import Limits, SandboxUnavailable, ScriptRefused
+from kubevnfm_secrets import KeyRing, Secret, hide
+from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_worker import Done, StepContext
+from sandbox_kernel import needs_confinement
+
+RING = KeyRing([b"0" * 32])
+PASSWORD = "hunter2-hunter2"
+INSTANCE = {
+    "id": "inst-1",
+    "vnfInstanceName": "n",
+    "metadata": {"old": "1"},
+    "vimConnectionInfo": {"vim1": {"vimId": "v", "vimType": "t", "accessInfo": {"password": PASSWORD}}},
+    "instantiatedVnfInfo": {
+        "metadata": {"nfv": {"VDU": {}}},
+        "vnfcResourceInfo": [
+            {"id": "vnfc-1", "vduId": "VDU1"},
+            {"id": "vnfc-2", "vduId": "VDU1", "metadata": {"a": 1}},
+        ],
+    },
+}
+PREAMBLE = """
+import os, pickle, sys
+given = pickle.load(sys.stdin.buffer)
+inst, data = given["vnf_instance"], given["user_script_err_handling_data"]
+def answer(value):
+    sys.stdout.buffer.write(pickle.dumps(value))
+    sys.stdout.flush()
+"""
+
+
+class World:
+    """The handler, a package of one script, and a store."""
+
+    def __init__(self, folder: Path, store: SqliteStore, limits: Limits) -> None:
+        self.package, self.logs = folder / "package", StoredOutputLog(store)
+        self.package.mkdir()
+
+        async def found(_: PackageRef) -> Path:
+            return self.package
+
+        self.news: list[str] = []
+        self.handlers = ScriptHandlers(
+            scripts=ScriptProcess(limits, ssh_port=22),
+            folder=found,
+            journal=StoredJournal(store, SystemClock()),
+            output_log=self.logs,
+            key_ring=RING,
+            clock=SystemClock(),
+            timeout_s=limits.timeout_s,
+        )
+
+    async def run(self, code: str, *, file: str = "script.py", **changes: Any) -> ScriptDone:
+        (self.package / "script.py").write_text(PREAMBLE + dedent(code))
+        package = PackageRef(package_id="p", vnfd_id="d")
+        given = {
+            "operation": "scale_end",
+            "request": {},
+            "vnf_instance": INSTANCE,
+            "user_script_err_handling_data": {"password": PASSWORD},
+        }
+        command = RunScript(
+            vnf_instance_id="inst-1",
+            package=package,
+            file=file,
+            task="scale_end",
+            given=hide(given),
+            folders={"tmp_csar_dir": package},
+            **changes,
+        )
+
+        async def publish(event: Any) -> None:
+            self.news.append(event.state)
+
+        context = StepContext(
+            message_id="m-1", operation_id="op-1", step_id="scale_end", attempt=1, subject="inst-1", deadline=None,
+            fencing=1, publish=publish,
+        )  # fmt: skip
+        outcome = await self.handlers.run_script(command, context)
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, ScriptDone)
+        return outcome.event
+
+    async def log(self) -> str:
+        """Return the output, without the line that names the command."""
+        text = b"".join([part async for part in self.logs.log("op-1")]).decode()
+        return "\n".join(line for line in text.splitlines() if not line.startswith("== "))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with SqliteStore.open(tmp_path / "store.db") as store:
+        for collection, indexes in INDEXES.items():
+            await store.ensure_indexes(collection, indexes)
+        yield store
+
+
+@pytest.fixture
+def world(tmp_path: Path, store: SqliteStore) -> World:
+    needs_confinement()
+    return World(tmp_path, store, Limits(timeout_s=30))
+
+
+async def test_what_a_script_changes_is_reported_and_nothing_else(world: World) -> None:
+    code = """
+    assert os.path.exists(os.path.join(given["tmp_csar_dir"], "script.py"))
+    inst["metadata"]["configured"] = {"password": "of the application"}
+    del inst["metadata"]["old"]
+    inst["instantiatedVnfInfo"]["metadata"]["notifier"] = "n"
+    inst["instantiatedVnfInfo"]["vnfcResourceInfo"][0]["metadata"] = {"alarm": "a-1"}
+    data["alarm"] = "a-1"
+    data["copied"] = inst["vimConnectionInfo"]["vim1"]["accessInfo"]["password"]
+    answer({"vnf_instance": inst, "user_script_err_handling_data": data, "more": 1})
+    os._exit(0)
+    """
+    found = (await world.run(code)).answer
+    edits = {"/".join(edit.path): edit.change for edit in found.edits}
+    assert set(edits) == {
+        "metadata/configured", "metadata/old", "instantiatedVnfInfo/metadata/notifier",
+        "instantiatedVnfInfo/vnfcResourceInfo/vnfc-1/metadata",
+    }  # fmt: skip
+    assert edits["metadata/old"] == {}
+    assert edits["instantiatedVnfInfo/vnfcResourceInfo/vnfc-1/metadata"] == {"value": {"alarm": "a-1"}}
+    hidden = edits["metadata/configured"]["value"]
+    assert isinstance(hidden, dict)
+    assert isinstance(hidden["password"], Secret)
+    assert found.data["alarm"] == "a-1"
+    for name in ("password", "copied"):
+        secret = found.data[name]
+        assert isinstance(secret, Secret), f"{name} was secret when it was given"
+        assert secret.reveal(RING) == PASSWORD
+    assert world.news == ["started", "finished"]
+
+
+@pytest.mark.parametrize("code", ["os._exit(0)", "answer({})", "answer(None)", "print('a text, as Tacker ignores it')"])
+async def test_a_script_need_not_answer(world: World, code: str) -> None:
+    answer = (await world.run(code)).answer
+    assert (answer.edits, answer.data) == ((), {})
+
+
+async def test_a_failed_script_is_named_with_its_last_lines_masked_and_its_answer_is_kept(world: World) -> None:
+    code = """
+    data["tried"] = "yes"
+    answer({"user_script_err_handling_data": data})
+    print("log in as ubuntu with", data["password"], file=sys.stderr)
+    print("the application does not start", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(3)
+    """
+    with pytest.raises(ScriptFailed) as caught:
+        await world.run(code)
+    said = str(caught.value)
+    assert said.startswith("scale_end failed: script.py ended with exit status 3: ")
+    assert said.endswith("log in as ubuntu with ***\nthe application does not start")
+    assert caught.value.status == 422
+    assert caught.value.remains is not None
+    assert caught.value.remains.data["tried"] == "yes"
+    assert PASSWORD not in caught.value.remains.model_dump_json()
+    assert PASSWORD not in (text := await world.log())
+    assert "the application does not start" in text
+    assert world.news == ["started", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("answer([1])", "a dict or nothing expected on stdout, not list"),
+        ("answer({'vnf_instance': 1})", "vnf_instance: a dict expected"),
+        ("answer({'user_script_err_handling_data': 1})", "user_script_err_handling_data: a dict expected"),
+        ("inst['vnfInstanceName'] = 'other'\nanswer({'vnf_instance': inst})", "may not change vnfInstanceName"),
+        ("inst['metadata'] = 'x'\nanswer({'vnf_instance': inst})", "vnf_instance/metadata: a dict expected"),
+        (
+            "inst['instantiatedVnfInfo']['vnfcResourceInfo'].append({'id': 'x'})\nanswer({'vnf_instance': inst})",
+            "may not change instantiatedVnfInfo/vnfcResourceInfo/x",
+        ),
+        (
+            "inst['vimConnectionInfo']['vim1']['accessInfo'] = 3\nanswer({'vnf_instance': inst})",
+            "vimConnectionInfo/vim1: a VimConnectionInfo expected",
+        ),
+        ("sys.stdout.buffer.write(b'\\x80\\x04corrupt')", "its answer is not a pickle of plain values: Unpickling"),
+        ("sys.stdout.buffer.write(pickle.dumps({'a': {1}}))", "its answer is not a pickle of plain values: TypeError"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_fails_the_step(world: World, code: str, reason: str) -> None:
+    with pytest.raises(ScriptFailed) as caught:
+        await world.run(code)
+    assert reason in str(caught.value)
+
+
+async def test_a_script_that_hangs_is_killed_and_what_it_said_is_not_lost(tmp_path: Path, store: SqliteStore) -> None:
+    needs_confinement()
+    world = World(tmp_path, store, Limits(timeout_s=2))
+    with pytest.raises(ScriptTimedOut, match=r"scale_end: script\.py was killed after 2 s") as caught:
+        await world.run("print('waiting', file=sys.stderr, flush=True)\nimport time\ntime.sleep(60)")
+    assert caught.value.status == 504
+    assert "waiting" in str(caught.value)
+
+
+async def test_a_file_that_the_package_lacks_is_named(world: World) -> None:
+    with pytest.raises(ScriptRefused, match=r"absent\.py: no such file in the package"):
+        await world.run("", file="absent.py")
+
+
+async def test_without_confinement_no_script_is_run(tmp_path: Path, store: SqliteStore) -> None:
+    world = World(tmp_path, store, Limits(without=frozenset({"namespaces"})))
+    with pytest.raises(SandboxUnavailable) as caught:
+        await world.run("open('/tmp/ran', 'w')")
+    assert caught.value.status == 503
+
+
+REACH = """
+import socket
+for address in ("127.0.0.1", "169.254.169.254", "0.0.0.0"):
+    try:
+        socket.create_connection((address, {port}), timeout=10)
+        print("reached", address, file=sys.stderr)
+    except OSError as error:
+        print(type(error).__name__, file=sys.stderr)
+"""
+
+
+async def test_an_address_of_this_host_is_reached_at_the_ssh_port_only(world: World) -> None:
+    """A VIM could report an address at which the services listen."""
+
+    async def never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(never, "127.0.0.1", 0) as server:
+        port = int(server.sockets[0].getsockname()[1])
+        await world.run(REACH.format(port=port), reach=("127.0.0.1", "169.254.169.254", "0.0.0.0"))
+    assert "reached" not in await world.log()
+    assert (await world.log()).split() == ["PermissionError"] * 3
+
+
+async def test_scripts_find_what_those_for_tacker_import(world: World) -> None:
+    code = """
+    import paramiko, yaml
+    from oslo_log import log as logging
+    from tacker.common import cmd_executer
+    from tacker.common import exceptions as common_ex
+    from tacker.sol_refactored.common import coord_client
+    from tacker.sol_refactored.common import exceptions as sol_ex
+    from tacker.sol_refactored.common import vnfd_utils
+    logging.getLogger(__name__).info("begins")
+    paramiko.RSAKey.generate(1024).sign_ssh_data(b"x")
+    assert str(common_ex.MgmtDriverOtherError(error_message="m")).endswith(": m")
+    assert sol_ex.VMRunningFailed("t", "d").detail == "d"
+    """
+    await world.run(code, reach=("192.0.2.1",))

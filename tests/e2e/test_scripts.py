@@ -1,0 +1,167 @@
+"""Scripts of packages on every operation, as users of Tacker ship them: their input, the machines that they reach, their failures."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+import pytest
+from lab_process import LabControl
+from processes import PROJECT
+from user import GRACEFUL, ApiVersion, User
+from user_data_packages import FORMS, instantiate_body, links, user_data_package
+
+SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
+FORM: Final = FORMS["none"]
+PASSWORD: Final = "of-the-application"
+RECORD: Final = "Scripts/record.py"
+OPERATIONS: Final = (
+    "instantiate", "scale", "scale_to_level", "heal", "operate", "change_external_connectivity", "modify_information",
+    "change_current_package", "terminate",
+)  # fmt: skip
+
+
+async def onboarded(user: User, *, version: str = "1.0", **fields: Any) -> str:
+    """Return the VNFD id of a new package whose scripts record what they get."""
+    vnfd_id = str(uuid.uuid4())
+    phases = [f"{name}_{moment}" for name in OPERATIONS for moment in ("start", "end")]
+    phases += ["scale_rollback_start", "scale_rollback_end"]
+    extra = {f"Scripts/{one.name}": one.read_text(encoding="utf-8") for one in SCRIPTS.glob("*.py")}
+    packed = user_data_package(
+        vnfd_id, FORM, version=version, scripts=dict.fromkeys(phases, RECORD), extra=extra, **fields
+    )
+    package = await user.upload(packed)
+    assert package["onboardingState"] == "ONBOARDED", package
+    assert "warnings" not in package, package
+    return vnfd_id
+
+
+class Recorded:
+    """An instance, and what its scripts have left in its metadata."""
+
+    def __init__(self, user: User, instance_id: str) -> None:
+        self.user, self.instance_id = user, instance_id
+
+    async def do(self, task: str, body: dict[str, Any], *, phases: str = "") -> list[dict[str, Any]]:
+        """Carry out an operation; return what its first and its last script got."""
+        await self.user.do(self.instance_id, task, body)
+        return await self.runs(phases or task)
+
+    async def runs(self, name: str) -> list[dict[str, Any]]:
+        shown = (await self.user.instance(self.instance_id))["metadata"]["runs"]
+        return [shown[f"{name}_start"], shown[f"{name}_end"]]
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_every_operation_runs_the_scripts_of_its_phases(
+    user: User, v1: User, lab: LabControl, version: ApiVersion
+) -> None:
+    """SEQ 6.5: the same dictionary in both versions of the API; after the operation with what it has changed."""
+    caller = user if version == "v2" else v1
+    ssh = {
+        "port": user.installation.lab.ssh_port,
+        "username": "ubuntu",
+        "password": user.installation.lab.machine_password,
+    }
+    recorded = Recorded(caller, await caller.create(await onboarded(user)))
+    body = instantiate_body(FORM, version=version)
+    start, end = await recorded.do("instantiate", {**body, "additionalParams": {"ssh": ssh}})
+    assert (start["machines"], start["added"], start["said"]) == (0, 2, [])
+    assert (end["machines"], end["version"], end["said"]) == (2, "1.0", ["hello"] * 2)
+    assert {"flavourId", "extVirtualLinks", "additionalParams"} <= set(end["request"])
+
+    start, end = await recorded.do("scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
+    assert [(run["machines"], run["added"], run["removed"]) for run in (start, end)] == [(2, 1, 0), (3, 1, 0)]
+    if version == "v2":
+        target = {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 0}]}
+        start, end = await recorded.do("scale_to_level", target)
+        assert [(run["machines"], run["removed"]) for run in (start, end)] == [(3, 1), (2, 1)]
+    info = (await caller.instance(recorded.instance_id))["instantiatedVnfInfo"]
+    healed = next(one["id"] for one in info["vnfcInfo"] if one["vduId"] == "VDU1")
+    start, end = await recorded.do("heal", {"vnfcInstanceId": [healed]})
+    assert [(run["added"], run["removed"]) for run in (start, end)] == [(1, 1)] * 2
+    await recorded.do(
+        "change_ext_conn",
+        {"extVirtualLinks": links("net1", version=version)},
+        phases="change_external_connectivity",
+    )
+    if version == "v2":
+        for state in ("STOPPED", "STARTED"):
+            await recorded.do(
+                "operate",
+                {"changeStateTo": state, "stopType": "FORCEFUL"} if state == "STOPPED" else {"changeStateTo": state},
+            )
+        accepted = (await user.lcm("PATCH", f"/vnf_instances/{recorded.instance_id}", {"vnfInstanceName": "n"})).must(
+            202
+        )
+        await user.rest(accepted.headers["Location"].rsplit("/", 1)[-1])
+        start, end = await recorded.runs("modify_information")
+        assert [run["request"] for run in (start, end)] == [["vnfInstanceName"]] * 2
+    await caller.do(recorded.instance_id, "terminate", GRACEFUL)
+    start, end = await recorded.runs("terminate")
+    assert (start["machines"] > 0, end["machines"]) == (True, 0)
+    assert start["removed"] == start["machines"]
+    await caller.delete(recorded.instance_id)
+
+
+async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_machine(
+    user: User, lab: LabControl
+) -> None:
+    """API 3.4, SEQ 6.5: in Tacker's order; the rollback coordinates the machines once they are as before."""
+    recorded = Recorded(user, await user.create(await onboarded(user)))
+    await recorded.do("instantiate", instantiate_body(FORM))
+    other = await onboarded(user, version="2.0", flavor="m1.small")
+    machine = {"cp_name": "VDU1_CP1", "username": "ubuntu", "password": PASSWORD}
+    params = {
+        "lcm-operation-coordinate-new-vnf": "./Scripts/coordinate.py",
+        "lcm-operation-coordinate-old-vnf": "Scripts/coordinate.py",
+        "vdu_params": [{"vdu_id": "VDU1", "old_vnfc_param": machine, "new_vnfc_param": {**machine, "fails": True}}],
+    }
+    operation = await user.start(recorded.instance_id, "change_vnfpkg", {"vnfdId": other, "additionalParams": params})
+    view = await user.rest(operation)
+    assert view["state"] == "FAILED_TEMP"
+    assert "coordinate-new/VDU1/0 failed: Scripts/coordinate.py ended with exit status 1" in view["error"]["detail"]
+    view = await user.act(operation, "rollback")
+    assert view["state"] == "ROLLED_BACK"
+    log = await user.log(operation)
+    said = [line for line in log.splitlines() if line.startswith("ubuntu VDU1_CP1")]
+    fact = "has address knows vnfc CHANGE_VNFPKG 36 ***"
+    assert said == [f"ubuntu VDU1_CP1 forwards {fact}", f"ubuntu VDU1_CP1 rollback {fact}"]
+    assert PASSWORD not in log
+    assert "change_current_package_start" not in (await user.instance(recorded.instance_id))["metadata"]["runs"]
+
+    params["vdu_params"] = [{"vdu_id": "VDU1", "old_vnfc_param": machine, "new_vnfc_param": machine}]
+    start, end = await recorded.do(
+        "change_vnfpkg", {"vnfdId": other, "additionalParams": params}, phases="change_current_package"
+    )
+    assert [run["version"] for run in (start, end)] == ["2.0", "2.0"]
+    await user.terminate(recorded.instance_id)
+
+
+async def test_a_script_that_fails_is_retried_or_rolled_back_with_what_it_kept(user: User, lab: LabControl) -> None:
+    """Tacker's error handling: user_script_err_handling_data, and the scripts of a rollback."""
+    recorded = Recorded(user, await user.create(await onboarded(user)))
+    await recorded.do("instantiate", instantiate_body(FORM))
+    scale = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
+
+    async def failed(phase: str) -> str:
+        params = {"fail_at": phase, "password": PASSWORD}
+        operation = await user.start(recorded.instance_id, "scale", {**scale, "additionalParams": params})
+        view = await user.rest(operation)
+        assert view["state"] == "FAILED_TEMP"
+        detail = f"{phase} failed: {RECORD} ended with exit status 3: the application of *** does not start"
+        assert detail in view["error"]["detail"]
+        return operation
+
+    operation = await failed("scale_end")
+    assert (await user.act(operation, "retry"))["state"] == "COMPLETED"
+    _, end = await recorded.runs("scale")
+    assert (end["found"], end["machines"]) == ("scale_end", 3)
+    assert PASSWORD not in await user.log(operation)
+
+    operation = await failed("scale_end")
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    ran = [line.split()[3] for line in (await user.log(operation)).splitlines() if line.startswith("== ")]
+    assert ran == ["scale_start:", "scale_end:", "scale_rollback_start:", "scale_rollback_end:"]
+    assert PASSWORD not in "".join(user.heard)
+    await user.terminate(recorded.instance_id)
