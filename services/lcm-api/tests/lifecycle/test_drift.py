@@ -185,7 +185,8 @@ async def test_a_request_does_not_notice_that_a_mark_is_written_meanwhile(
 ) -> None:
     """The instance is written between the check of the request and its claim."""
     instance_id = await watched.built()
-    claim, written = watched.world.store.update, []
+    claim = watched.world.store.update
+    written: list[str] = []
 
     async def update(collection: str, id: str, fields: Any, **more: Any) -> Any:
         if "internal/currentOperation" in fields and not written:
