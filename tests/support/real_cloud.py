@@ -102,7 +102,13 @@ class RealCloud:
     def _ports(self, server_id: str) -> Iterator[dict[str, Any]]:
         for port in self._connection.network.ports(device_id=server_id):
             addresses = [ip["ip_address"] for ip in port.fixed_ips]
-            yield {"id": port.id, "device_id": server_id, "mac": port.mac_address, "addresses": addresses}
+            yield {
+                "id": port.id,
+                "name": port.name,
+                "device_id": server_id,
+                "mac": port.mac_address,
+                "addresses": addresses,
+            }
 
     def _volume(self, stack_name: str, volume_id: str) -> dict[str, Any]:
         attached = [one["server_id"] for one in self._connection.block_storage.get_volume(volume_id).attachments]
