@@ -6,6 +6,7 @@ from kubevnfm_secrets.secret import MASK, Secret, sealing
 from kubevnfm_secrets.tree import (
     SECRET_NAMES,
     SecretParams,
+    hidden_names,
     hide,
     listed_names,
     map_secrets,
@@ -23,6 +24,7 @@ __all__ = [
     "Secret",
     "SecretParams",
     "UnknownKey",
+    "hidden_names",
     "hide",
     "is_secret_name",
     "listed_names",

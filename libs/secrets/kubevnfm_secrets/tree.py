@@ -71,6 +71,20 @@ def _listed(node: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in listed if isinstance(name, str))
 
 
+def hidden_names(tree: Any) -> frozenset[str]:
+    """Return the names of the attributes whose values are Secrets, or lists of them: to find copies of them in other trees."""
+    if type(tree) in _LEAVES:
+        return frozenset()
+    if isinstance(tree, Mapping):
+        own = {str(name) for name, value in tree.items() if _is_hidden(value)}
+        return frozenset(own).union(*map(hidden_names, tree.values()))
+    return frozenset().union(*map(hidden_names, tree)) if isinstance(tree, list | tuple) else frozenset()
+
+
+def _is_hidden(value: Any) -> bool:
+    return isinstance(value, Secret) or (isinstance(value, list | tuple) and any(map(_is_hidden, value)))
+
+
 def map_secrets(tree: Any, change: Callable[[Secret], Any]) -> Any:
     """Return the tree with every Secret leaf replaced by ``change`` of it."""
     if type(tree) in _LEAVES:

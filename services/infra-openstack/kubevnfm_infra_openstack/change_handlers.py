@@ -35,7 +35,7 @@ from kubevnfm_infra_openstack.domain.errors import (
 )
 from kubevnfm_infra_openstack.domain.failure import failure_of
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
-from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
+from kubevnfm_infra_openstack.domain.resources import existing, known_secrets, stack_resources
 from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
 from kubevnfm_infra_openstack.domain.stack import (
     SETTLED,
@@ -119,7 +119,7 @@ class StackChangeHandlers:
             await cloud.stacks.settle(stack, until=SETTLED, within_s=_STOPPED_WITHIN_S)
         vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
         contents = await cloud.stacks.contents(stack)
-        return await self._facts(cloud, stack, existing(contents), vnfd, command.tag)
+        return await self._facts(cloud, stack, existing(contents), vnfd, command)
 
     def _after_snapshot(self, context: StepContext, find_change: FindChange[C]) -> FindChange[C]:
         """Return a function that saves the stack's present definition before it calls ``find_change``."""
@@ -168,8 +168,8 @@ class StackChangeHandlers:
                 return NotYet(_AGAIN_S)  # Heat has not begun or not ended; the next call continues to wait
             stack = settled
         if stack.state is not StackState.READY:
-            raise await self._failure(cloud, stack, vnfd, command.tag)
-        facts = await self._facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command.tag)
+            raise await self._failure(cloud, stack, vnfd, command)
+        facts = await self._facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
         log.info("stack_changed", stack_id=stack.id, servers=len(facts.servers))
         return Done(ResourcesChanged(resources=facts))
 
@@ -184,7 +184,7 @@ class StackChangeHandlers:
     ) -> Stack | StackResources:
         """Send the change to Heat; return the stack after that, or what it holds if there is nothing to change."""
         contents = await cloud.stacks.contents(stack)
-        facts = await self._facts(cloud, stack, contents, vnfd, command.tag)
+        facts = await self._facts(cloud, stack, contents, vnfd, command)
         live = LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
@@ -196,16 +196,21 @@ class StackChangeHandlers:
         log.info("stack_change_started", stack_id=stack.id, replaced=len(wanted.unhealthy))
         return begun
 
-    async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> VnfmError:
+    async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: StackCommand) -> VnfmError:
         contents = await cloud.stacks.contents(stack)
-        remains = await self._facts(cloud, stack, existing(contents), vnfd, tag)
+        remains = await self._facts(cloud, stack, existing(contents), vnfd, command)
         return failure_of(
             stack, contents.resources, remains=remains, failed=StackUpdateFailed, timed_out=StackUpdateTimedOut
         )
 
     async def _facts(
-        self, cloud: Cloud, stack: Stack, contents: StackContents, vnfd: Flavour, tag: str
+        self,
+        cloud: Cloud,
+        stack: Stack,
+        contents: StackContents,
+        vnfd: Flavour,
+        command: StackCommand | CreateResources,
     ) -> StackResources:
-        images = await self.changes.orders.images(cloud, vnfd, tag)
+        images = await self.changes.orders.images(cloud, vnfd, command.tag)
         names = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
-        return stack_resources(stack, contents, names, images, vnfd.cps.values())
+        return stack_resources(stack, contents, names, images, vnfd.cps.values(), known_secrets(command))

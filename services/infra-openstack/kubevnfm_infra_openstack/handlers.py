@@ -17,7 +17,7 @@ from kubevnfm_infra_openstack.domain.failure import failure_of
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
-from kubevnfm_infra_openstack.domain.resources import existing, stack_resources
+from kubevnfm_infra_openstack.domain.resources import existing, known_secrets, stack_resources
 from kubevnfm_infra_openstack.domain.stack import (
     DELETION_FAILED,
     SETTLED,
@@ -77,8 +77,8 @@ class InfraOpenstackHandlers:
         if stack is None or stack.state is StackState.MAKING:
             return NotYet(_AGAIN_S)  # None: deleted concurrently; the next call creates it
         if stack.state is not StackState.READY:
-            raise await self._failure(cloud, stack, vnfd, command.tag)
-        return Done(await self._created(cloud, stack, vnfd, command.tag))
+            raise await self._failure(cloud, stack, vnfd, command)
+        return Done(await self._created(cloud, stack, vnfd, command))
 
     async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
         """Delete the stack that carries the tag, in any state, then the images that were uploaded for it."""
@@ -114,19 +114,20 @@ class InfraOpenstackHandlers:
             raise StackNotDeleted(str(failure_of(left, await cloud.stacks.resources(left))))
         return left
 
-    async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> VnfmError:
+    async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: CreateResources) -> VnfmError:
         """Return the reason why the stack failed, with its remaining resources."""
         contents = await cloud.stacks.contents(stack)
-        images = await cloud.images.tagged(tag)
+        images = await cloud.images.tagged(command.tag)
         remains = stack_resources(
             stack, existing(contents), _vdu_names(vnfd), tuple(images.values()), vnfd.cps.values()
         )
         return failure_of(stack, contents.resources, remains=remains)
 
-    async def _created(self, cloud: Cloud, stack: Stack, vnfd: Flavour, tag: str) -> ResourcesCreated:
+    async def _created(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: CreateResources) -> ResourcesCreated:
         contents = await cloud.stacks.contents(stack)
-        images = await self.orders.images(cloud, vnfd, tag)
-        facts = stack_resources(stack, contents, _vdu_names(vnfd), images, vnfd.cps.values())
+        images = await self.orders.images(cloud, vnfd, command.tag)
+        secrets = known_secrets(command)
+        facts = stack_resources(stack, contents, _vdu_names(vnfd), images, vnfd.cps.values(), secrets)
         log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
         return ResourcesCreated(resources=facts)
 

@@ -45,7 +45,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_sandbox.process import Limits
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet, StepContext
 from patience import until_true
@@ -131,6 +131,19 @@ async def test_scale_out_adds_servers_and_leaves_the_others_alone(site: Site) ->
     assert len(ids(after)) == 4
     assert ids(before) < ids(after)
     assert ids(before, "masterNode") == ids(after, "masterNode")
+
+
+async def test_secrets_among_the_stacks_parameters_stay_hidden_whatever_their_names(site: Site) -> None:
+    """The request lists ``imsi`` as secret; a later operation knows it from the instance."""
+    request = {"flavourId": "simple", "extVirtualLinks": links()}
+    given = {"additionalParams": {"nfv": {"VDU": {"workerNode": {"imsi": "26201-4711", "flavor": "m1.small"}}}}}
+    before = await site.create(request=hide({**request, **given}, ["imsi"]))
+    instance = {"instantiatedVnfInfo": {"flavourId": "simple", "metadata": {"nfv": before.nfv}}}
+    after = await site.scale(3, instance=instance)
+    for reported in (before, after):
+        worker = reported.nfv["VDU"]["workerNode"]
+        assert (worker["flavor"], worker["imsi"].reveal(RING)) == ("m1.small", "26201-4711")
+        assert "4711" not in reported.model_dump_json()
 
 
 async def test_scale_in_removes_exactly_the_named_servers(site: Site) -> None:

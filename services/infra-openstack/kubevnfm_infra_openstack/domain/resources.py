@@ -13,9 +13,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kubevnfm_csar import Cp
-from kubevnfm_events.infra import NetworkFacts, PortFacts, ServerFacts, StackResources, StorageFacts
+from kubevnfm_events.infra import (
+    CreateResources,
+    NetworkFacts,
+    PortFacts,
+    ServerFacts,
+    StackCommand,
+    StackResources,
+    StorageFacts,
+)
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_secrets import hide
+from kubevnfm_secrets import hidden_names, hide
 
 from kubevnfm_infra_openstack.domain.hot import (
     AUTO_SCALING_GROUP,
@@ -60,15 +68,26 @@ def _tree(stack: Stack, resources: Sequence[HeatResource]) -> _Tree:
     return _Tree(top_id=stack.id, holder={r.nested_id: r for r in resources if r.nested_id}, held=held)
 
 
+def known_secrets(command: CreateResources | StackCommand) -> frozenset[str]:
+    """Return the names of the attributes that are secret in what the command carries, for `stack_resources`.
+
+    The request may list names that do not show it (``x_secret_names``), and the package may mark some. The instance has those
+    of earlier requests.
+    """
+    return hidden_names([command.request, command.grant, command.instance])
+
+
 def stack_resources(
     stack: Stack,
     contents: StackContents,
     vdus: Mapping[str, str],
     images: Sequence[str] = (),
     cps: Collection[Cp] = (),
+    secret_names: Collection[str] = (),
 ) -> StackResources:
     """Return the facts. ``vdus``: the VNFD's names (``properties.name``) by VDU id; ``cps``: its connection points.
 
+    ``secret_names``: attributes of the stack's parameters that are secret, in addition to those that their names show.
     Servers are sorted by VDU, then oldest first.
     """
     tree = _tree(stack, contents.resources)
@@ -91,7 +110,7 @@ def stack_resources(
         ),
         images=tuple(images),
         # Packages may put passwords there; the facts are stored and shown.
-        nfv=hide(contents.nfv),
+        nfv=hide(contents.nfv, secret_names),
     )
 
 
