@@ -58,8 +58,9 @@ class Lab:
         command = f"sudo -n bash work/install.sh {name} --params work/params --result work/result.json"
         async with self.login(spec) as connection, connection.start_sftp_client() as sftp:
             await sftp.makedirs("work", exist_ok=True)
-            await sftp.put(str(SCRIPT), "work/install.sh")
-            await sftp.put(str(SAMPLE / "Files/kubernetes/cni.yaml"), "work/cni.yaml")
+            # The sample's files are links to those of the driver.
+            await sftp.put(str(SCRIPT), "work/install.sh", follow_symlinks=True)
+            await sftp.put(str(SAMPLE / "Files/kubernetes/cni.yaml"), "work/cni.yaml", follow_symlinks=True)
             async with sftp.open("work/params", "w") as file:
                 await file.write(params)
             ran = await connection.run(command)

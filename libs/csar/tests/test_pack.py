@@ -45,10 +45,10 @@ def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> N
 def test_a_folder_that_onboarding_would_refuse_gives_no_package(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "Scripts/kubernetes_mgmt.py").unlink()
+    (folder / "Definitions/flavour_simple.yaml").unlink()
     out = tmp_path / "out.zip"
     assert main([str(folder), str(out)]) == 1
-    assert "kubernetes_mgmt.py" in capsys.readouterr().err
+    assert "flavour_simple.yaml" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["package"]
     (folder / "TOSCA-Metadata/TOSCA.meta").unlink()
     with pytest.raises(PackageRefused, match="Entry-Definitions"):

@@ -28,7 +28,7 @@ class Balancer:
 
     def __init__(self, lab: MgmtLab, node: ManagedNode, folder: Path) -> None:
         self.lab, self._node = lab, node
-        (folder / "Scripts").mkdir(parents=True)
+        (folder / "Scripts").mkdir(parents=True, exist_ok=True)
         (folder / "Scripts/configure_lb.sh").write_text(SCRIPT)
         lab.packages.root = folder
 
