@@ -20,8 +20,9 @@ from six_processes import SERVICES, SixProcesses
 
 PAGE_SIZE: Final = 10
 """The page size of lists: small, so that a test of paging needs few documents."""
-DRIFT_EVERY_S: Final = 1.0
-"""How often deleted resources are looked for: often, to keep tests of it short. Idle instances alone cost calls."""
+DRIFT_EVERY_S: Final = 5.0
+"""How often deleted resources are looked for: often, to keep tests of it short, and not more, because each look reads all idle
+instances, and FerretDB all others with them."""
 LEASE_S: Final = 2.0
 """The time after which another process takes over a killed process's command: short, to keep kill tests short."""
 
