@@ -43,8 +43,8 @@ class LabClusters:
         )
         try:
             await cluster.start()
-        except OSError:
-            # Otherwise the controllers of a cluster that never served would keep running.
+        except (OSError, asyncio.CancelledError):
+            # Otherwise the controllers of a cluster that never served would keep running, or its port would stay taken.
             await cluster.close()
             raise
         self._clusters[address, port] = cluster

@@ -142,7 +142,12 @@ class ControlPlanes:
         cluster, serving = await self._start(serving, settings, names)
         plane = ControlPlane(cluster, serving, endpoint or f"{address}:{API_PORT}", settings)
         self._all.append(plane)
-        await self.join(plane, machine, node_name)
+        try:
+            await self.join(plane, machine, node_name)
+        except asyncio.CancelledError:
+            # kubeadm was killed before it wrote a file, so no later reset would find what it left.
+            await self.leave(machine)
+            raise
         return plane
 
     async def _start(self, serving: str, settings: dict[str, str], san: list[str]) -> tuple[Cluster, str]:

@@ -144,9 +144,10 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
             "error execution phase preflight: [preflight] Some fatal errors occurred:\n"
             f"\t[ERROR Port-{API_PORT}]: Port {API_PORT} is in use ({error.strerror})"
         ) from error
+    # At once: a reset after a kill recognises by these files that there is a control plane.
+    files.write_control_plane(machine, plane)
     # An earlier cluster at this address had other certificates; its cached connections must go.
     await world.apis.forget(own_access(plane).server)
-    files.write_control_plane(machine, plane)
     api = world.apis.api(own_access(plane))
     # kubeadm waits for the endpoint itself, so a virtual address without a balancer fails here.
     if await control_plane_at(call, plane.endpoint) is not plane:
