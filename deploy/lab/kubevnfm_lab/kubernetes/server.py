@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 from typing import Any, Final
@@ -51,32 +52,30 @@ class ApiServer:
         self._reviews = Reviews(registry.store, tokens, rbac)
         self._evictions = Evictions(registry)
         self._watches: set[Watch] = set()
-        self._runner: web.ServerRunner | None = None
+        # Cancelling a handler ends the watch of a client that hung up; writes have no await inside and stay whole.
+        self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        self._listener: asyncio.Server | None = None
         self._address = ""
 
     async def start(self, address: str, port: int, context: ssl.SSLContext) -> None:
         """Listen, unless it does already; raise OSError if the address is taken."""
-        if self._runner is not None:
-            return
         self._address = f"{address}:{port}"
-        # Cancelling a handler ends the watch of a client that hung up; writes have no await inside and stay whole.
-        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
-        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, address, port, ssl_context=context).start()
-        except OSError:
-            await runner.cleanup()
-            raise
-        self._runner = runner
+        if self._listener is None:
+            # Not yet serving, so that there is no turn of the event loop between the bind and the assignment: who
+            # is cancelled in that turn would leave a port that nobody can close.
+            self._listener = await asyncio.get_running_loop().create_server(
+                self._server, address, port, ssl=context, start_serving=False
+            )
+        await self._listener.start_serving()
 
     async def close(self) -> None:
         """Stop listening, end all watches and connections."""
         for watch in tuple(self._watches):
             watch.end()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+            await self._server.shutdown(_SHUTDOWN_S)
 
     @property
     def open_watches(self) -> int:

@@ -21,8 +21,12 @@ class RegistryPort:
         """Listen on every address of the machine; raise OSError when the port is taken."""
         try:
             for address in self._addresses:
-                self._servers.append(await asyncio.start_server(self._answer, address, self._port, limit=_HEAD_LIMIT))
-        except OSError:
+                server = await asyncio.start_server(
+                    self._answer, address, self._port, limit=_HEAD_LIMIT, start_serving=False
+                )
+                self._servers.append(server)
+                await server.start_serving()
+        except (OSError, asyncio.CancelledError):
             self.close()
             raise
 

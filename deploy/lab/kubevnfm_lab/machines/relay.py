@@ -24,7 +24,13 @@ class Relay:
 
     async def open(self) -> None:
         """Listen; raise OSError if the address is taken or not one of this host."""
-        self._server = await asyncio.start_server(self._relay, self.address, self.port)
+        self._server = await asyncio.start_server(self._relay, self.address, self.port, start_serving=False)
+        try:
+            await self._server.start_serving()
+        except asyncio.CancelledError:
+            # The program that wanted the port was killed; nobody else would close it.
+            self.close()
+            raise
 
     def close(self) -> None:
         """Stop listening and close all connections."""
