@@ -6,11 +6,13 @@ import asyncio
 import base64
 import importlib.util
 import json
+import os
+import signal
 import sys
 import sysconfig
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -401,7 +403,9 @@ async def _launched(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
             async with asyncio.timeout(_GRACE_S):
                 await process.wait()
         except TimeoutError:
-            process.kill()
+            # The whole group: without a guard, the parent of a script with granted addresses is its connector.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
 

@@ -235,8 +235,9 @@ async def test_a_connected_socket_connects_to_no_other_address(run: Run, machine
 
 
 async def test_a_cancelled_script_leaves_no_process(run: Run) -> None:
-    code = "import time, socket\nsocket.socket()\ntime.sleep(60)"
-    task = asyncio.create_task(run(code, timeout_s=50, reach=(("127.0.0.1", 1),)))
+    code = "import time, socket\nsocket.socket()\ntime.sleep(3600)"
+    # Longer than a test may take: its own deadline must not be what ends it.
+    task = asyncio.create_task(run(code, timeout_s=3600, reach=(("127.0.0.1", 1),)))
     await until(lambda: len(sandbox_processes()) >= 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
