@@ -29,7 +29,8 @@ LARGEST_ANSWER: Final = 16 * 2**20
 _CHUNK: Final = 64 * 1024
 _LONGEST_S: Final = 3600.0
 """For the body of an answer to a request without a timeout."""
-_LOOK_EVERY_S: Final = 0.5
+_IDLE_S: Final = 10.0
+"""After which the thread that watches deadlines ends, until there is one again."""
 
 
 class AnswerRefused(requests.RequestException):
@@ -41,7 +42,7 @@ class _Deadlines:
 
     def __init__(self) -> None:
         self._due: dict[object, tuple[float, Callable[[], None]]] = {}
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     @contextmanager
@@ -55,29 +56,33 @@ class _Deadlines:
             with suppress(OSError, RuntimeError, ValueError):
                 cut()
 
-        with self._lock:
-            self._due[key] = (time.monotonic() + limit_s, end)
+        with self._changed:
+            due = time.monotonic() + limit_s
+            # The thread sleeps until the first that was due when it last looked; one that is later can wait for that.
+            first = all(due < other for other, _ in self._due.values())
+            self._due[key] = (due, end)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="openstack-deadlines", daemon=True)
                 self._thread.start()
+            elif first:
+                self._changed.notify()
         try:
             yield late
         finally:
-            with self._lock:
+            with self._changed:
                 self._due.pop(key, None)
 
     def _watch(self) -> None:
-        idle = 0
         while True:
-            time.sleep(_LOOK_EVERY_S)
-            with self._lock:
+            with self._changed:
+                if not self._due and not self._changed.wait(_IDLE_S) and not self._due:
+                    self._thread = None
+                    return
                 now = time.monotonic()
                 over = [key for key, (due, _) in self._due.items() if due <= now]
                 ends = [self._due.pop(key)[1] for key in over]
-                idle = 0 if self._due else idle + 1
-                if idle > 20:
-                    self._thread = None
-                    return
+                if self._due and not ends:
+                    self._changed.wait(min(due for due, _ in self._due.values()) - now)
             for end in ends:
                 end()
 
