@@ -12,7 +12,6 @@ from holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMI
 from six_processes import SERVICES
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
-SOME_BROKER_HOLDS = (INSTANTIATE_CLUSTER[1], INSTANTIATE_CLUSTER[4], INSTANTIATE_CLUSTER[7])
 
 
 async def test_services_killed_in_turn_at_the_steps_of_cluster_and_cnf_harm_nothing(six_chaos: Chaos) -> None:
@@ -33,10 +32,10 @@ async def test_a_process_killed_at_each_step_of_cluster_and_cnf_harms_nothing(si
     await six_chaos.end_cluster(cluster_id, process)
 
 
-async def test_a_broker_that_restarts_during_instantiate_and_terminate_harms_nothing(six_chaos: Chaos) -> None:
-    """Hits at three steps of instantiate and one of terminate; ``deep`` tests hit at all steps."""
-    cluster_id = await six_chaos.build_cluster(BROKER, SOME_BROKER_HOLDS)
-    await six_chaos.end_cluster(cluster_id, BROKER, TERMINATE_CLUSTER[:1])
+async def test_a_broker_that_restarts_during_instantiate_harms_nothing(six_chaos: Chaos) -> None:
+    """While the first master is installed; ``deep`` tests hit at all steps."""
+    cluster_id = await six_chaos.build_cluster(BROKER, [INSTANTIATE_CLUSTER[4]])
+    await six_chaos.end_cluster(cluster_id, BROKER, [])
 
 
 async def test_the_one_process_killed_at_some_steps_goes_on_where_it_was(single_chaos: Chaos) -> None:

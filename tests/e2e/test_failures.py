@@ -9,6 +9,7 @@ import pytest
 from lab_process import LabControl
 from patience import until
 from user import GRACEFUL, User, sample_body
+from wirings import deep_in_six
 
 
 async def _failed(user: User, operation: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
@@ -100,6 +101,7 @@ async def test_remains_of_a_failed_instantiate_are_listed_and_removed_with_the_i
     await _is_gone(lab, cluster_id)
 
 
+@deep_in_six
 async def test_a_new_instantiate_removes_what_a_given_up_one_left(user: User, lab: LabControl) -> None:
     """API-050, second half."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -116,6 +118,7 @@ async def test_a_new_instantiate_removes_what_a_given_up_one_left(user: User, la
     await user.terminate(cluster_id)
 
 
+@deep_in_six
 async def test_a_full_quota_is_reported_before_anything_is_created(user: User, lab: LabControl) -> None:
     """Done-list of issue 2: clear error, nothing created; a retry completes once the quota allows it."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -161,6 +164,7 @@ async def test_a_vim_that_is_down_for_a_moment_delays_and_does_not_fail(user: Us
     await user.terminate(instance_id)
 
 
+@deep_in_six
 async def test_a_machine_that_hangs_holds_one_operation_and_no_other(user: User, lab: LabControl) -> None:
     """A node does not answer for a while: other operations continue, and its own completes once the node answers."""
     cluster_id = await user.create(await user.sample("cluster"))

@@ -10,6 +10,7 @@ from lab_process import LabControl
 from processes import PROJECT
 from user import GRACEFUL, ApiVersion, User
 from user_data_packages import FORMS, instantiate_body, links, user_data_package
+from wirings import deep_in_six, variants
 
 SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
 FORM: Final = FORMS["none"]
@@ -52,7 +53,11 @@ class Recorded:
         return [shown[f"{name}_start"], shown[f"{name}_end"]]
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize(
+    ("installation", "version"),
+    variants(("v1", "v2"), every_run=lambda wiring, version: (wiring == "six") == (version == "v1")),
+    indirect=["installation"],
+)
 async def test_every_operation_runs_the_scripts_of_its_phases(
     user: User, v1: User, lab: LabControl, version: ApiVersion
 ) -> None:
@@ -104,6 +109,7 @@ async def test_every_operation_runs_the_scripts_of_its_phases(
     await caller.delete(recorded.instance_id)
 
 
+@deep_in_six
 async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_machine(
     user: User, lab: LabControl
 ) -> None:
@@ -138,6 +144,7 @@ async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_mac
     await user.terminate(recorded.instance_id)
 
 
+@deep_in_six
 async def test_a_script_that_fails_is_retried_or_rolled_back_with_what_it_kept(user: User, lab: LabControl) -> None:
     """Tacker's error handling: user_script_err_handling_data, and the scripts of a rollback."""
     recorded = Recorded(user, await user.create(await onboarded(user)))

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from itertools import product
-from typing import Final, TypeVar
+from typing import Any, Final
 
+import pytest
+from _pytest.mark import ParameterSet
 from real_cloud import REAL_CLOUD
-
-T = TypeVar("T")
 
 GIVEN_URL: Final = os.environ.get("KUBEVNFM_E2E_URL")
 """If set, the tests use this running installation in place of their own; see `GivenInstallation`."""
 WIRINGS: Final = ("given",) if GIVEN_URL is not None else ("single",) if REAL_CLOUD is not None else ("single", "six")
 
 
-def spread(variants: Sequence[T]) -> list[tuple[str, T]]:
-    """Return (wiring, variant) for long tests: all variants, each in one wiring if there are as many wirings."""
-    if len(WIRINGS) == len(variants):
-        return list(zip(WIRINGS, variants, strict=True))
-    return list(product(WIRINGS, variants))
+def variants(*values: Iterable[Any], every_run: Callable[..., bool]) -> list[ParameterSet]:
+    """Return (wiring, value, ...) for long tests; those for which ``every_run`` is false are ``deep``.
+
+    Where there is one wiring only, none is.
+    """
+    return [
+        pytest.param(*case, marks=() if len(WIRINGS) == 1 or every_run(*case) else pytest.mark.deep)
+        for case in product(WIRINGS, *values)
+    ]
+
+
+deep_in_six: Final = pytest.mark.parametrize(
+    "installation", variants(every_run=lambda wiring: wiring == "single"), indirect=True
+)
+"""For a long test of what the wirings share, where a shorter one shows that it works over the message broker too."""
