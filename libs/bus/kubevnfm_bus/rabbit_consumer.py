@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -30,7 +31,7 @@ _HOLD_S: Final = 60.0
 timeout is 30 minutes."""
 
 
-class Subscription:
+class Subscription(ABC):
     """A subscription to a queue, renewed whenever connection, channel or queue is lost."""
 
     def __init__(self, keeper: LinkKeeper, declare: Declare, *, prefetch: int) -> None:
@@ -50,9 +51,9 @@ class Subscription:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
+    @abstractmethod
     async def receive(self, link: Link, channel: AbstractChannel, message: AbstractIncomingMessage) -> None:
         """Accept one message; must return quickly."""
-        raise NotImplementedError
 
     async def _stay_subscribed(self) -> None:
         failures = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Literal, Self
 
 from kubevnfm_events import PackageRef
@@ -39,9 +40,9 @@ class ScriptedDraft(Draft):
     """Grant of an external NFVO, in SOL003 v3 form."""
 
     @property
+    @abstractmethod
     def stacks(self) -> tuple[StackResources | None, StackResources | None]:
         """The stack before the operation and its present state; None: there is none, or it is not known yet."""
-        raise NotImplementedError
 
     def with_script(self, answer: ScriptAnswer) -> Self:
         """Return the draft with what a script has answered."""

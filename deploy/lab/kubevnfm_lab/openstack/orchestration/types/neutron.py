@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from kubevnfm_lab.openstack.errors import not_found
@@ -20,9 +21,9 @@ class NeutronType(ResourceType):
         """The networks of the cloud."""
         return self.services.neutron
 
+    @abstractmethod
     def record(self, resource: Resource) -> Record | None:
         """Return Neutron's record of it."""
-        raise NotImplementedError
 
     def is_there(self, resource: Resource) -> bool:
         """Whether Neutron still has it."""
