@@ -7,7 +7,6 @@ import getpass
 import os
 import shutil
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import asyncssh
 import pytest
+from servers.ports import free_port
 
 
 @dataclass
@@ -85,9 +85,7 @@ async def openssh(folder: Path, *, forwards: bool = True) -> AsyncIterator[OpenS
     folder.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")
     (folder / "authorized_keys").write_bytes(key.export_public_key())
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from kubevnfm_vim_registry.settings import Settings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
+from servers.ports import free_port
 
 RING = KeyRing.from_text(KeyRing.new_key())
 TOKEN = "internal"
@@ -122,12 +122,9 @@ async def lab() -> AsyncIterator[Lab]:
 @pytest.fixture
 async def make_cluster(lab: Lab) -> Callable[..., Awaitable[LabCluster]]:
     async def make(*, version: str = "1.31.4") -> LabCluster:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
         return await lab.clusters.create(
             address="127.0.0.1",
-            port=port,
+            port=free_port(),
             version=version,
             pod_cidr="10.244.0.0/16",
             service_cidr="10.96.0.0/12",

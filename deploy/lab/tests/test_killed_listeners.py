@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Final
@@ -13,6 +12,7 @@ from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabClusters
 from kubevnfm_lab.machines.registry import RegistryPort
 from kubevnfm_lab.machines.relay import Relay
+from servers.ports import free_port
 
 ADDRESS: Final = "127.0.0.1"
 
@@ -47,8 +47,7 @@ async def _at_once(close: Callable[[], None]) -> None:
 @pytest.mark.parametrize("start", [_api_server, _relay, _registry])
 async def test_a_kill_at_any_moment_of_the_start_leaves_the_port_free(start: Callable[[int], Awaitable[Close]]) -> None:
     """Cancelled after one turn of the event loop, after two, ... until the start is complete."""
-    with socket.create_server((ADDRESS, 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     for turns in count():
         starting = asyncio.ensure_future(start(port))
         for _ in range(turns):

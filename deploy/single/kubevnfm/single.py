@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
+from kubevnfm_kit.http import bound_socket
 from kubevnfm_kit.settings import ListenerTls
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
 from kubevnfm_lcm_api.settings import SubjectSettings
@@ -59,13 +60,9 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     ring = keys.key_ring(settings.data_dir)
     token = keys.internal_token(settings.data_dir)
     shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is a parameter")}
-    # The services need the gateway's address before it listens, so port 0 is resolved here.
-    gateway_port = settings.port or free_port()
     scheme = "http" if settings.server_tls is None else "https"
-    gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
-    vims_port, machines_port, credentials_port = free_port(), free_port(), free_port()
-    vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
     async with (
+        _bound("127.0.0.1", "127.0.0.1", "127.0.0.1", *([] if settings.port else [settings.host])) as sockets,
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
         InProcessBus(ring) as bus,
         internal_session(settings.internal_tls) as session,
@@ -74,7 +71,11 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         # Messages that the last run left in the outboxes are published as soon as a service starts. No event may be
         # published before its consumers have declared their queues, which end with the process here.
         starting.enter_context(bus.holding())
-        backends = Backends(bus, store, ring)
+        # The services need one another's addresses before they listen, so port 0 of the gateway is resolved here too.
+        vims_port, machines_port, credentials_port, gateway_port, *_ = [*sockets, settings.port]
+        gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
+        vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
+        backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
         async with (
@@ -154,9 +155,9 @@ def _host_for_calls(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def free_port() -> int:
-    """Return a TCP port on loopback without a listener at present."""
-    # Another process may take the port before the listener does; the start then fails.
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@asynccontextmanager
+async def _bound(*hosts: str) -> AsyncIterator[Mapping[int, socket.socket]]:
+    """Yield a socket with a free port for each host, by port; leaving closes those that no listener took over."""
+    with ExitStack() as open_ones:
+        sockets = [open_ones.enter_context(bound_socket(host)) for host in hosts]
+        yield {one.getsockname()[1]: one for one in sockets}

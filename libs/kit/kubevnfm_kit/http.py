@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -56,9 +57,12 @@ _HANDSHAKE_S: Final = 10.0
 class _Site(web.BaseSite):
     """The sockets of one address; its TLS context can be replaced while callers are connected."""
 
-    def __init__(self, runner: web.AppRunner, *, host: str, port: int, limits: Limits) -> None:
+    def __init__(
+        self, runner: web.AppRunner, *, host: str, port: int, bound: socket.socket | None, limits: Limits
+    ) -> None:
         super().__init__(runner)
         self._address = (host, port)
+        self._bound = bound
         self._limits = limits
         self._others: list[Any] = []
         self._connections: set[Connection] = set()
@@ -78,8 +82,10 @@ class _Site(web.BaseSite):
         loop = asyncio.get_running_loop()
         how: Any = {"ssl": tls, "ssl_handshake_timeout": _HANDSHAKE_S if tls else None}
         if self._server is None:
-            host, port = self._address
-            self._server = await loop.create_server(self._connection, host, port, **how)
+            where: Any = dict(zip(("host", "port"), self._address, strict=True))
+            if self._bound is not None:
+                where = {"sock": self._bound}
+            self._server = await loop.create_server(self._connection, **where, **how)
             await super().start()
             return
         old = [self._server, *self._others]
@@ -108,19 +114,34 @@ class _Site(web.BaseSite):
         return Connection(server, limits=self._limits, open_ones=self._connections)
 
 
+def bound_socket(host: str) -> socket.socket:
+    """Return a socket with a free port of the host, which nobody else gets before it listens. Raises OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
 @asynccontextmanager
 async def serving(
     app: web.Application,
     *,
     host: str,
     port: int,
+    bound: socket.socket | None = None,
     tls: ServerTls | None = None,
     limits: Limits = DEFAULT_LIMITS,
     look_every_s: float = LOOK_EVERY_S,
 ) -> AsyncIterator[int]:
     """Serve the application; yield the port (the one the system chose when ``port`` is 0); leaving closes it.
 
-    With ``tls`` it is HTTPS; the files are checked every ``look_every_s``, and replaced ones are loaded.
+    ``bound`` is a socket that has the address already (`bound_socket`); it is closed too. With ``tls`` it is HTTPS; the files are checked every ``look_every_s``, and replaced ones are loaded.
     """
     # Last in the list is innermost: the application's middlewares turn RequestTooSlow into an answer.
     app.middlewares.append(bounded_bodies(limits))
@@ -129,7 +150,7 @@ async def serving(
     await runner.setup()
     try:
         async with AsyncExitStack() as stack:
-            site = _Site(runner, host=host, port=port, limits=limits)
+            site = _Site(runner, host=host, port=port, bound=bound, limits=limits)
             # Loading certificates reads files, which may be on a slow volume: not on the event loop.
             await site.listen(await asyncio.to_thread(tls.context) if tls else None)
             if tls is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,9 @@ class Backends:
     states: dict[str, str] = field(default_factory=dict)
     """Further states for ``/health/ready``, by name; they do not make the service unready."""
 
+    sockets: Mapping[int, socket.socket] = field(default_factory=dict)
+    """Sockets that have their address already, by port; a listener of that port takes over its socket."""
+
     async def is_ready(self) -> bool:
         """Return whether the database and the broker answer: what ``/health/ready`` reports."""
         return await self.store.is_ready() and await self.bus.is_ready()
@@ -55,5 +59,5 @@ class Backends:
     async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
         """Serve the application with the health endpoints added; yield the port. Leaving closes it."""
         add_health(app, self.is_ready, self.states)
-        async with serving(app, host=host, port=port, tls=tls) as listening:
+        async with serving(app, host=host, port=port, bound=self.sockets.get(port), tls=tls) as listening:
             yield listening
