@@ -217,6 +217,9 @@ class ChangeTemplate(StackCommand, kind="infra.openstack.change_template"):
 
     changed_vdus: tuple[str, ...] = ()
     """The VDUs whose machines change; the others keep their parameters. Empty: all VDUs."""
+    unchanged: tuple[str, ...] = ()
+    """A rolling update: resources of the top stack whose machines a later command changes. Until then they, and what only
+    they use, stay as they were before the operation. Empty: nothing is left for a later command."""
     instantiate_request: SecretParams = Field(default_factory=dict)
     """The InstantiateVnfRequest that leads to the wanted VNF, in SOL003 v3 form, for what knows only instantiation:
     the built-in rules, and user data without a method for the operation. Empty: ``request`` is one."""
@@ -226,7 +229,10 @@ class RestoreResources(StackCommand, kind="infra.openstack.restore_resources"):
     """Restore the stack to its state before the operation; nothing happens if the operation changed nothing."""
 
     staying: tuple[str, ...] = ()
-    """Nova ids of the servers that existed before: all others are removed first."""
+    """Nova ids of the servers that stay: members of groups with any other server are removed first."""
+    restored: tuple[str, ...] = ()
+    """The reversal of a rolling update: the resources of the top stack whose machines are restored, with what only they
+    use; all else stays as it is now. Empty: the whole stack is restored."""
 
 
 class ServersOperated(Event, kind="infra.resources.operated"):

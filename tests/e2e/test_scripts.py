@@ -9,7 +9,7 @@ import pytest
 from lab_process import LabControl
 from processes import PROJECT
 from user import GRACEFUL, ApiVersion, User
-from user_data_packages import FORMS, instantiate_body, links, user_data_package
+from user_data_packages import FORMS, VDUS, instantiate_body, links, user_data_package
 from wirings import deep_in_six, variants
 
 SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
@@ -113,30 +113,47 @@ async def test_every_operation_runs_the_scripts_of_its_phases(
 async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_machine(
     user: User, lab: LabControl
 ) -> None:
-    """API 3.4, SEQ 6.5: in Tacker's order; the rollback coordinates the machines once they are as before."""
+    """API 3.4, SEQ 6.5: in Tacker's order, one machine after the other, and backwards in the rollback."""
     recorded = Recorded(user, await user.create(await onboarded(user)))
     await recorded.do("instantiate", instantiate_body(FORM))
     other = await onboarded(user, version="2.0", flavor="m1.small")
-    machine = {"cp_name": "VDU1_CP1", "username": "ubuntu", "password": PASSWORD}
+
+    def of_both(**second: Any) -> list[dict[str, Any]]:
+        logins = [{"cp_name": f"{vdu}_CP1", "username": "ubuntu", "password": PASSWORD} for vdu in VDUS]
+        return [
+            {"vdu_id": vdu, "old_vnfc_param": login, "new_vnfc_param": {**login, **more}}
+            for vdu, login, more in zip(VDUS, logins, ({}, second), strict=True)
+        ]
+
     params = {
+        "upgrade_type": "RollingUpdate",
         "lcm-operation-coordinate-new-vnf": "./Scripts/coordinate.py",
         "lcm-operation-coordinate-old-vnf": "Scripts/coordinate.py",
-        "vdu_params": [{"vdu_id": "VDU1", "old_vnfc_param": machine, "new_vnfc_param": {**machine, "fails": True}}],
+        "vdu_params": of_both(fails=True),
     }
     operation = await user.start(recorded.instance_id, "change_vnfpkg", {"vnfdId": other, "additionalParams": params})
     view = await user.rest(operation)
     assert view["state"] == "FAILED_TEMP"
-    assert "coordinate-new/VDU1/0 failed: Scripts/coordinate.py ended with exit status 1" in view["error"]["detail"]
+    detail = "coordinate-new/VDU2_group/0 failed: Scripts/coordinate.py ended with exit status 1"
+    assert detail in view["error"]["detail"]
+    ended = {step["name"]: step["endedAt"] for step in view["steps"] if "endedAt" in step}
+    begun = {step["name"]: step["startedAt"] for step in view["steps"] if "startedAt" in step}
+    assert ended["change/VDU1_group"] <= begun["coordinate-new/VDU1_group/0"]
+    assert ended["coordinate-new/VDU1_group/0"] <= begun["change/VDU2_group"], "only now the second machine changes"
     view = await user.act(operation, "rollback")
     assert view["state"] == "ROLLED_BACK"
     log = await user.log(operation)
-    said = [line for line in log.splitlines() if line.startswith("ubuntu VDU1_CP1")]
+    said = [line for line in log.splitlines() if line.startswith("ubuntu VDU")]
     fact = "has address knows vnfc CHANGE_VNFPKG 36 ***"
-    assert said == [f"ubuntu VDU1_CP1 forwards {fact}", f"ubuntu VDU1_CP1 rollback {fact}"]
+    assert said == [
+        f"ubuntu {cp} {direction} {fact}"
+        for direction, cps in (("forwards", ("VDU1_CP1", "VDU2_CP1")), ("rollback", ("VDU2_CP1", "VDU1_CP1")))
+        for cp in cps
+    ]
     assert PASSWORD not in log
     assert "change_current_package_start" not in (await user.instance(recorded.instance_id))["metadata"]["runs"]
 
-    params["vdu_params"] = [{"vdu_id": "VDU1", "old_vnfc_param": machine, "new_vnfc_param": machine}]
+    params["vdu_params"] = of_both()
     start, end = await recorded.do(
         "change_vnfpkg", {"vnfdId": other, "additionalParams": params}, phases="change_current_package"
     )

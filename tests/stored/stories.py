@@ -492,6 +492,15 @@ _STOP: Final = {"changeStateTo": "STOPPED", "stopType": "GRACEFUL", "gracefulSto
 
 _KEPT: Final[dict[str, object]] = ScriptAnswer(data={"tried": "yes"}).model_dump(mode="json")
 _LOGIN: Final = {"cp_name": "VDU1_CP1", "username": "ubuntu", "password": "secret-of-the-machine"}
+_ROLLING: Final = {
+    "vnfdId": OTHER_VM,
+    "additionalParams": {
+        "upgrade_type": "RollingUpdate",
+        "lcm-operation-coordinate-new-vnf": "Scripts/coordinate.py",
+        "lcm-operation-coordinate-old-vnf": "Scripts/coordinate.py",
+        "vdu_params": [{"vdu_id": "VDU1", "new_vnfc_param": _LOGIN, "old_vnfc_param": _LOGIN}],
+    },
+}
 _COORDINATED: Final = {
     "vnfdId": OTHER_VM,
     "additionalParams": {
@@ -703,6 +712,27 @@ STORIES: Final[Mapping[str, Story]] = {
             ends="ROLLED_BACK",
         ),
         remains=_KEPT,
+    ),
+    "change-vnfpkg-rolling": Story(
+        play(
+            scripted_vm,
+            ask("change_vnfpkg", _ROLLING),
+            succeed("change_current_package_start"),
+            retry("change/VDU1_scale", "coordinate-new/VDU1_scale/0"),
+            succeed("change_current_package_end"),
+        ),
+    ),
+    "change-vnfpkg-rolling-rolled-back": Story(
+        play(
+            scripted_vm,
+            ask("change_vnfpkg", _ROLLING),
+            succeed("change_current_package_start", "change/VDU1_scale"),
+            fail("coordinate-new/VDU1_scale/0", "rollback"),
+            succeed("change_current_package_rollback_start"),
+            fail("change/VDU1_scale", "rollback"),
+            succeed("change/VDU1_scale", "coordinate-old/VDU1_scale/0", "change_current_package_rollback_end"),
+            ends="ROLLED_BACK",
+        ),
     ),
     "modify": Story(play(live_vm, modify)),
     "modify-with-scripts": Story(

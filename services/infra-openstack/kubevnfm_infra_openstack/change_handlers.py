@@ -89,7 +89,7 @@ class StackChangeHandlers:
 
     async def change_template(self, command: ChangeTemplate, context: StepContext) -> Outcome:
         """Change the stack to the template of another flavour or package."""
-        return await self._change(command, context, self._after_snapshot(context, self.changes.replaced))
+        return await self._change(command, context, self._after_snapshot(context, partial(self._replaced, context)))
 
     async def restore_resources(self, command: RestoreResources, context: StepContext) -> Outcome:
         """Restore the stack as it was before the operation; a stack that does not exist has nothing to restore."""
@@ -132,11 +132,18 @@ class StackChangeHandlers:
 
         return find_after_snapshot
 
+    async def _replaced(
+        self, context: StepContext, command: ChangeTemplate, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]
+    ) -> Wanted:
+        # Not from the live definition, which earlier steps of a rolling update, or a try that failed, have changed.
+        before = await self.snapshots.find(command.vnf_instance_id, context.operation_id)
+        return await self.changes.replaced(command, cloud, live, tags, before or live.definition)
+
     async def _restored(
         self, context: StepContext, command: RestoreResources, _: Cloud, live: LiveStack, tags: tuple[str, ...]
     ) -> Wanted | None:
         before = await self.snapshots.find(command.vnf_instance_id, context.operation_id)
-        return None if before is None else self.changes.restored(command, before, live, tags)
+        return None if before is None else await self.changes.restored(command, before, live, tags)
 
     async def _change(self, command: C, context: StepContext, find_change: FindChange[C]) -> Outcome:
         """Read the stack, send the change unless this attempt has done so, wait, and return what the stack holds."""

@@ -30,6 +30,7 @@ from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.resources import members
+from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, kept, put_back, with_earlier
 from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
@@ -135,45 +136,79 @@ class StackChanges:
         parameters = {"nfv": merge_patch(present_value(live.definition, "nfv"), {"CP": points})}
         return Wanted(StackChange(tags, command.timeout_s, parameters=parameters))
 
-    async def replaced(self, command: ChangeTemplate, cloud: Cloud, live: LiveStack, tags: tuple[str, ...]) -> Wanted:
-        """Return the stack's new template with its parameters. Raises what `StackOrders.order` raises."""
+    async def replaced(
+        self,
+        command: ChangeTemplate,
+        cloud: Cloud,
+        live: LiveStack,
+        tags: tuple[str, ...],
+        before: StackDefinition,
+    ) -> Wanted:
+        """Return the stack's new template with its parameters; ``before``: the definition at the operation's start.
+
+        In a rolling update the resources of ``unchanged`` keep their earlier form. The last step leads to exactly what
+        one update would have led to.
+        Raises what `StackOrders.order` raises.
+        """
+        change = await self._replacement(command, cloud, live, tags, before)
+        if not command.unchanged and live.definition == before:
+            return Wanted(change)
+        # Complete: what an earlier step has left in the live stack must not be merged with it.
+        wanted = await _completed(change, before)
+        if command.unchanged:
+            new, old = await _read(wanted), await _read(before)
+            wanted = with_earlier(new, old, kept(new, old, command.unchanged))
+        return Wanted(_whole(command, tags, wanted))
+
+    async def _replacement(
+        self,
+        command: ChangeTemplate,
+        cloud: Cloud,
+        live: LiveStack,
+        tags: tuple[str, ...],
+        before: StackDefinition,
+    ) -> StackChange:
+        """Return the change of ``before`` that changes all machines; what the quotas leave free must suffice for it."""
+        present, live = live.definition, replace(live, definition=before)
         flavour, given = await self._given(command)
         if command.grant_request.get("operation") == "CHANGE_VNFPKG":
             given = await self._with_images(command, cloud, flavour, given)
             patch = await self._asked("change_vnfpkg", command, flavour, given, live)
             if patch is not None:
-                return Wanted(await self._patched(command, live, patch, tags))
+                return await self._patched(command, live, patch, tags)
             if flavour.hot is None:
                 change = await self._made_of_topology(command, cloud, live, flavour, given, tags)
                 if command.changed_vdus and isinstance(change.template, Mapping):
-                    present = live.definition.template
-                    change = replace(
-                        change,
-                        template=with_present_vdus(change.template, present, flavour.vnfd, command.changed_vdus),
-                    )
-                return Wanted(change)
+                    template = with_present_vdus(change.template, before.template, flavour.vnfd, command.changed_vdus)
+                    change = replace(change, template=template)
+                return change
             if command.instantiate_request:
                 command = command.model_copy(update={"request": command.instantiate_request})
         order = await self.orders.order(command, cloud, tags=tags, is_new=False)
         body = order.template if isinstance(order.template, Mapping) else await _parsed(order.template, "template")
         definition = StackDefinition(body, order.parameters, order.files)
-        template = order.template
+        top = order.template
         parameters = dict(order.parameters)
         if command.changed_vdus:
-            parameters = _with_kept_vdus(parameters, live.definition, _entries(command.changed_vdus, flavour.vnfd))
+            parameters = _with_kept_vdus(parameters, before, _entries(command.changed_vdus, flavour.vnfd))
             definition = StackDefinition(body, parameters, order.files)
         if command.counts and flavour.hot is not None:
             found = await self._resized(flavour, definition, command.counts, command.counts)
-            template, parameters = found.template or template, {**parameters, **found.parameters}
-        change = StackChange(tags, command.timeout_s, template, order.files, parameters, is_whole=True)
-        await self._check_quota(cloud, live.definition, change)
-        return Wanted(change)
+            top, parameters = found.template or top, {**parameters, **found.parameters}
+        change = StackChange(tags, command.timeout_s, top, order.files, parameters, is_whole=True)
+        # With the present stack: the machines that a rolling update has changed have taken their share already.
+        await self._check_quota(cloud, present, change)
+        return change
 
-    def restored(
+    async def restored(
         self, command: RestoreResources, before: StackDefinition, live: LiveStack, tags: tuple[str, ...]
     ) -> Wanted:
         """Return the change that restores the stack; servers that the operation added leave their groups first."""
-        change = StackChange(tags, command.timeout_s, before.template, before.files, before.parameters, is_whole=True)
+        definition = before
+        if command.restored:
+            new, old = await _read(live.definition), await _read(before)
+            definition = with_earlier(new, old, put_back(new, old, command.restored))
+        change = _whole(command, tags, definition)
         came = [server.server_id for server in live.facts.servers if server.server_id not in command.staying]
         return Wanted(change, members(live.stack, live.contents.resources, came))
 
@@ -296,6 +331,25 @@ def _with_kept_vdus(
 
 def _changed(command: StackCommand, tags: tuple[str, ...], found: Resized) -> StackChange:
     return StackChange(tags, command.timeout_s, found.template, parameters=found.parameters)
+
+
+def _whole(command: StackCommand, tags: tuple[str, ...], definition: StackDefinition) -> StackChange:
+    return StackChange(
+        tags, command.timeout_s, definition.template, definition.files, definition.parameters, is_whole=True
+    )
+
+
+async def _completed(change: StackChange, before: StackDefinition) -> StackDefinition:
+    """Return the definition that a stack has after the change."""
+    template = change.template if change.template is not None else before.template
+    body = await _parsed(template, "template") if isinstance(template, str) else template
+    if change.is_whole:
+        return StackDefinition(body, change.parameters, change.files)
+    return StackDefinition(body, {**before.parameters, **change.parameters}, {**before.files, **change.files})
+
+
+async def _read(definition: StackDefinition) -> ReadDefinition:
+    return ReadDefinition(definition, await _nested(definition.files))
 
 
 async def _parsed(text: str, name: str) -> Template:

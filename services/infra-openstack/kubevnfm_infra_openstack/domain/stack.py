@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -125,8 +126,9 @@ class Next(Enum):
 
 def attempt_tag(operation_id: str, step_id: str, attempt: int) -> str:
     """Return the second tag of a stack, which names the attempt that created or changed it."""
-    # Heat accepts tags of up to 80 characters without a comma.
-    return f"{operation_id[:36]}/{step_id[:32]}/{attempt}".replace(",", "_")
+    # Heat accepts tags of up to 80 characters without a comma. Steps of one operation may begin with the same 32 characters.
+    step = step_id if len(step_id) <= 32 else f"{step_id[:23]}-{hashlib.sha256(step_id.encode()).hexdigest()[:8]}"
+    return f"{operation_id[:36]}/{step}/{attempt}".replace(",", "_")
 
 
 _NEXT: Final[Mapping[StackState, Next]] = {

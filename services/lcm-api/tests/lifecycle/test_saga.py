@@ -52,6 +52,7 @@ DRAFTS = {
     "heal whole": a_change_draft(HealVmDraft, is_recreated=True),
     "connect": a_change_draft(ConnectVmDraft),
     "change flavour": a_change_draft(ReplaceVmDraft),
+    "rolling change": a_change_draft(ReplaceVmDraft, rolling=("master_instance", "worker_instance")),
     "operate": an_operate_draft(),
     "modify cnf": a_cnf_modification(),
     "cnf behind a load balancer": a_cnf_draft(phases=NODE_PORTS),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import PortFacts, StackResources
+from kubevnfm_events.infra import ChangeTemplate, PortFacts, ResourcesChanged, RestoreResources, StackResources
 from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
@@ -260,6 +260,106 @@ def test_its_rollback_coordinates_them_once_they_are_as_before() -> None:
     assert script_of(sent[1]).given["is_rollback"] is True
     assert script_of(sent[1]).file == "Scripts/old.py"
     assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
+CLONES = RESOURCES.model_copy(
+    update={
+        "servers": (
+            RESOURCES.servers[0],
+            *(
+                s.model_copy(update={"group": f"worker-{n}", "member": None})
+                for n, s in enumerate(RESOURCES.servers[1:])
+            ),
+        )
+    }
+)
+ROLLING = COORDINATED.model_copy(update={"before": CLONES, "rolling": ("worker-0", "worker-1")})
+
+
+def clones_answer(command: Envelope[Message], replaced: list[str]) -> Envelope[Message]:
+    """Answer as a cloud that replaces the machine of a part: it gets another id, and is the youngest."""
+    reply = answer_to(command)
+    if not isinstance(command.data, ChangeTemplate | RestoreResources):
+        return reply
+    # The earlier servers of these parts have gone; each of their steps made another.
+    part = command.stepid.removeprefix("change/")
+    replaced.append(part)
+    servers = [
+        one
+        if (times := replaced.count(str(one.group))) == 0
+        else one.model_copy(update={"server_id": f"{one.server_id}-{times}", "vnfc_id": f"{one.vnfc_id}-{times}"})
+        for one in CLONES.servers
+    ]
+    servers.sort(key=lambda one: one.group == part)
+    return command.follow_up(
+        ResourcesChanged(resources=CLONES.model_copy(update={"servers": tuple(servers)})), source="/kubevnfm/twin"
+    )
+
+
+def roll(move: Move, replaced: list[str], *, until: str = "") -> tuple[Move, list[Envelope[Message]]]:
+    sent: list[Envelope[Message]] = []
+    while out := commands_of(move):
+        (command,) = out
+        sent.append(command)
+        if command.stepid == until:
+            break
+        move = answered(move, clones_answer(command, replaced))
+    return move, sent
+
+
+def test_a_rolling_update_changes_and_coordinates_one_machine_before_the_next_changes() -> None:
+    move, sent = roll(granted(scripted(ROLLING, "change_current_package")), [])
+    assert [command.stepid for command in sent] == [
+        "change_current_package_start",
+        "change/worker-0",
+        "coordinate-new/worker-0/0",
+        "change/worker-1",
+        "coordinate-new/worker-1/0",
+        "change_current_package_end",
+    ]
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    first, second = (command.data for command in sent if isinstance(command.data, ChangeTemplate))
+    assert isinstance(first, ChangeTemplate)
+    assert isinstance(second, ChangeTemplate)
+    assert (first.unchanged, second.unchanged) == (("worker-1",), ())
+    scripts_sent = [script_of(sent[number]) for number in (2, 4)]
+    # The machine that was replaced is now the last of the stack's list.
+    assert [one.given["ssh_ip"] for one in scripts_sent] == ["10.10.0.5", "10.10.0.6"]
+
+
+def test_a_retry_in_the_middle_leaves_alone_the_machines_that_were_changed() -> None:
+    replaced: list[str] = []
+    move, _ = roll(granted(ROLLING), replaced, until="coordinate-new/worker-1/0")
+    move = answered(move, failed(commands_of(move)[0]))
+    move, sent = roll(SAGA.retry(reread(move.record), later(5)), replaced)
+    assert [command.stepid for command in sent] == ["coordinate-new/worker-1/0"]
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("failing", "undone"),
+    [
+        ("change/worker-0", ["change/worker-0", "coordinate-old/worker-0/0"]),
+        ("coordinate-new/worker-0/0", ["change/worker-0", "coordinate-old/worker-0/0"]),
+        (
+            "change/worker-1",
+            ["change/worker-1", "coordinate-old/worker-1/0", "change/worker-0", "coordinate-old/worker-0/0"],
+        ),
+    ],
+)
+def test_its_rollback_goes_back_machine_by_machine(failing: str, undone: list[str]) -> None:
+    replaced: list[str] = []
+    move, _ = roll(granted(ROLLING), replaced, until=failing)
+    move = answered(move, failed(commands_of(move)[0]))
+    move, sent = roll(SAGA.rollback(reread(move.record), later(5)), replaced)
+    assert [command.stepid for command in sent] == undone
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+    restores = [command.data for command in sent if isinstance(command.data, RestoreResources)]
+    assert [one.restored for one in restores] == [("worker-1",), ()][-len(restores) :]
+    assert {s.server_id for s in CLONES.servers} <= set(restores[0].staying)
+    if len(restores) == 2:
+        assert "server-w1-1" in restores[0].staying, "the first machine stays as changed until its own step"
+        assert "server-w2-1" in restores[1].staying, "the second machine was restored and is not replaced again"
 
 
 @pytest.mark.parametrize("age", ["new", "old"])

@@ -320,6 +320,9 @@ class ReplaceVmDraft(ChangeVmDraft):
     is_new_package: bool = False
     changed_vdus: tuple[str, ...] = ()
     """The VDUs that the request names (``vdu_params``); none: all are changed."""
+    rolling: tuple[str, ...] = ()
+    """A rolling update: the resources of the top stack that hold the machines to change, one after the other. Empty: all
+    machines change in one update."""
     coordination: dict[Age, str] = Field(default_factory=dict)
     """The files of the new package that coordinate each changed machine: ``new`` after the change, ``old`` after its
     reversal."""
@@ -341,6 +344,17 @@ class ReplaceVmDraft(ChangeVmDraft):
             return ()
         stack = self.resources or self.before
         return tuple(server for server in stack.servers if self.changes_vdu(server.vdu_id))
+
+    def machines_of(self, part: str) -> tuple[ServerFacts, ...]:
+        """Return the machines of a part of the rolling update as they are now, in the order that they had before."""
+        # The reported order is by age, and a machine that was replaced is the youngest.
+        place = {(server.member, server.name): number for number, server in enumerate(self.before.servers)}
+        found = [
+            server
+            for server in (self.resources or self.before).servers
+            if inventory.part_of(server) == part and self.changes_vdu(server.vdu_id)
+        ]
+        return tuple(sorted(found, key=lambda server: place.get((server.member, server.name), len(place))))
 
     def changes_vdu(self, vdu_id: str) -> bool:
         """Return whether the VDU's machines are changed."""

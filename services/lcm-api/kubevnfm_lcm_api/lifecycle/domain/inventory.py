@@ -131,6 +131,11 @@ def index_of(server: ServerFacts) -> int | None:
     return None
 
 
+def part_of(server: ServerFacts) -> str:
+    """Return the name of the resource of the top stack that is or holds the server."""
+    return server.group or server.name
+
+
 def _parameters(server: ServerFacts, volumes: Sequence[StorageFacts], nfv: Mapping[str, Any]) -> dict[str, Any]:
     """Return flavor, zone and images that the stack's parameters give a machine and its volumes, named as by Tacker."""
     index = index_of(server)

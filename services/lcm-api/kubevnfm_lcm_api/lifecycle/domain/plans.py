@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
 from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
+    ChangeMachines,
     ConnectVnf,
     HealVnfcs,
     OperateVnf,
@@ -184,18 +185,33 @@ def change_ext_conn_vm(draft: ConnectVmDraft) -> Plan[ConnectVmDraft]:
 
 
 def change_template_vm(draft: ReplaceVmDraft) -> Plan[ReplaceVmDraft]:
-    """Change a VNF of plain machines to another flavour or package.
+    """Change a VNF of plain machines to another flavour or package, in one update or in a rolling one.
 
-    The reply of the change adds the coordination of each changed machine. In a rollback, one after the other is
+    In one update the reply of the change adds the coordination of each changed machine. In a rollback, one after the other is
     coordinated once all are as before: these steps are undone after the change, the last one first.
     """
     plan = Plan[ReplaceVmDraft]()
     _begin(plan, draft)
-    for number, server in reversed(list(enumerate(draft.machines_to_coordinate("old")))):
-        plan.then(CoordinateOld(server.vdu_id, number), id=f"coordinate-old/{server.vdu_id}/{number}")
-    plan.then(ReplaceTemplate())
+    if draft.rolling:
+        for part in draft.rolling:
+            _change_part(plan, draft, part)
+    else:
+        for number, server in reversed(list(enumerate(draft.machines_to_coordinate("old")))):
+            plan.then(CoordinateOld(server.vdu_id, number), id=f"coordinate-old/{server.vdu_id}/{number}")
+        plan.then(ReplaceTemplate())
     _finish(plan, draft)
     return plan
+
+
+def _change_part(plan: Plan[ReplaceVmDraft], draft: ReplaceVmDraft, part: str) -> None:
+    """Add the change of one machine, or of one group of machines, and its coordination (ADR 0012)."""
+    machines = list(enumerate(draft.machines_of(part)))
+    # Undone after the change below, so that a rollback coordinates a machine once it is as before.
+    for number, server in reversed(machines) if "old" in draft.coordination else ():
+        plan.then(CoordinateOld(server.vdu_id, number, part), id=f"coordinate-old/{part}/{number}")
+    plan.then(ChangeMachines(part), id=f"change/{part}")
+    for number, server in machines if "new" in draft.coordination else ():
+        plan.then(CoordinateNew(server.vdu_id, number, part), id=f"coordinate-new/{part}/{number}")
 
 
 def modify_info(_: ModifyDraft) -> Plan[ModifyDraft]:
@@ -252,6 +268,7 @@ SEQUENCES: Final = Sequences(
         OperateVnf,
         ConnectVnf,
         ReplaceTemplate,
+        ChangeMachines,
         RunScriptPhase,
         RunRollbackScript,
         CoordinateNew,

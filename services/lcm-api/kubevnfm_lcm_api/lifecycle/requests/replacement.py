@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
 from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
 from kubevnfm_sol.resources import ScaleInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import Age, ChangeFields, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
@@ -45,6 +47,8 @@ class PackageChange:
 
     vdus: tuple[str, ...] = ()
     """The VDUs that change; none: all."""
+    is_rolling: bool = False
+    """Whether the machines change one after the other."""
     coordination: dict[Age, str] = field(default_factory=dict)
     """The scripts of the new package."""
     params: dict[str, Any] = field(default_factory=dict)
@@ -193,7 +197,15 @@ def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageC
         raise Unprocessable(
             "additionalParams/lcm-kubernetes-def-files", "not supported yet for a VNF of plain machines"
         )
-    return PackageChange(() if set(named) == set(flavour.vdus) else tuple(named), coordination, hide(named))
+    vdu_ids = () if set(named) == set(flavour.vdus) else tuple(named)
+    # Without `upgrade_type`, which SOL003 does not have, all machines change in one update.
+    return PackageChange(vdu_ids, "upgrade_type" in parameters, coordination, hide(named))
+
+
+def _rolling(change: PackageChange, before: StackResources) -> tuple[str, ...]:
+    """Return the resources of the top stack that are changed one after the other, in the order of vnfcResourceInfo."""
+    changed = [s for s in before.servers if not change.vdus or s.vdu_id in change.vdus] if change.is_rolling else []
+    return tuple(dict.fromkeys(part_of(server) for server in changed))
 
 
 def _named_script(parameters: Mapping[str, Any], name: str) -> str | None:
@@ -283,6 +295,7 @@ async def replaced(
         before_flavour_id=vnf.flavour.flavour_id,
         is_new_package=is_package,
         changed_vdus=change.vdus,
+        rolling=_rolling(change, fields["before"]),
         coordination=change.coordination,
         coordination_params=change.params if change.coordination else {},
         instantiate_request=as_instantiated,

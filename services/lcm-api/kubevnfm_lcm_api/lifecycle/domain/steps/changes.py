@@ -22,6 +22,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStackBefore, NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import CoordinateNew, NeedsCoordination, last_phases
@@ -218,6 +219,11 @@ class NeedsReplacement(NeedsStackBefore, NeedsCoordination, Protocol):
         ...
 
     @property
+    def rolling(self) -> tuple[str, ...]:
+        """The resources of the top stack whose machines change, in order."""
+        ...
+
+    @property
     def instantiate_request(self) -> SecretParams:
         """The InstantiateVnfRequest that would lead to the same VNF."""
         ...
@@ -256,6 +262,56 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
             "flavour_id": draft.before_flavour_id,
         }
         return RestoreResources(**fields, staying=draft.staying)
+
+
+@dataclass(frozen=True)
+class ChangeMachines(_StackStep[NeedsReplacement]):
+    """A rolling update: change the machines of one resource of the top stack; those of later steps stay as they are.
+
+    Again: safe; the command names all that is not changed yet.
+    """
+
+    part: str
+
+    kind: ClassVar[str] = "change_machines"
+    command: ClassVar[type[Command]] = ChangeTemplate
+    label: ClassVar[str] = "Change the machines of {part}"
+
+    def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
+        """Ask for the new template with the earlier form of all parts of later steps."""
+        return ChangeTemplate(
+            **_fields(draft),
+            changed_vdus=draft.changed_vdus,
+            instantiate_request=draft.instantiate_request,
+            unchanged=draft.rolling[self._place(draft) + 1 :],
+        )
+
+    def undo(self, draft: NeedsReplacement) -> RestoreResources:
+        """Restore the machines of this step; with the first, the whole stack, by the earlier descriptor."""
+        fields: _StackFields = {
+            **_restore_fields(draft),
+            "package": draft.before_package,
+            "flavour_id": draft.before_flavour_id,
+        }
+        place = self._place(draft)
+        # Machines of other steps were restored already, or are restored later: their present servers stay.
+        _, now = draft.stacks
+        others = tuple(s.server_id for s in (now.servers if now else ()) if part_of(s) != self.part)
+        return RestoreResources(
+            **fields,
+            staying=tuple(dict.fromkeys((*draft.staying, *others))),
+            restored=draft.rolling[place:] if place else (),
+        )
+
+    def undone(self, draft: NeedsReplacement, reply: Event) -> Draft:
+        """Keep what the stack holds; the earlier links are back with the first step."""
+        assert isinstance(reply, ResourcesChanged)
+        if self._place(draft) and not reply.is_missing:
+            return draft.with_resources(reply.resources)
+        return super().undone(draft, reply)
+
+    def _place(self, draft: NeedsReplacement) -> int:
+        return draft.rolling.index(self.part)
 
 
 class NeedsServers(NeedsVim, Protocol):

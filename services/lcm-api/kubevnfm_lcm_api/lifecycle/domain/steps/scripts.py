@@ -198,6 +198,10 @@ class NeedsCoordination(NeedsScripts, Protocol):
         """Return the machines that the change touches."""
         ...
 
+    def machines_of(self, part: str) -> tuple[ServerFacts, ...]:
+        """Return the machines of a part of a rolling update."""
+        ...
+
 
 @dataclass(frozen=True)
 class CoordinateNew(Step[NeedsCoordination, ScriptDone]):
@@ -209,7 +213,9 @@ class CoordinateNew(Step[NeedsCoordination, ScriptDone]):
 
     vdu_id: str
     number: int
-    """Among the machines of the change."""
+    """Among the machines of the change, or of the part."""
+    part: str = ""
+    """A rolling update: the resource of the top stack that holds the machine."""
 
     kind: ClassVar[str] = "coordinate_new"
     command: ClassVar[type[Command]] = RunScript
@@ -218,7 +224,7 @@ class CoordinateNew(Step[NeedsCoordination, ScriptDone]):
 
     def ask(self, draft: NeedsCoordination) -> RunScript:
         """Ask for the script."""
-        return _coordination(draft, "new", self.vdu_id, self.number)
+        return _coordination(draft, "new", self.vdu_id, self.number, self.part)
 
     def fold(self, draft: NeedsCoordination, reply: ScriptDone) -> None:
         """A coordination script has no answer."""
@@ -233,6 +239,7 @@ class CoordinateOld(Step[NeedsCoordination, ScriptDone]):
 
     vdu_id: str
     number: int
+    part: str = ""
 
     kind: ClassVar[str] = "coordinate_old"
     command: ClassVar[type[Command]] = RunScript
@@ -248,17 +255,19 @@ class CoordinateOld(Step[NeedsCoordination, ScriptDone]):
 
     def undo(self, draft: NeedsCoordination) -> RunScript:
         """Ask for the script."""
-        return _coordination(draft, "old", self.vdu_id, self.number)
+        return _coordination(draft, "old", self.vdu_id, self.number, self.part)
 
 
-def _coordination(draft: NeedsCoordination, age: Literal["new", "old"], vdu_id: str, number: int) -> RunScript:
+def _coordination(
+    draft: NeedsCoordination, age: Literal["new", "old"], vdu_id: str, number: int, part: str
+) -> RunScript:
     """Return the command for one machine. Raises Unprocessable if it has no such connection point."""
     is_rollback = age == "old"
     before, now = draft.stacks
     stack = now or before
     assert stack is not None
     assert draft.package is not None
-    machines = draft.machines_to_coordinate(age)
+    machines = draft.machines_of(part) if part else draft.machines_to_coordinate(age)
     place = f"additionalParams/vdu_params/{vdu_id}/{age}_vnfc_param/cp_name"
     if number >= len(machines):
         raise Unprocessable(place, f"the stack has {len(machines)} machines, and no machine {number} to coordinate")
@@ -272,7 +281,7 @@ def _coordination(draft: NeedsCoordination, age: Literal["new", "old"], vdu_id: 
         vnf_instance_id=draft.vnf_instance_id,
         package=draft.package,
         file=draft.coordination[age],
-        task=f"coordinate-{age}/{vdu_id}/{number}",
+        task=f"coordinate-{age}/{part or vdu_id}/{number}",
         given={
             **params,
             "ssh_ip": connection_address(server, stack, str(params["cp_name"]), field=place),

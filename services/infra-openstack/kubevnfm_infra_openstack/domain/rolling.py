@@ -1,0 +1,257 @@
+"""Definitions of a stack between two others: some of its machines have the new form, the rest the earlier one.
+
+A part is a resource of the top template that holds machines: a server, a nested template or a group. It owns what only
+it uses, such as its ports and volumes. A part is changed or restored with all it owns: its resources, the values of the
+parameters that they read, and the files that they name. Parts that read the same value, or name the same file, can have
+only one form of it; if its two forms differ, these parts change together.
+
+The result is an ordinary definition: no value is written into a template, so an operation that stops in the middle leaves
+a stack that every later operation can change.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from kubevnfm_infra_openstack.domain.hot import (
+    AUTO_SCALING_GROUP,
+    RESOURCE_GROUP,
+    SERVER,
+    Templates,
+    declared,
+    resources_of,
+)
+from kubevnfm_infra_openstack.domain.scaling import parameter_path, present_value
+from kubevnfm_infra_openstack.domain.stack import StackDefinition
+
+_HOLDERS: Final = frozenset({SERVER, AUTO_SCALING_GROUP, RESOURCE_GROUP})
+_FILE: Final = "file"
+_PARAMETER: Final = "parameter"
+
+Use = tuple[str, ...]
+"""What a resource reads: ``("file", name)`` or ``("parameter", name, key ...)``."""
+
+
+@dataclass(frozen=True)
+class ReadDefinition:
+    """A stack's definition with its nested templates parsed."""
+
+    definition: StackDefinition
+    nested: Templates
+
+    @cached_property
+    def resources(self) -> Templates:
+        """The top template's resources by name."""
+        return resources_of(self.definition.template)
+
+    @cached_property
+    def references(self) -> Mapping[str, frozenset[str]]:
+        """The names of the resources that a resource refers to."""
+        return {name: frozenset(_references(one)) & self.resources.keys() for name, one in self.resources.items()}
+
+    @cached_property
+    def owned(self) -> Mapping[str, frozenset[str]]:
+        """By part: itself, what only it refers to, and what refers only to these."""
+        parts = {
+            name
+            for name, one in self.resources.items()
+            if one.get("type") in _HOLDERS or one.get("type") in self.definition.files
+        }
+        below = {part: self._below(part, parts) for part in parts}
+        users = Counter(name for names in below.values() for name in names)
+        owned = {part: {part, *(name for name in names if users[name] == 1)} for part, names in below.items()}
+        holder = {name: part for part, names in owned.items() for name in names}
+        for name in self.resources.keys() - users.keys() - parts:
+            holders = {holder[one] for one in self.references[name] if one in holder}
+            if len(holders) == 1:
+                owned[holders.pop()].add(name)
+        return {part: frozenset(names) for part, names in owned.items()}
+
+    def _below(self, part: str, parts: Collection[str]) -> set[str]:
+        found: set[str] = set()
+        left = [part]
+        while left:
+            new = {name for name in self.references[left.pop()] if name not in found and name not in parts}
+            found |= new
+            left += new
+        return found
+
+    def uses(self, names: Iterable[str]) -> set[Use]:
+        """Return what these resources read."""
+        found: set[Use] = set()
+        for name in names:
+            if name in self.resources:
+                found.update((_PARAMETER, *path) for path in _paths(self.resources[name]))
+                found.update((_FILE, file) for file in self._files(self.resources[name], set()))
+        return found
+
+    def _files(self, node: object, known: set[str]) -> set[str]:
+        """Return the files that a node names, and those that these name; ``known``: those found so far."""
+        for name in _texts(node):
+            if name in self.definition.files and name not in known:
+                known.add(name)
+                self._files(self.nested.get(name), known)
+        return known
+
+    def value(self, use: Use) -> object:
+        """Return a file's content or a parameter's value; None if there is none."""
+        kind, name, *path = use
+        if kind == _FILE:
+            # Parsed where possible: user data classes write the package's templates in a form of their own.
+            return self.nested.get(name, self.definition.files.get(name))
+        found = present_value(self.definition, name)
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+
+def kept(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> frozenset[str]:
+    """Return those of the parts that can keep their old form while all else has its new one."""
+    keeping = frozenset(name for name in names if name in old.owned and name in new.resources)
+    while True:
+        others = new.uses(new.resources.keys() - _owned(new, keeping) - _owned(old, keeping))
+        staying = frozenset(name for name in keeping if not _meet(_differing(new, old, [name]), others))
+        if staying == keeping:
+            return keeping
+        keeping = staying
+
+
+def put_back(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> frozenset[str]:
+    """Return the parts, and those that get their old form back together with them."""
+    back = frozenset(name for name in names if name in old.owned)
+    while True:
+        differing = _differing(new, old, back)
+        more = {
+            name
+            for name, owned in new.owned.items()
+            if name in old.owned and name not in back and _meet(differing, new.uses(owned))
+        }
+        if not more:
+            return back
+        back |= more
+
+
+def with_earlier(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> StackDefinition:
+    """Return the new definition with the old form of these parts and of what they own."""
+    earlier = _owned(old, names)
+    resources = {**new.resources, **{name: old.resources[name] for name in earlier}}
+    # An old resource may refer to a shared one that the new template does not have.
+    left = list(earlier)
+    while left:
+        for name in old.references[left.pop()] - resources.keys():
+            resources[name] = old.resources[name]
+            left.append(name)
+    added = earlier | (resources.keys() - new.resources.keys())
+    template = {**new.definition.template, "resources": resources}
+    declarations = dict(declared(new.definition.template))
+    parameters, files = dict(new.definition.parameters), dict(new.definition.files)
+    for kind, name, *_ in old.uses(added):
+        if kind == _PARAMETER and name in declared(old.definition.template) and name not in declarations:
+            declarations[name] = declared(old.definition.template)[name]
+    if declarations:
+        template["parameters"] = declarations
+    for use in sorted(_differing(new, old, added)):
+        kind, name, *path = use
+        if kind == _FILE:
+            files[name] = old.definition.files[name]
+        elif not path:
+            _put(parameters, name, old.value(use))
+        else:
+            # Only this value: the other entries of the parameter are those of other parts.
+            if parameters.get(name) is new.definition.parameters.get(name):
+                parameters[name] = copy.deepcopy(present_value(new.definition, name))
+            place = parameters[name]
+            for key in path[:-1]:
+                place = place[key]
+            _put(place, path[-1], old.value(use))
+    return StackDefinition(template, parameters, files)
+
+
+def _put(place: dict[str, object], key: str, value: object) -> None:
+    """Set the value; a value that the old definition does not have is removed."""
+    if value is None:
+        place.pop(key, None)
+    else:
+        place[key] = copy.deepcopy(value)
+
+
+def _owned(definition: ReadDefinition, parts: Iterable[str]) -> set[str]:
+    return {name for part in parts for name in definition.owned.get(part, ())}
+
+
+def _differing(new: ReadDefinition, old: ReadDefinition, parts: Iterable[str]) -> set[Use]:
+    """Return what the parts' old form reads and whose value differs between the definitions."""
+    names = list(parts)
+    uses = old.uses({*names, *_owned(old, names)})
+    return {_common(use, new, old) for use in uses if new.value(use) != old.value(use)}
+
+
+def _common(use: Use, new: ReadDefinition, old: ReadDefinition) -> Use:
+    """Return the beginning of a parameter's path up to the first key whose container only one definition has."""
+    kind, *path = use
+    if kind == _PARAMETER:
+        for length in range(1, len(path)):
+            inner = (kind, *path[:length])
+            if not isinstance(new.value(inner), Mapping) or not isinstance(old.value(inner), Mapping):
+                return inner
+    return use
+
+
+def _meet(one: Collection[Use], other: Collection[Use]) -> bool:
+    """Return whether a use of the one is a use of the other, or a part of it."""
+    return not {*one}.isdisjoint(_beginnings(other)) or not {*other}.isdisjoint(_beginnings(one))
+
+
+def _beginnings(uses: Iterable[Use]) -> set[Use]:
+    return {use[:length] for use in uses for length in range(2, len(use) + 1)}
+
+
+def _references(node: object) -> Iterator[str]:
+    """Yield the names of resources that a node refers to, and possibly other texts."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key in ("get_resource", "depends_on") and isinstance(value, str):
+                yield value
+            elif key in ("get_attr", "depends_on") and isinstance(value, list):
+                yield from (str(one) for one in (value[:1] if key == "get_attr" else value))
+            else:
+                yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+def _paths(node: object) -> Iterator[Use]:
+    """Yield the parameter paths that a node reads; one with a computed key up to that key."""
+    path = parameter_path(node)
+    if path is not None:
+        # Not into lists: an element of a list cannot be put back alone.
+        fixed = tuple(itertools.takewhile(lambda key: isinstance(key, str), path))
+        yield tuple(map(str, fixed))
+        for key in path[len(fixed) :]:
+            yield from _paths(key)
+    elif isinstance(node, Mapping):
+        for value in node.values():
+            yield from _paths(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _paths(value)
+
+
+def _texts(node: object) -> Iterator[str]:
+    """Yield every text that may name a file: types of resources, also of a group's members, and ``get_file``."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key in ("type", "get_file") and isinstance(value, str):
+                yield value
+            else:
+                yield from _texts(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _texts(value)
