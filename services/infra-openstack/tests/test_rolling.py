@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar.documents import parse_yaml
-from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, kept, put_back, with_earlier
+from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier
 from kubevnfm_infra_openstack.domain.stack import StackDefinition, attempt_tag
 
 MACHINE = "heat_template_version: 2018-08-31\nresources: {}\n"
@@ -45,7 +45,7 @@ def flavors(definition: StackDefinition) -> dict[str, str]:
 
 def test_a_machine_with_parameters_of_its_own_keeps_their_earlier_values() -> None:
     old, new = clones("small"), clones("large")
-    assert kept(new, old, ["VDU1-1", "VDU1-2"]) == {"VDU1-1", "VDU1-2"}
+    assert separable(new, old, ["VDU1-1", "VDU1-2"]) == {"VDU1-1", "VDU1-2"}
     between = with_earlier(new, old, ["VDU1-1", "VDU1-2"])
     assert flavors(between) == {"VDU1-0": "large", "VDU1-1": "small", "VDU1-2": "small"}
     assert between.template == new.definition.template, "nothing of the way there is left in the template"
@@ -55,13 +55,13 @@ def test_a_machine_with_parameters_of_its_own_keeps_their_earlier_values() -> No
 def test_a_file_in_another_form_with_the_same_content_is_no_difference() -> None:
     old = clones("small", text=MACHINE)
     new = clones("large", text="resources: {}\nheat_template_version: 2018-08-31\n")
-    assert kept(new, old, ["VDU1-2"]) == {"VDU1-2"}
+    assert separable(new, old, ["VDU1-2"]) == {"VDU1-2"}
 
 
 def test_machines_of_one_changed_file_change_together_and_go_back_together() -> None:
     old = clones("small")
     new = clones("large", text=f"{MACHINE}description: changed\n")
-    assert kept(new, old, ["VDU1-1", "VDU1-2"]) == frozenset()
+    assert separable(new, old, ["VDU1-1", "VDU1-2"]) == frozenset()
     assert put_back(new, old, ["VDU1-2"]) == {"VDU1-0", "VDU1-1", "VDU1-2"}
     assert with_earlier(new, old, put_back(new, old, ["VDU1-2"])) == old.definition
 
@@ -73,7 +73,7 @@ def test_a_file_of_one_part_keeps_its_earlier_content_and_what_it_names() -> Non
         return read({"A": clone("A", "a.yaml"), "B": clone("B", "b.yaml")}, files)
 
     old, new = both("description: old"), both("description: new")
-    assert kept(new, old, ["B"]) == {"B"}
+    assert separable(new, old, ["B"]) == {"B"}
     assert with_earlier(new, old, ["B"]).files["inner.yaml"] == "description: old"
     assert with_earlier(new, old, ["A"]).files["inner.yaml"] == "description: new"
 
@@ -82,10 +82,12 @@ def test_a_file_of_one_part_keeps_its_earlier_content_and_what_it_names() -> Non
 def test_parts_that_read_the_same_value_change_together(path: object) -> None:
     resources = {name: server(flavor={"get_param": path}) for name in ("one", "two")}
     old, new = (read(resources, VDU1={"computeFlavourId": flavor}) for flavor in ("small", "large"))
-    assert kept(new, old, ["two"]) == frozenset()
+    assert separable(new, old, ["two"]) == frozenset()
     assert put_back(new, old, ["two"]) == {"one", "two"}
     same = read(resources, VDU1={"computeFlavourId": "small"}, other={})
-    assert kept(same, old, ["two"]) == ({"two"} if path == ["nfv", "VDU", "VDU1", "computeFlavourId"] else frozenset())
+    assert separable(same, old, ["two"]) == (
+        {"two"} if path == ["nfv", "VDU", "VDU1", "computeFlavourId"] else frozenset()
+    )
 
 
 def test_a_machine_keeps_its_port_and_the_address_of_it_but_not_the_network() -> None:
@@ -111,7 +113,7 @@ def test_what_only_the_earlier_form_has_stays_as_long_as_a_machine_needs_it() ->
     old = read(resources | {"one": server("p", flavor=image), "two": server("q", flavor=image)}, None, {"image": "i-1"})
     old.definition.template["parameters"]["image"] = {"type": "string"}
     new = read({"new_net": {"type": "OS::Neutron::Net"}, "r": port("new_net"), "one": server("r"), "two": server("r")})
-    between = with_earlier(new, old, kept(new, old, ["two"]))
+    between = with_earlier(new, old, separable(new, old, ["two"]))
     assert between.template["resources"].keys() == {"old_net", "q", "two", "new_net", "r", "one"}
     assert between.template["parameters"].keys() == {"nfv", "image"}
     assert between.parameters["image"] == "i-1"

@@ -30,7 +30,7 @@ from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.resources import members
-from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, kept, put_back, with_earlier
+from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier
 from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
@@ -157,7 +157,7 @@ class StackChanges:
         wanted = await _completed(change, before)
         if command.unchanged:
             new, old = await _read(wanted), await _read(before)
-            wanted = with_earlier(new, old, kept(new, old, command.unchanged))
+            wanted = with_earlier(new, old, separable(new, old, command.unchanged))
         return Wanted(_whole(command, tags, wanted))
 
     async def _replacement(

@@ -35,7 +35,7 @@ _FILE: Final = "file"
 _PARAMETER: Final = "parameter"
 
 Use = tuple[str, ...]
-"""What a resource reads: ``("file", name)`` or ``("parameter", name, key ...)``."""
+"""A thing that a resource reads: ``("file", name)`` or ``("parameter", name, key ...)``."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class ReadDefinition:
         return found
 
 
-def kept(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> frozenset[str]:
+def separable(new: ReadDefinition, old: ReadDefinition, names: Collection[str]) -> frozenset[str]:
     """Return those of the parts that can keep their old form while all else has its new one."""
     keeping = frozenset(name for name in names if name in old.owned and name in new.resources)
     while True:
@@ -205,10 +205,10 @@ def _common(use: Use, new: ReadDefinition, old: ReadDefinition) -> Use:
 
 def _meet(one: Collection[Use], other: Collection[Use]) -> bool:
     """Return whether a use of the one is a use of the other, or a part of it."""
-    return not {*one}.isdisjoint(_beginnings(other)) or not {*other}.isdisjoint(_beginnings(one))
+    return not {*one}.isdisjoint(_prefixes(other)) or not {*other}.isdisjoint(_prefixes(one))
 
 
-def _beginnings(uses: Iterable[Use]) -> set[Use]:
+def _prefixes(uses: Iterable[Use]) -> set[Use]:
     return {use[:length] for use in uses for length in range(2, len(use) + 1)}
 
 
