@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from lab_process import LabControl
+from package_variants import variant
 from processes import PROJECT
-from user import GRACEFUL, ApiVersion, User
+from user import GRACEFUL, ApiVersion, User, sample_body
 from user_data_packages import FORMS, VDUS, instantiate_body, links, user_data_package
 from wirings import deep_in_six, variants
 
@@ -189,3 +191,81 @@ async def test_a_script_that_fails_is_retried_or_rolled_back_with_what_it_kept(u
     assert ran == ["scale_start:", "scale_end:", "scale_rollback_start:", "scale_rollback_end:"]
     assert PASSWORD not in "".join(user.heard)
     await user.terminate(recorded.instance_id)
+
+
+CNF_PHASES: Final = {
+    **{f"instantiate_{moment}": "record" for moment in ("start", "end", "rollback_start", "rollback_end")},
+    **{f"{name}_{moment}": "record" for name in ("modify_information", "terminate") for moment in ("start", "end")},
+}
+
+
+async def onboarded_cnf(user: User, folder: Path, modify_end: str, *, version: str = "1.0") -> str:
+    """Return the VNFD id of a new package of a CNF whose scripts record what they get."""
+    vnfd_id = str(uuid.uuid4())
+    files = {RECORD: (SCRIPTS / "record.py").read_text(encoding="utf-8"), "version": version}
+    phases = {**CNF_PHASES, "modify_information_end": modify_end}
+    package = await user.upload(variant(folder, vnfd_id=vnfd_id, phases=phases, files=files))
+    assert package["onboardingState"] == "ONBOARDED", package
+    assert "warnings" not in package, package
+    return vnfd_id
+
+
+def on_cluster(caller: User, cluster: dict[str, Any], **parameters: str) -> dict[str, Any]:
+    """Return the instantiate request of the CNF."""
+    body = sample_body("cnf", "instantiate")
+    vim = {"vimId": cluster["vimId"], "vimType": cluster["vimType"]}
+    connections: Any = [{"id": "cluster", **vim}] if caller.version == "v1" else {"cluster": vim}
+    params = {**body["additionalParams"], "vdu_mapping": {"VDU1": {"kind": "Deployment", "name": "web"}}, **parameters}
+    return {**body, "vimConnectionInfo": connections, "additionalParams": params}
+
+
+@deep_in_six
+async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
+    user: User, v1: User, lab: LabControl, tmp_path: Path
+) -> None:
+    """SEQ 6.5: as for machines, by both versions of the API, also beside a built-in driver."""
+    cluster_id = await user.create(await user.sample("cluster"))
+    await user.do(cluster_id, "instantiate", user.cluster())
+    connections = (await user.instance(cluster_id))["vimConnectionInfo"].values()
+    cluster = next(each for each in connections if each["vimType"] == "ETSINFV.KUBERNETES.V_1")
+    for caller, modify_end in ((user, "record"), (v1, "mgmt-container-update")):
+        recorded = Recorded(caller, await caller.create(await onboarded_cnf(user, tmp_path, modify_end)))
+        body = on_cluster(caller, cluster, fail_at="instantiate_end", password=PASSWORD)
+        operation = await caller.start(recorded.instance_id, "instantiate", body)
+        view = await caller.rest(operation)
+        assert view["state"] == "FAILED_TEMP"
+        reason = f"instantiate_end failed: {RECORD} ended with exit status 3: the application of *** does not start"
+        assert reason in view["error"]["detail"]
+        assert (await caller.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+        ran = [line.split()[3] for line in (await caller.log(operation)).splitlines() if line.startswith("== ")]
+        moments = ("start", "end", "rollback_start", "rollback_end")
+        assert ran == [f"instantiate_{moment}:" for moment in moments]
+
+        start, end = await recorded.do("instantiate", on_cluster(caller, cluster))
+        assert [(run["machines"], run["added"], run["version"]) for run in (start, end)] == [
+            (0, 2, "1.0"),
+            (2, 2, "1.0"),
+        ]
+        other = await onboarded_cnf(user, tmp_path, modify_end, version="2.0")
+        change = {"vnfdId": other, "vnfInstanceName": "n"}
+        accepted = (await caller.lcm("PATCH", f"/vnf_instances/{recorded.instance_id}", change)).must(202)
+        view = await caller.rest(accepted.headers["Location"].rsplit("/", 1)[-1])
+        assert view["state"] == "COMPLETED", view
+        shown = await user.instance(recorded.instance_id)
+        assert shown["vnfdId"] == other
+        runs = {name: run for name, run in shown["metadata"]["runs"].items() if name.startswith("modify")}
+        expected = {"modify_information_start": "", "modify_information_end": "2.0"}
+        if modify_end != "record":
+            del expected["modify_information_end"]
+        assert {name: run["new_version"] for name, run in runs.items()} == expected
+        assert {run["version"] for run in runs.values()} == {"1.0"}
+
+        await caller.do(recorded.instance_id, "terminate", GRACEFUL)
+        start, end = await recorded.runs("terminate")
+        assert [(run["machines"], run["removed"], run["version"]) for run in (start, end)] == [
+            (2, 2, "2.0"),
+            (0, 2, "2.0"),
+        ]
+        await caller.delete(recorded.instance_id)
+    assert PASSWORD not in "".join((*user.heard, *v1.heard))
+    await user.terminate(cluster_id)

@@ -133,7 +133,11 @@ RESTARTED: Final = ObjectsUpdated(
     pods=tuple(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods),
     def_files=("Files/kubernetes/deployment.yaml",),
 )
-CNF_ANSWERS: Final[Mapping[str, Event]] = {"infra.k8s.apply_objects": RELEASE, "infra.k8s.update_objects": RESTARTED}
+CNF_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.apply_objects": RELEASE,
+    "infra.k8s.update_objects": RESTARTED,
+    "mgmt.run_script": VM_ANSWERS["mgmt.run_script"],
+}
 NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
 NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.apply_objects": RELEASE.model_copy(
@@ -284,6 +288,23 @@ async def cnf_with_node_ports(script: Script) -> str:
     files = {"Scripts/configure_lb.sh": "exit 0\n"}
     await script.world.upload(variant(script.world.folder, phases=phases, files=files))
     return await script.world.create("cnf")
+
+
+async def scripted_cnf(script: Script) -> str:
+    """Return a new instance of a CNF whose package has scripts; the package that it can change to is there too."""
+    script.world.vims.add("vim-k", "kubernetes")
+    phases = {f"instantiate_{moment}": "own" for moment in ("start", "end", "rollback_start", "rollback_end")}
+    phases |= {f"{name}_{moment}": "own" for name in ("modify_information", "terminate") for moment in ("start", "end")}
+    await script.world.upload(variant(script.world.folder, phases=phases))
+    await script.world.upload(variant(script.world.folder, phases=phases, vnfd_id=OTHER_CNF))
+    return await script.world.create("cnf")
+
+
+async def live_scripted_cnf(script: Script) -> str:
+    """Return such a CNF that is INSTANTIATED."""
+    instance_id = await scripted_cnf(script)
+    await script.do(instance_id, "instantiate", cnf_body())
+    return instance_id
 
 
 def balanced_body() -> dict[str, Any]:
@@ -599,6 +620,33 @@ STORIES: Final[Mapping[str, Story]] = {
             retry("delete_objects", "terminate_end", "forget_machines"),
         ),
         NODE_PORT_ANSWERS,
+    ),
+    "instantiate-cnf-with-scripts": Story(
+        play(scripted_cnf, _ASK_CNF, retry("instantiate_start", "apply_objects", "instantiate_end")), CNF_ANSWERS
+    ),
+    "instantiate-cnf-with-scripts-rolled-back": Story(
+        play(
+            scripted_cnf,
+            _ASK_CNF,
+            succeed("instantiate_start", "apply_objects"),
+            fail("instantiate_end", "rollback"),
+            fail("instantiate_rollback_start", "rollback"),
+            succeed("instantiate_rollback_start", "apply_objects", "instantiate_rollback_end"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+        _KEPT,
+    ),
+    "terminate-cnf-with-scripts": Story(
+        play(
+            live_scripted_cnf,
+            ask("terminate", _GRACEFUL),
+            retry("terminate_start", "delete_objects", "terminate_end", "forget_machines"),
+        ),
+        CNF_ANSWERS,
+    ),
+    "modify-cnf-with-scripts": Story(
+        play(live_scripted_cnf, modify_cnf, retry("modify_information_start", "modify_information_end")), CNF_ANSWERS
     ),
     "instantiate-cnf-after-remains": Story(
         play(

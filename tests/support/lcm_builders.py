@@ -27,7 +27,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
     HealVmDraft,
     ModifyCnfDraft,
-    ModifyVmDraft,
+    ModifyScriptedDraft,
     OperateVmDraft,
     ReplaceVmDraft,
     ScaleVmDraft,
@@ -144,7 +144,7 @@ def a_cnf_terminate_draft(**known: Any) -> TerminateCnfDraft:
 
 def a_cnf_modification(**known: Any) -> ModifyCnfDraft:
     facts: dict[str, Any] = {
-        "vnf_instance_id": "inst-1", "package": PACKAGE, "before_package": PACKAGE, "vim_key": "k", "vim": VIM,
+        "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "k", "vim": VIM,
         "def_files": ("Files/kubernetes/a.yaml",), "config_files": ("Files/kubernetes/b.yaml",),
         "before": Release(namespace="default"),
     }  # fmt: skip
@@ -180,7 +180,7 @@ _OPERATION_BY_PLAN = {
     ConnectVmDraft.plan: OperationType.CHANGE_EXT_CONN,
     ReplaceVmDraft.plan: OperationType.CHANGE_FLAVOUR,
     ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
-    ModifyVmDraft.plan: OperationType.MODIFY_INFO,
+    ModifyScriptedDraft.plan: OperationType.MODIFY_INFO,
 }
 
 

@@ -252,6 +252,33 @@ async def test_an_address_of_this_host_is_reached_at_the_ssh_port_only(world: Wo
     assert (await world.log()).split() == ["PermissionError"] * 3
 
 
+async def test_a_script_without_addresses_has_no_network(world: World) -> None:
+    """That of a CNF, which has no machines: not even this host, and no names."""
+
+    async def never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(never, "127.0.0.1", 0) as server:
+        port = int(server.sockets[0].getsockname()[1])
+        code = f"""
+        import socket
+        import paramiko
+        for call in (
+            lambda: socket.create_connection(("127.0.0.1", {port}), timeout=10),
+            lambda: socket.create_connection(("192.0.2.1", 22), timeout=10),
+            lambda: socket.getaddrinfo("kubernetes.default", 443),
+            lambda: paramiko.SSHClient().connect("192.0.2.1", timeout=10),
+        ):
+            try:
+                call()
+                print("reached", file=sys.stderr)
+            except OSError:
+                print("refused", file=sys.stderr)
+        """
+        await world.run(code)
+    assert (await world.log()).split() == ["refused"] * 4
+
+
 async def test_scripts_find_what_those_for_tacker_import(world: World) -> None:
     code = """
     import paramiko, yaml

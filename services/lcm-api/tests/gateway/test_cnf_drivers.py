@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 from kubevnfm_events import ServiceFacts
 from kubevnfm_events.infra import UpdateObjects
-from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_events.mgmt import RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from lcm_world import World, sample_request
 from package_variants import OTHER_CNF, variant
 
 V1_VIM = [{"id": "cluster", "vimId": "VIM_ID", "vimType": "kubernetes"}]
 
 
-async def created(world: World, sample: str = "cnf", *, phases: Mapping[str, str]) -> str:
+async def created(
+    world: World, sample: str = "cnf", *, phases: Mapping[str, str], files: Mapping[str, str] = {}
+) -> str:
     world.vims.add("VIM_ID", "kubernetes")
-    onboarded = await world.upload(variant(world.folder, sample, phases=phases))
+    onboarded = await world.upload(variant(world.folder, sample, phases=phases, files=files))
     assert onboarded["onboardingState"] == "ONBOARDED", onboarded
     return await world.create(sample)
 
@@ -27,10 +29,29 @@ async def ended(world: World, instance_id: str, task: str, body: Mapping[str, An
     return str(operation["operationState"])
 
 
-@pytest.mark.parametrize("driver", ["mgmt-drivers-kubernetes", "mgmt-drivers-private-registry", "own-script"])
-@pytest.mark.parametrize("phase", ["instantiate_end", "terminate_start", "scale_end"])
-async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(world: World, driver: str, phase: str) -> None:
+@pytest.mark.parametrize(
+    ("phase", "driver", "reason"),
+    [
+        ("instantiate_end", "mgmt-drivers-kubernetes", "for CNFs this VNFM knows mgmt-container-update"),
+        ("terminate_rollback_end", "kubernetes", "for CNFs this VNFM knows mgmt-container-update"),
+        ("scale_end", "own-script", "before and after instantiate, modify_information, terminate, not at scale_end"),
+        (
+            "instantiate",
+            "own-script",
+            "before and after instantiate, modify_information, terminate, not at instantiate",
+        ),
+        ("heal_start", "mgmt-drivers-kubespray", "for CNFs, a script is run before and after instantiate"),
+    ],
+)
+async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(
+    world: World, phase: str, driver: str, reason: str
+) -> None:
     instance_id = await created(world, phases={phase: driver})
+    await refused(world, instance_id, phase, driver, reason)
+
+
+async def refused(world: World, instance_id: str, phase: str, driver: str, reason: str) -> None:
+    """Assert that both versions of the API refuse to instantiate the CNF."""
     body = sample_request("cnf", "instantiate")
     path = f"/vnf_instances/{instance_id}/instantiate"
     for answer in (
@@ -38,9 +59,21 @@ async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(world: Worl
         await world.v1("POST", path, {**body, "vimConnectionInfo": V1_VIM}),
     ):
         detail = answer.problem(422)["detail"]
-        assert f"maps {phase} to management driver {driver}" in detail
-        assert "for CNFs this VNFM knows" in detail
+        assert f"maps {phase} to " in detail
+        assert driver in detail
+        assert reason in detail
     assert world.twins.commands == []
+
+
+@pytest.mark.parametrize("phase", ["instantiate_end", "modify_information_start", "terminate_rollback_start"])
+async def test_a_script_that_a_cnf_cannot_run_is_a_warning_of_its_package_and_refused(world: World, phase: str) -> None:
+    script = {"Scripts/own.py": "class Own(VnflcmMgmtAbstractDriver):\n    pass\n"}
+    world.vims.add("VIM_ID", "kubernetes")
+    package = await world.upload(variant(world.folder, phases={phase: "own"}, files=script))
+    reason = "whose script cannot be run: it defines a driver class of Tacker's v1"
+    (warning,) = package["warnings"]
+    assert f"maps {phase} to own, {reason}" in warning
+    await refused(world, await world.create("cnf"), phase, "own", reason)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +95,7 @@ async def test_a_driver_class_for_tackers_v1_is_refused_by_name(world: World, dr
     assert world.twins.commands == []
 
 
-@pytest.mark.parametrize("driver", ["mgmt-container-update", "mgmt-drivers-cnf-nodeport", "vnflcm_noop"])
+@pytest.mark.parametrize("driver", ["mgmt-container-update", "mgmt-drivers-cnf-nodeport", "vnflcm_noop", "own"])
 async def test_a_package_whose_drivers_run_for_a_cnf_is_onboarded_without_warning(world: World, driver: str) -> None:
     """Its VDUs are of type Vdu.Compute, as in packages for Tacker, so it might be a VNF of machines."""
     package = await world.upload(variant(world.folder, phases={"instantiate_end": driver}))
@@ -84,6 +117,90 @@ async def test_a_phase_whose_driver_has_no_work_is_as_one_without_driver(world: 
     assert await ended(world, instance_id, "terminate", {"terminationType": "FORCEFUL"}) == "COMPLETED"
     sent = tuple(type(command.data).__name__ for command in world.twins.commands)
     assert sent == (plain if sample == "cnf" else machines)
+
+
+CHANGED = ScriptDone(answer=ScriptAnswer(edits=(ScriptEdit(path=("metadata", "configured"), change={"value": "yes"}),)))
+LIFE = ("instantiate_start", "modify_information_start", "modify_information_end", "terminate_start", "terminate_end")
+
+
+def scripts_sent(world: World) -> dict[str, RunScript]:
+    """Return the commands for scripts, by phase."""
+    return {c.data.task: c.data for c in world.twins.commands if isinstance(c.data, RunScript)}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_scripts_of_a_cnf_run_beside_its_drivers_in_each_operation(world: World, version: str) -> None:
+    """SEQ 6.5: the form of machines, without an address."""
+    phases = {**dict.fromkeys(LIFE, "own"), "instantiate_end": "mgmt-drivers-cnf-nodeport"}
+    files = {"Scripts/configure_lb.sh": "exit 0\n"}
+    instance_id = await created(world, phases=phases, files=files)
+    await world.upload(variant(world.folder, phases=phases, files=files, vnfd_id=OTHER_CNF))
+    world.twins.answers["mgmt.run_script"] = CHANGED
+    by_v1 = version == "v1"
+    body = with_balancer(BALANCER) | ({"vimConnectionInfo": V1_VIM} if by_v1 else {})
+    call = world.v1 if by_v1 else world.lcm
+
+    async def asked(task: str, body: Mapping[str, Any]) -> None:
+        answer = (await call("POST", f"/vnf_instances/{instance_id}/{task}", body)).must(202)
+        operation = await world.reached(answer.headers["Location"].rpartition("/")[2])
+        assert operation["operationState"] == "COMPLETED", operation
+
+    await asked("instantiate", body)
+    change = {"vnfdId": OTHER_CNF, "vnfInstanceName": "n"}
+    assert (await modified(world, instance_id, change, by=version))["operationState"] == "COMPLETED"
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert (shown["metadata"], shown["vnfdId"]) == ({"configured": "yes"}, OTHER_CNF)
+    await asked("terminate", {"terminationType": "GRACEFUL"})
+    assert [type(command.data).__name__ for command in world.twins.commands] == [
+        "RunScript", "ApplyObjects", "RunPhase", "RunScript", "RunScript", "RunScript", "DeleteObjects", "RunScript",
+        "ForgetInstance",
+    ]  # fmt: skip
+    sent = scripts_sent(world)
+    assert tuple(sent) == LIFE
+    for phase, script in sent.items():
+        assert (script.reach, script.file) == ((), "Scripts/own.py")
+        assert (script.given["grant_request"] is None) == phase.startswith("modify")
+        assert script.given["grant_response"] is None
+        assert (script.package.vnfd_id == OTHER_CNF) == phase.startswith("terminate")
+        assert script.folders["tmp_csar_dir"] == script.package
+    new = {phase: script.folders["new_csar_dir"].vnfd_id for phase, script in sent.items() if len(script.folders) > 1}
+    assert new == {"modify_information_end": OTHER_CNF}
+    first = sent["instantiate_start"].given
+    assert set(first["request"]["vimConnectionInfo"]) == {"cluster"}, "a map, as in v2"
+    assert [one["vduId"] for one in first["grant_request"]["addResources"] if one["type"] == "COMPUTE"] == ["VDU1"] * 2
+    assert sent["modify_information_start"].given["request"] == change
+    removed = sent["terminate_start"].given["grant_request"]["removeResources"]
+    assert [one["resource"]["resourceId"] for one in removed] == ["web-1"]
+
+
+async def test_a_script_runs_before_containers_are_changed_and_its_rollback_scripts_around_the_reversal(
+    world: World,
+) -> None:
+    phases = {f"modify_information_{moment}": "own" for moment in ("start", "rollback_start", "rollback_end")}
+    phases["modify_information_end"] = "mgmt-container-update"
+    instance_id = await created(world, phases=phases)
+    await world.upload(variant(world.folder, phases=phases, vnfd_id=OTHER_CNF))
+    assert await ended(world, instance_id, "instantiate", sample_request("cnf", "instantiate")) == "COMPLETED"
+    world.twins.failing.add("infra.k8s.update_objects")
+    operation = await modified(world, instance_id, {"vnfdId": OTHER_CNF})
+    assert operation["operationState"] == "FAILED_TEMP"
+    world.twins.failing.clear()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation['id']}/rollback")).must(202)
+    await world.reached(operation["id"], "ROLLED_BACK")
+    assert [command.stepid for command in world.twins.commands] == [
+        "apply_objects", "modify_information_start", "update_objects",
+        "modify_information_rollback_start", "update_objects", "modify_information_rollback_end",
+    ]  # fmt: skip
+    assert {script.package.vnfd_id for script in scripts_sent(world).values()} != {OTHER_CNF}
+
+
+async def test_the_records_of_scripts_go_with_a_cnf_whose_termination_has_none(world: World) -> None:
+    instance_id = await created(world, phases={"instantiate_end": "own"})
+    assert await ended(world, instance_id, "instantiate", sample_request("cnf", "instantiate")) == "COMPLETED"
+    assert await ended(world, instance_id, "terminate", {"terminationType": "FORCEFUL"}) == "COMPLETED"
+    assert [type(command.data).__name__ for command in world.twins.commands] == [
+        "ApplyObjects", "RunScript", "DeleteObjects", "ForgetInstance",
+    ]  # fmt: skip
 
 
 UPDATE = {"modify_information_start": "mgmt-container-update", "modify_information_end": "mgmt-container-update"}

@@ -9,9 +9,20 @@ from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, read_grant
 from kubevnfm_lcm_api.lifecycle.domain.steps.changes import ScaleVnf
+from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import RunScriptPhase
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.granting import Grant
-from lcm_builders import RING, a_change_draft, a_terminate_draft, an_instantiate_draft, an_operate_draft
+from lcm_builders import (
+    PACKAGE,
+    RING,
+    a_change_draft,
+    a_cnf_draft,
+    a_cnf_terminate_draft,
+    a_terminate_draft,
+    an_instance,
+    an_instantiate_draft,
+    an_operate_draft,
+)
 
 OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 
@@ -59,6 +70,16 @@ def test_a_scale_passes_granted_zones_on_and_its_rollback_does_not() -> None:
     undo = ScaleVnf().undo(draft)
     assert undo is not None
     assert undo.grant == {}
+
+
+def test_scripts_of_a_cnf_get_the_grant() -> None:
+    zones = [{"id": "z1", "zoneId": "nova"}]
+    request = {"operation": "INSTANTIATE", "addResources": []}
+    for draft in (a_cnf_draft(), a_cnf_terminate_draft(package=PACKAGE)):
+        moment = f"{draft.plan.partition('_')[0]}_start"
+        known = {"scripts": {moment: "own.py"}, "instance": an_instance().vnf.model_dump(by_alias=True)}
+        changed: Any = granted(draft.model_copy(update=known), a_grant(zones=zones), request)
+        assert RunScriptPhase(moment).ask(changed).given["grant_response"]["zones"] == zones
 
 
 @pytest.mark.parametrize("draft", [a_change_draft(ScaleVmDraft), an_operate_draft(), a_terminate_draft()])

@@ -9,6 +9,7 @@ from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, HealVmDraft, ReplaceVmDraft, ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
@@ -39,6 +40,16 @@ from lcm_builders import (
 from lcm_moves import SAGA, answered, commands_of, granted, reread
 
 NODE_PORTS = dict.fromkeys(("instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
+
+
+def scripted(draft: Any, operation: str) -> Any:
+    scripts = {f"{operation}_{moment}": "own.py" for moment in ("start", "end")}
+    return draft.model_copy(update={"scripts": scripts, "instance": INSTANCE})
+
+
+INSTANCE = (
+    a_cnf_draft().with_release(Release(namespace="default")).completed(an_instance()).vnf.model_dump(by_alias=True)
+)
 DRAFTS = {
     "cluster": an_instantiate_draft(),
     "cluster after remains": an_instantiate_draft(remains_of="op-0"),
@@ -57,6 +68,9 @@ DRAFTS = {
     "modify cnf": a_cnf_modification(),
     "cnf behind a load balancer": a_cnf_draft(phases=NODE_PORTS),
     "terminate cnf behind a load balancer": a_cnf_terminate_draft(phases=NODE_PORTS, package=PACKAGE),
+    "cnf with scripts": scripted(a_cnf_draft(), "instantiate"),
+    "modify cnf with scripts": scripted(a_cnf_modification(), "modify_information"),
+    "terminate cnf with scripts": scripted(a_cnf_terminate_draft(package=PACKAGE, has_scripts=True), "terminate"),
 }
 IRREVERSIBLE = ("terminate", "scale in", "heal")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}

@@ -6,15 +6,24 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import ChangeTemplate, PortFacts, ResourcesChanged, RestoreResources, StackResources
+from kubevnfm_events.infra import (
+    ChangeTemplate,
+    PodFacts,
+    PortFacts,
+    ResourcesChanged,
+    RestoreResources,
+    StackResources,
+    UpdateObjects,
+)
 from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
     HealVmDraft,
-    ModifyVmDraft,
+    ModifyScriptedDraft,
     ReplaceVmDraft,
     ScaleVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
@@ -29,6 +38,9 @@ from lcm_builders import (
     RESOURCES,
     RING,
     a_change_draft,
+    a_cnf_draft,
+    a_cnf_modification,
+    a_cnf_terminate_draft,
     a_terminate_draft,
     an_instance,
     an_instantiate_draft,
@@ -72,7 +84,10 @@ COORDINATED = a_change_draft(
 )
 EVERY = {
     "instantiate": (scripted(PLAIN, "instantiate", instance=NEW), ["create_resources"]),
-    "terminate": (scripted(a_terminate_draft(cluster_vim_key=None, phases={}), "terminate"), ["delete_resources"]),
+    "terminate": (
+        scripted(a_terminate_draft(cluster_vim_key=None, phases={}, has_scripts=True), "terminate"),
+        ["delete_resources"],
+    ),
     "scale": (scripted(a_change_draft(ScaleVmDraft), "scale"), ["scale_resources"]),
     "heal": (scripted(a_change_draft(HealVmDraft), "heal"), ["heal_resources"]),
     "heal ": (
@@ -86,8 +101,57 @@ EVERY = {
     "change_flavour": (scripted(a_change_draft(ReplaceVmDraft), "change_flavour"), ["change_template"]),
     "operate": (scripted(an_operate_draft(package=PACKAGE), "operate"), ["operate_servers"]),
     "modify_information": (
-        scripted(ModifyVmDraft(vnf_instance_id="inst-1", package=PACKAGE, before=RESOURCES), "modify_information"),
+        scripted(
+            ModifyScriptedDraft(vnf_instance_id="inst-1", package=PACKAGE, resources=RESOURCES), "modify_information"
+        ),
         [],
+    ),
+}
+
+PODS = Release(
+    namespace="default",
+    pods=(
+        PodFacts(
+            vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment", addresses=("10.2.0.7",)
+        ),
+    ),
+)
+CLUSTER = VimConnectionInfo(
+    vim_id="vim-k", vim_type="ETSINFV.KUBERNETES.V_1", access_info={"bearer_token": Secret("of the VIM")}
+)
+CNF = a_cnf_draft(vim_connections={"k": CLUSTER})
+LIVE_CNF = CNF.with_release(PODS).completed(an_instance())
+CNF_DUMP = LIVE_CNF.vnf.model_dump(by_alias=True, exclude_none=True)
+OTHER = PACKAGE.model_copy(update={"package_id": "pkg-2", "vnfd_id": "vnfd-2"})
+NODE_PORTS = dict.fromkeys(("instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
+EVERY_CNF = {
+    "instantiate": (scripted(CNF, "instantiate", instance=NEW), ["apply_objects"]),
+    "instantiate behind a load balancer": (
+        scripted(CNF.model_copy(update={"phases": NODE_PORTS}), "instantiate", "start", instance=NEW),
+        ["apply_objects", "instantiate_end"],
+    ),
+    "modify_information": (
+        scripted(
+            ModifyScriptedDraft(vnf_instance_id="inst-1", package=PACKAGE), "modify_information", instance=CNF_DUMP
+        ),
+        [],
+    ),
+    "modify_information with containers": (
+        scripted(a_cnf_modification(new_package=OTHER, before=PODS), "modify_information", "start", instance=CNF_DUMP),
+        ["update_objects"],
+    ),
+    "terminate": (
+        scripted(a_cnf_terminate_draft(package=PACKAGE, release=PODS), "terminate", instance=CNF_DUMP),
+        ["delete_objects"],
+    ),
+    "terminate behind a load balancer": (
+        scripted(
+            a_cnf_terminate_draft(package=PACKAGE, release=PODS, phases=NODE_PORTS, has_scripts=True),
+            "terminate",
+            "start",
+            instance=CNF_DUMP,
+        ),
+        ["delete_objects", "terminate_end", "forget_machines"],
     ),
 }
 
@@ -143,6 +207,93 @@ def test_the_scripts_of_an_operation_come_before_and_after_all_else(name: str) -
     every = set(addresses(RESOURCES))
     assert set(first.reach) == (set() if name == "instantiate" else every)
     assert set(last.reach) == (set() if name == "terminate" else every)
+
+
+@pytest.mark.parametrize("name", EVERY_CNF)
+def test_the_scripts_of_a_cnf_come_before_and_after_all_else_and_reach_nothing(name: str) -> None:
+    draft, between = EVERY_CNF[name]
+    move, sent = run(granted(draft))
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    first, *rest = draft.scripts
+    assert [command.stepid for command in sent] == [first, *between, *rest]
+    for command in sent:
+        if command.stepid in draft.scripts:
+            script = script_of(command)
+            assert script.reach == ()
+            assert script.package == PACKAGE
+            assert script.given["operation"] == command.stepid
+            assert script.given["request"]["password"].reveal(RING) == "pw"
+            for one in script.given["vnf_instance"].get("vimConnectionInfo", {}).values():
+                assert "bearer_token" not in one["accessInfo"]
+
+
+def pods_given(command: Envelope[Message]) -> list[str]:
+    info = script_of(command).given["vnf_instance"].get("instantiatedVnfInfo", {})
+    return [one["id"] for one in info.get("vnfcResourceInfo", ())]
+
+
+def test_the_scripts_of_a_cnf_get_its_pods_as_they_are_then() -> None:
+    pods = {}
+    for name in ("instantiate", "modify_information", "terminate"):
+        _, sent = run(granted(EVERY_CNF[name][0]))
+        pods[name] = [pods_given(command) for command in sent if command.stepid in EVERY_CNF[name][0].scripts]
+    assert pods == {
+        "instantiate": [[], ["web-1"]],
+        "modify_information": [["web-1"], ["web-1"]],
+        "terminate": [["web-1"], []],
+    }
+
+
+@pytest.mark.parametrize("is_updated", [True, False])
+def test_the_last_script_of_a_modification_gets_the_new_package_and_the_instance_as_it_will_be(
+    is_updated: bool,
+) -> None:
+    known: dict[str, Any] = {"new_package": OTHER, "vnf": {"vnfd_id": "vnfd-2"}}
+    plain = ModifyScriptedDraft(vnf_instance_id="inst-1", package=PACKAGE, **known)
+    draft = a_cnf_modification(before=PODS, **known) if is_updated else plain
+    _, sent = run(granted(scripted(draft, "modify_information", instance=CNF_DUMP)))
+    assert script_of(sent[0]).folders == {"tmp_csar_dir": PACKAGE}
+    assert script_of(sent[-1]).folders == {"tmp_csar_dir": PACKAGE, "new_csar_dir": OTHER}
+    assert [script_of(one).given["vnf_instance"]["vnfdId"] for one in (sent[0], sent[-1])] == ["vnfd-1", "vnfd-2"]
+    assert pods_given(sent[-1]) == (["web-2"] if is_updated else ["web-1"])
+    if is_updated:
+        update = sent[1].data
+        assert isinstance(update, UpdateObjects)
+        assert (update.before, update.package) == (PACKAGE, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("operation", "draft", "step"),
+    [("instantiate", CNF, "apply_objects"), ("modify_information", a_cnf_modification(before=PODS), "update_objects")],
+)
+def test_a_rollback_of_a_cnf_begins_and_ends_with_its_own_scripts(operation: str, draft: Any, step: str) -> None:
+    moments = ("start", "end", "rollback_start", "rollback_end")
+    instance = NEW if operation == "instantiate" else CNF_DUMP
+    move, _ = run(granted(scripted(draft, operation, *moments, instance=instance)), until=f"{operation}_end")
+    remains = {"edits": [], "data": {"tried": operation}}
+    move = answered(move, failed(commands_of(move)[0], remains))
+    move, sent = run(SAGA.rollback(reread(move.record), later(5)))
+    assert [command.stepid for command in sent] == [f"{operation}_rollback_start", step, f"{operation}_rollback_end"]
+    for command in (sent[0], sent[-1]):
+        assert script_of(command).given["user_script_err_handling_data"] == {"tried": operation}
+        assert script_of(command).reach == ()
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
+def test_a_pod_that_stays_keeps_what_a_script_left_with_it() -> None:
+    """`mgmt-container-update` lists the pods again."""
+    info = LIVE_CNF.vnf.instantiated_vnf_info
+    assert info is not None
+    pods = tuple(one.model_copy(update={"metadata": {"alarm": 1}}) for one in info.vnfc_resource_info)
+    before = LIVE_CNF.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_resource_info": pods}))
+    new = PODS.pods[0].model_copy(update={"name": "web-2", "uid": "u2"})
+    now = PODS.model_copy(update={"pods": (*PODS.pods, new)})
+    done = a_cnf_modification(before=PODS).updated(now, ("a.yaml",)).completed(before).vnf.instantiated_vnf_info
+    assert done is not None
+    assert {one.id: one.metadata for one in done.vnfc_resource_info} == {
+        "web-1": {"alarm": 1, "namespace": "default"},
+        "web-2": {"namespace": "default"},
+    }
 
 
 def test_a_rollback_begins_and_ends_with_its_own_scripts() -> None:

@@ -550,7 +550,7 @@ async def test_what_the_vnf_does_not_use_is_a_warning_of_the_package(world: Worl
             "maps heal_end to own, whose script cannot be run: the package has no file Scripts/driver.py",
         ),
         ("heal_end", "own", "class Own(VnflcmMgmtAbstractDriver):\n    pass\n", "a driver class of Tacker's v1"),
-        ("heal", "own", "", "a script is run before and after an operation, not at heal"),
+        ("heal", "own", "", "for VNFs of machines, a script is run before and after instantiate, scale, "),
     ],
 )
 async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(

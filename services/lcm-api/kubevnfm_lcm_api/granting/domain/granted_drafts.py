@@ -42,10 +42,11 @@ def _instantiate(draft: InstantiateDraft, grant: Grant, request: Mapping[str, An
         "parameters": {**draft.parameters, **(grant.additional_params or {})},
         "ext_virtual_links": tuple(_external(draft.ext_virtual_links, _document(grant).get("extVirtualLinks", ()))),
     }
-    if isinstance(draft, InstantiateVmDraft):
+    if isinstance(draft, InstantiateVmDraft) or draft.scripts:
         changes |= {"grant": _document(grant), "grant_request": dict(request)}
-        if draft.cluster_parameters is not None and CLUSTER in (grant.additional_params or {}):
-            changes["cluster_parameters"] = _cluster(grant)
+    is_cluster = isinstance(draft, InstantiateVmDraft) and draft.cluster_parameters is not None
+    if is_cluster and CLUSTER in (grant.additional_params or {}):
+        changes["cluster_parameters"] = _cluster(grant)
     return draft.model_copy(update=changes)
 
 

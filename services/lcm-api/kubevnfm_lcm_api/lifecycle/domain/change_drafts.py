@@ -511,29 +511,39 @@ class ModifyDraft(Draft):
         return changed
 
 
-class ModifyVmDraft(ModifyDraft, ScriptedDraft):
-    """MODIFY_INFO of a VNF of machines whose VNFD maps the modification to scripts."""
-
-    plan: ClassVar[str] = "modify_vm"
+class ModifyScriptedFields(ModifyFields):
+    """The fields that a request gives `ModifyScriptedDraft`."""
 
     package: PackageRef
-    """The package of the scripts: the one before the modification."""
-    before: StackResources
+    new_package: PackageRef | None
+    scripts: dict[str, str]
+    script_request: SecretParams
+    instance: SecretParams
+
+
+class ModifyScriptedDraft(ModifyDraft, ScriptedDraft):
+    """MODIFY_INFO of a VNF whose VNFD maps the modification to scripts."""
+
+    plan: ClassVar[str] = "modify_scripted"
+
+    package: PackageRef
+    """The package before the modification, whose scripts run."""
+    resources: StackResources | None = None
+    """The stack, which stays; None: a CNF."""
 
     @property
-    def stacks(self) -> tuple[StackResources, StackResources]:
+    def stacks(self) -> tuple[StackResources | None, StackResources | None]:
         """The stack stays."""
-        return self.before, self.before
+        return self.resources, self.resources
 
 
-class ModifyCnfDraft(ModifyDraft):
+class ModifyCnfDraft(ModifyDraft, ScriptedDraft):
     """MODIFY_INFO of a CNF whose driver changes its configuration and images too."""
 
     plan: ClassVar[str] = "modify_cnf"
 
     package: PackageRef
-    """The package that is valid from now on."""
-    before_package: PackageRef
+    """The package before the modification."""
     vim_key: str
     vim: VimConnection
     def_files: tuple[str, ...]
@@ -550,6 +560,16 @@ class ModifyCnfDraft(ModifyDraft):
     files: tuple[str, ...] = ()
     """The files that describe ``release``."""
 
+    @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
+
+    @property
+    def wanted_package(self) -> PackageRef:
+        """The package that is valid from now on."""
+        return self.new_package or self.package
+
     def updated(self, release: Release, files: tuple[str, ...]) -> Self:
         """Return the draft with what runs now."""
         return self.model_copy(update={"release": release, "files": files})
@@ -562,20 +582,20 @@ class ModifyCnfDraft(ModifyDraft):
         gone = [pod for pod in self.before.pods if pod.uid not in present]
         new = [pod for pod in self.release.pods if pod.uid not in earlier]
         return inventory.changes_of_pods(
-            {"REMOVED": gone, "ADDED": new}, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
+            {"REMOVED": gone, "ADDED": new}, vnfd_id=self.wanted_package.vnfd_id, vim_key=self.vim_key
         )
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its information changed, and with the pods that run now."""
-        return self._with_release(super().completed(instance), self.package)
+        return self._with_release(super().completed(instance), self.wanted_package)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with the pods that run after the reversal."""
-        return self._with_release(instance, self.before_package)
+        return self._with_release(instance, self.package)
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """Return the instance with the pods that were reported last; its information is as before."""
-        return self._with_release(instance, self.before_package)
+        return self._with_release(instance, self.package)
 
     def _with_release(self, instance: InstanceRecord, package: PackageRef) -> InstanceRecord:
         info = instance.vnf.instantiated_vnf_info
@@ -590,13 +610,19 @@ class ModifyCnfDraft(ModifyDraft):
             max_scale_levels=info.max_scale_levels or (),
             def_files=self.files,
         )
+        # Scripts leave metadata with the pods; those that stay keep it.
+        left = {one.id: one.metadata or {} for one in info.vnfc_resource_info}
+        pods = tuple(
+            one.model_copy(update={"metadata": {**left.get(one.id, {}), **(one.metadata or {})}})
+            for one in shown.vnfc_resource_info
+        )
         properties = {one.id: one.vnfc_configurable_properties for one in info.vnfc_info}
         vnfcs = tuple(
             one.model_copy(update={"vnfc_configurable_properties": properties.get(one.id)}) for one in shown.vnfc_info
         )
         present = info.model_copy(
             update={
-                "vnfc_resource_info": shown.vnfc_resource_info,
+                "vnfc_resource_info": pods,
                 "vnfc_info": vnfcs,
                 "metadata": {**(info.metadata or {}), **(shown.metadata or {})},
             }

@@ -17,7 +17,6 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
-from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.granting import granted_zones, merged
 from kubevnfm_lcm_api.lifecycle.domain.instance import (
     Deployment,
@@ -53,7 +52,7 @@ class InstantiateFields(TypedDict):
     remains_of: str | None
 
 
-class InstantiateDraft(Draft):
+class InstantiateDraft(ScriptedDraft):
     """The common part of the instantiation of a VM-based VNF and of a CNF."""
 
     package: PackageRef
@@ -130,7 +129,7 @@ class InstantiateDraft(Draft):
         return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))
 
 
-class InstantiateVmDraft(InstantiateDraft, ScriptedDraft):
+class InstantiateVmDraft(InstantiateDraft):
     """Instantiating a VM-based VNF."""
 
     plan: ClassVar[str] = "instantiate_vm"
@@ -263,6 +262,11 @@ class InstantiateCnfDraft(InstantiateDraft):
     release: Release | None = None
 
     @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
+
+    @property
     def is_forceful(self) -> bool:
         """Only a termination is."""
         return False
@@ -302,22 +306,27 @@ class TerminateFields(TypedDict):
 
     vnf_instance_id: str
     vnfd_id: str
+    package: PackageRef
     vim_key: str
     vim: VimConnection
     is_forceful: bool
     graceful_wait_s: float
 
 
-class TerminateDraft(Draft):
+class TerminateDraft(ScriptedDraft):
     """The common part of the termination of a VM-based VNF and of a CNF."""
 
     vnfd_id: str
+    package: PackageRef | None = None
+    """None: version 0.1.0 accepted the request, for a CNF."""
     vim_key: str
     vim: VimConnection
     is_forceful: bool
     graceful_wait_s: float = 0.0
     is_gone: bool = False
     """Whether the infrastructure reported that nothing is left."""
+    has_scripts: bool = False
+    """Whether the VNFD maps phases of any operation to scripts: mgmt-executor has records of their runs then."""
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
@@ -334,7 +343,7 @@ class TerminateDraft(Draft):
         return instance.model_copy(update={"vnf": vnf, "internals": internals})
 
 
-class TerminateVmDraft(TerminateDraft, ScriptedDraft):
+class TerminateVmDraft(TerminateDraft):
     """Terminating a VM-based VNF."""
 
     plan: ClassVar[str] = "terminate_vm"
@@ -384,10 +393,13 @@ class TerminateCnfDraft(TerminateDraft):
     plan: ClassVar[str] = "terminate_cnf"
 
     release: Release | None = None
-    package: PackageRef | None = None
-    """None: no driver has work, or version 0.1.0 accepted the request."""
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
+
+    @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
 
     def without_release(self) -> Self:
         """Return the draft once nothing is left of the release."""

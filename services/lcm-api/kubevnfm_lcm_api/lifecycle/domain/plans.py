@@ -13,7 +13,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     HealVmDraft,
     ModifyCnfDraft,
     ModifyDraft,
-    ModifyVmDraft,
+    ModifyScriptedDraft,
     OperateVmDraft,
     ReplaceVmDraft,
     ScaleVmDraft,
@@ -104,9 +104,11 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
     plan = Plan[InstantiateCnfDraft]()
     if draft.remains_of is not None:
         plan.then(RemoveRemains(draft.remains_of))
+    _begin(plan, draft)
     plan.then(ApplyCnfObjects(draft.wait_timeout_s))
     if INSTANTIATE_END in draft.phases:
         plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
+    _finish(plan, draft)
     return plan
 
 
@@ -121,7 +123,7 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     deleted = plan.then(DeleteVnfResources(draft.graceful_wait_s))
     if draft.cluster_vim_key is not None:
         plan.add(DeregisterClusterVim(draft.is_forceful), after=[deleted])
-    if draft.scripts:
+    if draft.has_scripts:
         _finish(plan, draft)
         plan.then(ForgetMachines())
     elif draft.phases:
@@ -132,12 +134,14 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
 def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     """Delete a CNF."""
     plan = Plan[TerminateCnfDraft]()
+    _begin(plan, draft)
     # None: a GRACEFUL termination without a time leaves each pod its own terminationGracePeriodSeconds.
     grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
     plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
     if TERMINATE_END in draft.phases:
         plan.then(RunCnfPhase(TERMINATE_END), id=TERMINATE_END)
-    if draft.phases:
+    _finish(plan, draft)
+    if draft.phases or draft.has_scripts:
         plan.then(ForgetMachines())
     return plan
 
@@ -219,9 +223,9 @@ def modify_info(_: ModifyDraft) -> Plan[ModifyDraft]:
     return Plan[ModifyDraft]()
 
 
-def modify_vm(draft: ModifyVmDraft) -> Plan[ModifyVmDraft]:
+def modify_scripted(draft: ModifyScriptedDraft) -> Plan[ModifyScriptedDraft]:
     """Run the scripts of a modification, then change the instance's document."""
-    plan = Plan[ModifyVmDraft]()
+    plan = Plan[ModifyScriptedDraft]()
     _begin(plan, draft)
     _finish(plan, draft)
     return plan
@@ -230,7 +234,9 @@ def modify_vm(draft: ModifyVmDraft) -> Plan[ModifyVmDraft]:
 def modify_cnf(draft: ModifyCnfDraft) -> Plan[ModifyCnfDraft]:
     """Change a CNF's configuration and images, then the instance's document."""
     plan = Plan[ModifyCnfDraft]()
+    _begin(plan, draft)
     plan.then(UpdateCnfObjects(draft.wait_timeout_s))
+    _finish(plan, draft)
     return plan
 
 
@@ -246,7 +252,7 @@ SEQUENCES: Final = Sequences(
         Operation(ConnectVmDraft, change_ext_conn_vm),
         Operation(ReplaceVmDraft, change_template_vm),
         Operation(ModifyDraft, modify_info),
-        Operation(ModifyVmDraft, modify_vm),
+        Operation(ModifyScriptedDraft, modify_scripted),
         Operation(ModifyCnfDraft, modify_cnf),
     ],
     [

@@ -12,7 +12,7 @@ from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, ModifyVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, ModifyDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
@@ -95,4 +95,4 @@ def _reads_grant_request(draft: ScriptedDraft) -> bool:
     """Return whether code of the package gets the grant request; a modification has none."""
     if isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
         return True  # user data
-    return bool(draft.scripts) and not isinstance(draft, ModifyVmDraft)
+    return bool(draft.scripts) and not isinstance(draft, ModifyDraft)

@@ -11,10 +11,12 @@ from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
-from kubevnfm_sol.lcm import InstantiateVnfRequest
+from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
-from kubevnfm_lcm_api.lifecycle.requests.drivers import CNF_DRIVERS, check_drivers, driven_phases, executor_phases
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 _HELM: Final = ("use_helm", "using_helm_install_param", "helm_chart_path")
@@ -27,13 +29,19 @@ _LONGEST_WAIT_S: Final = 86_400
 
 
 async def cnf_draft(
-    fields: InstantiateFields, flavour: Flavour, request: InstantiateVnfRequest, files: frozenset[str]
+    fields: InstantiateFields,
+    record: InstanceRecord,
+    flavour: Flavour,
+    request: InstantiateVnfRequest,
+    original: Mapping[str, Any],
+    files: frozenset[str],
 ) -> InstantiateCnfDraft:
     """Return the draft. ``fields``: those common with the draft of a VM-based VNF; ``files``: the paths in the package.
 
-    Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have.
+    Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have, and for
+    a script that cannot be run.
     """
-    check_drivers(driven_phases(flavour), CNF_DRIVERS, kind="CNFs")
+    check_cnf_drivers(flavour)
     parameters = request.additional_params
     for name in _HELM:
         if parameters.get(name) not in (None, False, "false", "False"):
@@ -50,8 +58,12 @@ async def cnf_draft(
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
+    scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     return InstantiateCnfDraft(
         **fields,
+        scripts=scripts,
+        script_request=script_request(request, original, fields["api_version"]) if scripts else {},
+        instance=requested_instance(record.vnf, fields) if scripts else {},
         def_files=def_files,
         namespace=namespace,
         multi_namespace=_flag(parameters, "multi_namespace"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_csar import Flavour, PhaseDriver, Vnfd
@@ -32,9 +33,30 @@ _PHASES: Final[Mapping[OperationType, str]] = {
 """The operations' names in VNFDs (SOL001 6.7, Tacker v2 for the last one)."""
 _MOMENTS: Final = ("start", "end", "rollback_start", "rollback_end")
 """SOL001 has the first two. Tacker v2 reads the others, which a VNFD adds with an interface type of its own."""
-_SCRIPT_PHASES: Final = frozenset(f"{name}_{moment}" for name in _PHASES.values() for moment in _MOMENTS)
 CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE, NODE_PORTS})
 """Implementation names of the built-in drivers of CNFs."""
+
+
+@dataclass(frozen=True)
+class _VnfKind:
+    """A kind of VNF, with the drivers and scripts that its VNFDs may map phases to."""
+
+    name: str
+    drivers: frozenset[str]
+    """Implementation names of the built-in drivers."""
+    operations: tuple[OperationType, ...]
+    """Those that run scripts."""
+
+    @property
+    def script_phases(self) -> frozenset[str]:
+        """The phases that run scripts."""
+        return frozenset(f"{_PHASES[operation]}_{moment}" for operation in self.operations for moment in _MOMENTS)
+
+
+_MACHINES: Final = _VnfKind("VNFs of machines", CLUSTER_DRIVERS, tuple(_PHASES))
+_CNFS: Final = _VnfKind(
+    "CNFs", CNF_DRIVERS, (OperationType.INSTANTIATE, OperationType.MODIFY_INFO, OperationType.TERMINATE)
+)
 
 
 def driven_phases(flavour: Flavour) -> dict[str, str]:
@@ -57,7 +79,7 @@ def cluster_phases(flavour: Flavour) -> dict[str, str]:
 
 
 def scripts_of(flavour: Flavour, operation: OperationType) -> dict[str, str]:
-    """Return the package's script by phase of the operation, for a VNF of machines. `check_machine_drivers` comes first."""
+    """Return the package's script by phase of the operation. `check_machine_drivers` or `check_cnf_drivers` comes first."""
     phases = [f"{_PHASES[operation]}_{moment}" for moment in _MOMENTS if operation in _PHASES]
     return {
         phase: flavour.phases[phase].file
@@ -66,40 +88,49 @@ def scripts_of(flavour: Flavour, operation: OperationType) -> dict[str, str]:
     }
 
 
+def has_scripts(flavour: Flavour) -> bool:
+    """Return whether a phase of any operation has a script of the package."""
+    return any(_is_script(driver) for driver in flavour.phases.values())
+
+
 def _is_script(driver: PhaseDriver) -> bool:
     return driver.name not in {NOOP, *CLUSTER_DRIVERS, *CNF_DRIVERS}
 
 
 def check_machine_drivers(flavour: Flavour) -> None:
-    """Raise Unprocessable for a phase of a VNF of machines that can neither be driven nor be scripted.
+    """Raise Unprocessable for a phase of a VNF of machines that can neither be driven nor be scripted."""
+    _check_drivers(flavour, _MACHINES)
 
-    A driver that this VNFM does not have is a script of the package (sequences.md 6.5).
+
+def check_cnf_drivers(flavour: Flavour) -> None:
+    """Raise Unprocessable for a phase of a CNF that can neither be driven nor be scripted."""
+    _check_drivers(flavour, _CNFS)
+
+
+def _check_drivers(flavour: Flavour, kind: _VnfKind) -> None:
+    """Raise Unprocessable for the first phase that would be left out.
+
+    Nothing of a VNFD is left out silently: a driver or a script runs, or the request is refused. A driver that this VNFM
+    does not have is a script of the package (sequences.md 6.5).
     """
     for phase, driver in flavour.phases.items():
-        if driver.name == NOOP:
+        if driver.name == NOOP or driver.name in kind.drivers:
             continue
         if not _is_script(driver):
-            check_drivers({phase: driver.name}, CLUSTER_DRIVERS, kind="VNFs of machines")
-            continue
-        of_vnfd = f"the VNFD maps {phase} to {driver.name}"
-        if phase not in _SCRIPT_PHASES:
-            raise Unprocessable("vnfdId", f"{of_vnfd}: a script is run before and after an operation, not at {phase}")
-        if driver.problem:
-            raise Unprocessable("vnfdId", f"{of_vnfd}, whose script cannot be run: {driver.problem}")
-
-
-def check_drivers(phases: Mapping[str, str], known: frozenset[str], *, kind: str) -> None:
-    """Raise Unprocessable for a phase whose driver this VNFM does not have for VNFs of the ``kind``.
-
-    Nothing of a VNFD is left out silently: a driver either runs, or the request is refused.
-    """
-    for phase, driver in phases.items():
-        if driver not in known:
             raise Unprocessable(
                 "vnfdId",
-                f"the VNFD maps {phase} to management driver {driver}; "
-                f"for {kind} this VNFM knows {', '.join(sorted({*known, NOOP}))}",
+                f"the VNFD maps {phase} to management driver {driver.name}; "
+                f"for {kind.name} this VNFM knows {', '.join(sorted({*kind.drivers, NOOP}))}",
             )
+        of_vnfd = f"the VNFD maps {phase} to {driver.name}"
+        if phase not in kind.script_phases:
+            operations = ", ".join(_PHASES[operation] for operation in kind.operations)
+            raise Unprocessable(
+                "vnfdId",
+                f"{of_vnfd}: for {kind.name}, a script is run before and after {operations}, not at {phase}",
+            )
+        if driver.problem:
+            raise Unprocessable("vnfdId", f"{of_vnfd}, whose script cannot be run: {driver.problem}")
 
 
 def missing_base_hot(flavour_id: str) -> Unprocessable:
@@ -123,7 +154,7 @@ def certain_refusals(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]
 
 def _refusal_of_cnf(flavour: Flavour) -> Unprocessable | None:
     try:
-        check_drivers(driven_phases(flavour), CNF_DRIVERS, kind="CNFs")
+        check_cnf_drivers(flavour)
     except Unprocessable as refusal:
         return refusal
     return None

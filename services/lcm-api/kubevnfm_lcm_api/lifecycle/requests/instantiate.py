@@ -88,7 +88,8 @@ class Instantiate:
         }
         draft: InstantiateDraft
         if connection.vim_type == KUBERNETES:
-            draft = await cnf_draft(fields, flavour, request, await self._packages.file_names(package.package_id))
+            files = await self._packages.file_names(package.package_id)
+            draft = await cnf_draft(fields, record, flavour, request, original, files)
         else:
             draft = await self._vm_drafts.draft(fields, record, flavour, request, original)
         return await self._acceptance.accept(

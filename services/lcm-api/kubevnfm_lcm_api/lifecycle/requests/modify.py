@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubevnfm_csar import Vnfd
+from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_secrets import SECRET_NAMES, SecretParams
@@ -14,7 +14,13 @@ from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ModifyCnfDraft, ModifyDraft, ModifyFields, ModifyVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
+    ModifyCnfDraft,
+    ModifyDraft,
+    ModifyFields,
+    ModifyScriptedDraft,
+    ModifyScriptedFields,
+)
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
@@ -24,8 +30,8 @@ from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, vdu_targets
 from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
+from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries, checked
-from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
 
 CONFIG_FILES: Final = "configmap_secret_paths"
 """In a modification's metadata, as Tacker names it: the files with changed ConfigMaps and Secrets."""
@@ -104,13 +110,12 @@ class Modify:
             "vnfc_properties": properties,
             "changed": changed,
         }
-        draft: ModifyDraft | None = await self._cnf_draft(fields, record, vnfd, package, request)
-        draft = draft or await self._vm_draft(fields, record, package, request, original, version)
+        draft = await self._draft(fields, record, vnfd, package, request, original, version)
         return await self._acceptance.accept(
             stored,
             record,
             OperationType.MODIFY_INFO,
-            draft or ModifyDraft(**fields),
+            draft,
             original=original,
             version=version,
             secret_names=vnfd.secret_names,
@@ -149,25 +154,52 @@ class Modify:
             raise Unprocessable("vnfPkgId", f"VNF package {request.vnf_pkg_id} does not exist")
         return usable
 
-    async def _cnf_draft(
+    async def _draft(
         self,
         fields: ModifyFields,
         record: InstanceRecord,
         vnfd: Vnfd,
         package: PackageRef | None,
         request: VnfInfoModificationRequest,
+        original: Mapping[str, object],
+        version: ApiVersion,
+    ) -> ModifyDraft:
+        """Return the draft; ``vnfd``: the descriptor that is valid from now on."""
+        info = record.vnf.instantiated_vnf_info
+        if info is None:
+            return ModifyDraft(**fields)
+        present = await self._packages.reference(record.vnf.vnf_pkg_id)
+        described = await self._packages.vnfd(present.package_id, present.checksum)
+        scripts = scripts_of(described.flavour(info.flavour_id), OperationType.MODIFY_INFO)
+        scripted: ModifyScriptedFields = {
+            **fields,
+            "package": present,
+            "new_package": package,
+            "scripts": scripts,
+            "script_request": script_request(request, original, version) if scripts else {},
+            "instance": record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
+        }
+        draft = await self._cnf_draft(scripted, record, vnfd.flavour(info.flavour_id), request)
+        if draft is not None or not scripts:
+            return draft or ModifyDraft(**fields)
+        return ModifyScriptedDraft(**scripted, resources=record.stack.resources if record.stack is not None else None)
+
+    async def _cnf_draft(
+        self,
+        fields: ModifyScriptedFields,
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: VnfInfoModificationRequest,
     ) -> ModifyCnfDraft | None:
         """Return the draft of a change of configuration and images; None if the request or the VNFD asks for none."""
         info, deployment = record.vnf.instantiated_vnf_info, record.release
         if info is None or deployment is None or deployment.release is None:
             return None
-        flavour = vnfd.flavour(info.flavour_id)
+        package = fields["new_package"]
         named = (request.metadata or {}).get(CONFIG_FILES)
         if driven_phases(flavour).get("modify_information_end") != CONTAINER_UPDATE or (package is None and not named):
             return None
-        before = await self._packages.reference(record.vnf.vnf_pkg_id)
-        wanted = package or before
-        files = await self._packages.file_names(wanted.package_id)
+        files = await self._packages.file_names((package or fields["package"]).package_id)
         configs = manifest_files(named, files, place=f"metadata/{CONFIG_FILES}") if named is not None else ()
         parameters = record.internals.parameters
         def_files = tuple((info.metadata or {}).get(DEF_FILES) or ())
@@ -181,8 +213,6 @@ class Modify:
             raise Unprocessable("vimConnectionInfo", f"no entry {deployment.vim_key}, which is the CNF's cluster")
         return ModifyCnfDraft(
             **fields,
-            package=wanted,
-            before_package=before,
             vim_key=deployment.vim_key,
             vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             def_files=def_files,
@@ -191,34 +221,6 @@ class Modify:
             vdus=vdu_targets(flavour, parameters, record.internals.instantiation_level_id),
             wait_timeout_s=parameters.get("wait_timeout"),
             before=deployment.release,
-        )
-
-    async def _vm_draft(
-        self,
-        fields: ModifyFields,
-        record: InstanceRecord,
-        package: PackageRef | None,
-        request: VnfInfoModificationRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
-    ) -> ModifyVmDraft | None:
-        """Return the draft of a modification with scripts; None if the present package maps it to none."""
-        info, deployment = record.vnf.instantiated_vnf_info, record.stack
-        if info is None or deployment is None or deployment.resources is None:
-            return None
-        present = await self._packages.reference(record.vnf.vnf_pkg_id)
-        vnfd = await self._packages.vnfd(present.package_id, present.checksum)
-        scripts = scripts_of(vnfd.flavour(info.flavour_id), OperationType.MODIFY_INFO)
-        if not scripts:
-            return None
-        return ModifyVmDraft(
-            **fields,
-            package=present,
-            new_package=package,
-            before=deployment.resources,
-            scripts=scripts,
-            script_request=script_request(request, original, version),
-            instance=record.vnf.model_dump(by_alias=True, exclude_none=True),
         )
 
     async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:

@@ -12,8 +12,8 @@ from kubevnfm_lcm_api.lifecycle.domain.drift import check_machines_exist
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.heal import server_ids
+from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
-from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, ChangeableVnfs
 
 

@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, cluster_phases, scripts_of
-from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
+from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,

@@ -25,8 +25,8 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import check_load_balancer
-from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.requests.vm import script_request
+from kubevnfm_lcm_api.lifecycle.requests.drivers import has_scripts, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 
 DEFAULT_GRACEFUL_S: Final = 10
 """The wait of a GRACEFUL request without a timeout; Tacker v2 has the same default."""
@@ -56,18 +56,18 @@ class Terminate:
         # Checked here for a 409; deregister_vim checks again, as an instance may begin to use the cluster meanwhile.
         if not is_forceful:
             await self._check_unused(record)
-        draft = await self._draft(record, request, is_forceful=is_forceful)
-        flavour = None
-        if isinstance(draft, TerminateVmDraft):
-            flavour = await self._flavour(record, draft.package)
-            if flavour is not None and (scripts := scripts_of(flavour, OperationType.TERMINATE)):
-                draft = draft.model_copy(
-                    update={
-                        "scripts": scripts,
-                        "script_request": script_request(request, original, version),
-                        "instance": record.vnf.model_dump(by_alias=True, exclude_none=True),
-                    }
-                )
+        package = await self._package(record)
+        draft = await self._draft(record, package, request, is_forceful=is_forceful)
+        flavour = await self._flavour(record, package)
+        if flavour is not None and has_scripts(flavour):
+            draft = draft.model_copy(
+                update={
+                    "has_scripts": True,
+                    "scripts": scripts_of(flavour, OperationType.TERMINATE),
+                    "script_request": script_request(request, original, version),
+                    "instance": record.vnf.model_dump(by_alias=True, exclude_none=True),
+                }
+            )
         return await self._acceptance.accept(
             stored, record, OperationType.TERMINATE, draft, original=original, version=version, flavour=flavour
         )
@@ -83,7 +83,7 @@ class Terminate:
             )
 
     async def _draft(
-        self, record: InstanceRecord, request: TerminateVnfRequest, *, is_forceful: bool
+        self, record: InstanceRecord, package: PackageRef, request: TerminateVnfRequest, *, is_forceful: bool
     ) -> TerminateDraft:
         internals = record.internals
         (deployment,) = internals.deployments  # operations so far make instances of one deployment
@@ -93,6 +93,7 @@ class Terminate:
         fields: TerminateFields = {
             "vnf_instance_id": record.vnf.id,
             "vnfd_id": record.vnf.vnfd_id,
+            "package": package,
             "vim_key": deployment.vim_key,
             "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             "is_forceful": is_forceful,
@@ -103,7 +104,6 @@ class Terminate:
         return TerminateVmDraft(
             **fields,
             stack_name=deployment.stack_name,
-            package=await self._package(record),
             resources=deployment.resources,
             is_stack_missing=is_stack_missing(record),
             phases=internals.phases,
@@ -123,13 +123,12 @@ class Terminate:
         internals = record.internals
         if not internals.phases:
             return TerminateCnfDraft(**fields, release=deployment.release)
-        package = await self._package(record)
         if LOAD_BALANCER in request.additional_params:
-            await check_load_balancer(request.additional_params, await self._packages.file_names(package.package_id))
+            files = await self._packages.file_names(fields["package"].package_id)
+            await check_load_balancer(request.additional_params, files)
         return TerminateCnfDraft(
             **fields,
             release=deployment.release,
-            package=package,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params},
         )

@@ -12,14 +12,12 @@ from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
-from kubevnfm_sol.base import SolType
-from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType, VnfInstance
+from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import (
     check_machine_drivers,
     cluster_phases,
@@ -27,6 +25,7 @@ from kubevnfm_lcm_api.lifecycle.requests.drivers import (
     scripts_of,
 )
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_linked, check_links, check_user_data
+from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
 
 
 class VmDrafts:
@@ -92,7 +91,7 @@ class VmDrafts:
             **fields,
             stack_name=stack_name(record.vnf.id),
             request=hide(original),
-            instance=_instance(record.vnf, fields),
+            instance=requested_instance(record.vnf, fields),
             user_data=user_data,
             phases=phases,
             cluster_vim_name=cluster_vim_name,
@@ -106,23 +105,6 @@ class VmDrafts:
         for vim in await self._vims.list({"name": [name]}):
             if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
                 raise Conflict(f"{ROOT}/vim_name: a VIM named {name} is registered already")
-
-
-def script_request(request: SolType, original: Mapping[str, Any], version: ApiVersion) -> dict[str, Any]:
-    """Return the request in v2 form, as scripts of packages expect it. ``original``: the body as it came."""
-    if version == "v2":
-        return dict(hide(original))
-    return request.model_dump(by_alias=True, exclude_unset=True)
-
-
-def _instance(vnf: VnfInstance, fields: InstantiateFields) -> dict[str, Any]:
-    """Return the VnfInstance with what the request adds to it, as user data expect it."""
-    merged = {
-        "vim_connection_info": fields["vim_connections"],
-        "extensions": {**vnf.extensions, **fields["extensions"]},
-        "vnf_configurable_properties": {**vnf.vnf_configurable_properties, **fields["vnf_configurable_properties"]},
-    }
-    return vnf.model_copy(update=merged).model_dump(by_alias=True, exclude_none=True)
 
 
 def _check_masters(cluster: CheckedCluster) -> None:

@@ -26,8 +26,9 @@ from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import cluster_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_user_data
+from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data, script_request
+from kubevnfm_lcm_api.lifecycle.requests.vm import named_user_data
 
 SCALE: Final = "scale"
 SCALE_TO_LEVEL: Final = "scale_to_level"

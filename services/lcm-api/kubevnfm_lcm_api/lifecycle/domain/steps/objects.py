@@ -123,10 +123,12 @@ class NeedsUpdate(NeedsVim, Protocol):
     """An operation that changes a CNF's configuration and images."""
 
     @property
-    def package(self) -> PackageRef: ...
+    def package(self) -> PackageRef:
+        """The one before the operation."""
+        ...
 
     @property
-    def before_package(self) -> PackageRef: ...
+    def wanted_package(self) -> PackageRef: ...
 
     @property
     def def_files(self) -> tuple[str, ...]:
@@ -165,7 +167,7 @@ class UpdateCnfObjects(_AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
 
     def ask(self, draft: NeedsUpdate) -> UpdateObjects:
         """Ask for the contents and images of the package."""
-        return self._command(draft, draft.package, draft.config_files)
+        return self._command(draft, draft.wanted_package, draft.config_files)
 
     def fold(self, draft: NeedsUpdate, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
@@ -182,7 +184,7 @@ class UpdateCnfObjects(_AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
 
     def undo(self, draft: NeedsUpdate) -> UpdateObjects:
         """Ask for the contents and images of the earlier package."""
-        return self._command(draft, draft.before_package, ())
+        return self._command(draft, draft.package, ())
 
     def _command(self, draft: NeedsUpdate, package: PackageRef, config_files: tuple[str, ...]) -> UpdateObjects:
         return UpdateObjects(
@@ -191,7 +193,7 @@ class UpdateCnfObjects(_AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
             vim=draft.vim,
             def_files=draft.def_files,
             config_files=config_files,
-            before=draft.before_package,
+            before=draft.package,
             namespace=draft.before.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=draft.vdus,
