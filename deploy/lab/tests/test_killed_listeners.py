@@ -1,4 +1,4 @@
-"""What a killed program of the lab had begun to listen on is free for the next one, whenever the kill came."""
+"""A port on which a killed program of the lab had begun to listen is free for the next one, whenever the kill came."""
 
 from __future__ import annotations
 

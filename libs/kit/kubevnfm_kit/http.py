@@ -115,7 +115,7 @@ class _Site(web.BaseSite):
 
 
 def bound_socket(host: str) -> socket.socket:
-    """Return a socket with a free port of the host, which nobody else gets before it listens. Raises OSError."""
+    """Return a socket with a free port of the host, which no other process gets before it listens. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

@@ -11,7 +11,7 @@ from kubevnfm_kit.http import bound_socket, serving
 
 
 def held(port: int) -> bool:
-    """Return whether nobody else can take the port."""
+    """Return whether another socket cannot take the port."""
     with socket.socket() as other:
         try:
             other.bind(("127.0.0.1", port))
@@ -20,7 +20,7 @@ def held(port: int) -> bool:
     return False
 
 
-async def test_the_port_is_nobody_elses_before_it_listens_and_free_after() -> None:
+async def test_the_port_is_reserved_before_it_listens_and_free_after() -> None:
     bound = bound_socket("127.0.0.1")
     port = bound.getsockname()[1]
     assert held(port)

@@ -61,8 +61,8 @@ class ApiServer:
         """Listen, unless it does already; raise OSError if the address is taken."""
         self._address = f"{address}:{port}"
         if self._listener is None:
-            # Not yet serving, so that there is no turn of the event loop between the bind and the assignment: who
-            # is cancelled in that turn would leave a port that nobody can close.
+            # Not yet serving, so that there is no turn of the event loop between the bind and the assignment: a caller
+            # that is cancelled in that turn would leave a port that stays taken.
             self._listener = await asyncio.get_running_loop().create_server(
                 self._server, address, port, ssl=context, start_serving=False
             )

@@ -28,7 +28,7 @@ class Relay:
         try:
             await self._server.start_serving()
         except asyncio.CancelledError:
-            # The program that wanted the port was killed; nobody else would close it.
+            # The program that wanted the port was killed, so it does not call close().
             self.close()
             raise
 
