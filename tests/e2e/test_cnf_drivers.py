@@ -53,9 +53,7 @@ def _request(user: User, cluster: dict[str, Any], address: str) -> dict[str, Any
     parameters["vdu_mapping"] = {"VDU1": {"kind": "Deployment", "name": "web"}}
     login = {"ssh_ip": address, "ssh_username": "ubuntu", "ssh_password": user.installation.lab.machine_password}
     parameters["lcm-kubernetes-external-lb"] = {"script_path": "Scripts/configure_lb.sh", "external_lb_param": login}
-    vim = {"vimId": cluster["vimId"], "vimType": cluster["vimType"]}
-    connections: Any = [{"id": "cluster", **vim}] if user.version == "v1" else {"cluster": vim}
-    return {**body, "vimConnectionInfo": connections}
+    return user.on_vim(body, cluster)
 
 
 @deep_in_six
@@ -64,8 +62,7 @@ async def test_a_cnf_with_drivers_is_deployed_changed_and_terminated(
 ) -> None:
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
-    connections = (await user.instance(cluster_id))["vimConnectionInfo"].values()
-    cluster = next(each for each in connections if each["vimType"] == "ETSINFV.KUBERNETES.V_1")
+    cluster = await user.vim_of_cluster(cluster_id)
     address = cluster["interfaceInfo"]["endpoint"].split("://")[1].rpartition(":")[0]
     for caller in (user, v1):
         cnf_id = await caller.create(await _package(caller, tmp_path))

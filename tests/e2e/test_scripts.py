@@ -213,10 +213,8 @@ async def onboarded_cnf(user: User, folder: Path, modify_end: str, *, version: s
 def on_cluster(caller: User, cluster: dict[str, Any], **parameters: str) -> dict[str, Any]:
     """Return the instantiate request of the CNF."""
     body = sample_body("cnf", "instantiate")
-    vim = {"vimId": cluster["vimId"], "vimType": cluster["vimType"]}
-    connections: Any = [{"id": "cluster", **vim}] if caller.version == "v1" else {"cluster": vim}
     params = {**body["additionalParams"], "vdu_mapping": {"VDU1": {"kind": "Deployment", "name": "web"}}, **parameters}
-    return {**body, "vimConnectionInfo": connections, "additionalParams": params}
+    return caller.on_vim({**body, "additionalParams": params}, cluster)
 
 
 @deep_in_six
@@ -226,8 +224,7 @@ async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
     """SEQ 6.5: as for machines, by both versions of the API, also beside a built-in driver."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
-    connections = (await user.instance(cluster_id))["vimConnectionInfo"].values()
-    cluster = next(each for each in connections if each["vimType"] == "ETSINFV.KUBERNETES.V_1")
+    cluster = await user.vim_of_cluster(cluster_id)
     for caller, modify_end in ((user, "record"), (v1, "mgmt-container-update")):
         recorded = Recorded(caller, await caller.create(await onboarded_cnf(user, tmp_path, modify_end)))
         body = on_cluster(caller, cluster, fail_at="instantiate_end", password=PASSWORD)

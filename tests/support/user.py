@@ -157,6 +157,18 @@ class User:
         """Return the request for a cluster on the lab's machines."""
         return cluster_body(self.installation.lab, level=level)
 
+    async def vim_of_cluster(self, cluster_id: str) -> dict[str, Any]:
+        """Return the entry of an instantiated cluster's ``vimConnectionInfo`` that CNFs are deployed on."""
+        connections = (await self.instance(cluster_id))["vimConnectionInfo"].values()
+        found: dict[str, Any] = next(each for each in connections if each["vimType"] == "ETSINFV.KUBERNETES.V_1")
+        return found
+
+    def on_vim(self, body: Mapping[str, Any], vim: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request for a CNF on that VIM, in the form of the user's API version."""
+        named = {name: vim[name] for name in ("vimId", "vimType")}
+        connections: Any = [{"id": "cluster", **named}] if self.version == "v1" else {"cluster": named}
+        return {**body, "vimConnectionInfo": connections}
+
     # --- operations ---------------------------------------------------------------------------------------------------
 
     async def ask(self, instance_id: str, task: str, body: Mapping[str, Any]) -> Answer:

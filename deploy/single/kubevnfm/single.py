@@ -72,7 +72,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         # published before its consumers have declared their queues, which end with the process here.
         starting.enter_context(bus.holding())
         # The services need one another's addresses before they listen, so port 0 of the gateway is resolved here too.
-        vims_port, machines_port, credentials_port, gateway_port, *_ = [*sockets, settings.port]
+        vims_port, machines_port, credentials_port, gateway_port, *_ = [*(port for _, port in sockets), settings.port]
         gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
         vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
         backends = Backends(bus, store, ring, sockets=sockets)
@@ -156,8 +156,8 @@ def _host_for_calls(host: str) -> str:
 
 
 @asynccontextmanager
-async def _bound(*hosts: str) -> AsyncIterator[Mapping[int, socket.socket]]:
-    """Yield a socket with a free port for each host, by port; leaving closes those that no listener took over."""
+async def _bound(*hosts: str) -> AsyncIterator[Mapping[tuple[str, int], socket.socket]]:
+    """Yield a socket with a free port for each host, by host and port; leaving closes those that no listener took over."""
     with ExitStack() as open_ones:
-        sockets = [open_ones.enter_context(bound_socket(host)) for host in hosts]
-        yield {one.getsockname()[1]: one for one in sockets}
+        sockets = [(host, open_ones.enter_context(bound_socket(host))) for host in hosts]
+        yield {(host, one.getsockname()[1]): one for host, one in sockets}

@@ -8,6 +8,7 @@ import socket
 import pytest
 from aiohttp import ClientSession, web
 from kubevnfm_kit.http import bound_socket, serving
+from servers.ports import listens
 
 
 def held(port: int) -> bool:
@@ -20,7 +21,7 @@ def held(port: int) -> bool:
     return False
 
 
-async def test_the_port_is_reserved_before_it_listens_and_free_after() -> None:
+async def test_the_port_is_reserved_before_it_listens() -> None:
     bound = bound_socket("127.0.0.1")
     port = bound.getsockname()[1]
     assert held(port)
@@ -29,6 +30,15 @@ async def test_the_port_is_reserved_before_it_listens_and_free_after() -> None:
         assert listening == port
         async with session.get(f"http://127.0.0.1:{port}/") as answer:
             assert answer.status == 404
+    assert not listens(port)
+
+
+async def test_the_port_is_free_after_its_listener() -> None:
+    bound = bound_socket("127.0.0.1")
+    port = bound.getsockname()[1]
+    # No connection: the kernel would keep the port of one for a minute.
+    async with serving(web.Application(), host="127.0.0.1", port=port, bound=bound):
+        assert held(port)
     assert not held(port)
 
 

@@ -30,8 +30,8 @@ class Backends:
     states: dict[str, str] = field(default_factory=dict)
     """Further states for ``/health/ready``, by name; they do not make the service unready."""
 
-    sockets: Mapping[int, socket.socket] = field(default_factory=dict)
-    """Sockets that have their address already, by port; a listener of that port takes over its socket."""
+    sockets: Mapping[tuple[str, int], socket.socket] = field(default_factory=dict)
+    """Sockets that have their address already, by host and port; the listener of that address takes over its socket."""
 
     async def is_ready(self) -> bool:
         """Return whether the database and the broker answer: what ``/health/ready`` reports."""
@@ -59,5 +59,5 @@ class Backends:
     async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:
         """Serve the application with the health endpoints added; yield the port. Leaving closes it."""
         add_health(app, self.is_ready, self.states)
-        async with serving(app, host=host, port=port, bound=self.sockets.get(port), tls=tls) as listening:
+        async with serving(app, host=host, port=port, bound=self.sockets.get((host, port)), tls=tls) as listening:
             yield listening

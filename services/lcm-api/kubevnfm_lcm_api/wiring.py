@@ -90,7 +90,7 @@ async def lcm_api(
         way = proxies(settings, settings.public_url, settings.host)
         app = make_app(services, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
-        bound = backends.sockets.get(settings.port)
+        bound = backends.sockets.get((settings.host, settings.port))
         async with serving(
             app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
         ) as port:

@@ -179,7 +179,10 @@ async def test_a_script_runs_before_containers_are_changed_and_its_rollback_scri
     phases = {f"modify_information_{moment}": "own" for moment in ("start", "rollback_start", "rollback_end")}
     phases["modify_information_end"] = "mgmt-container-update"
     instance_id = await created(world, phases=phases)
-    await world.upload(variant(world.folder, phases=phases, vnfd_id=OTHER_CNF))
+    other = variant(
+        world.folder, phases=phases, vnfd_id=OTHER_CNF, files={"Scripts/own.py": "# with another content\n"}
+    )
+    await world.upload(other)
     assert await ended(world, instance_id, "instantiate", sample_request("cnf", "instantiate")) == "COMPLETED"
     world.twins.failing.add("infra.k8s.update_objects")
     operation = await modified(world, instance_id, {"vnfdId": OTHER_CNF})
