@@ -136,9 +136,7 @@ async def test_the_kubernetes_version_is_the_requested_one(lab: MgmtLab, version
 async def test_machines_without_internet_are_installed_from_mirrors(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=0)
     mirror = {"apt": "https://mirror.example/kubernetes/v1.31/deb/", "images": "https://mirror.example:5000"}
-    lab.faults.add(part="program", verb="apt-get install", status=100, message="stop here")
-    with pytest.raises(CommandUnsuccessful):
-        await lab.run(lab.command(nodes, changes={"x_mirror": mirror}))
+    await lab.run(lab.command(nodes, changes={"x_mirror": mirror}))
     root = lab.machine(nodes[0]).root
     sources = (root / "etc/apt/sources.list.d/kubernetes.list").read_text()
     assert "https://mirror.example/kubernetes/v1.31/deb/ /" in sources
@@ -275,10 +273,10 @@ async def test_a_reason_that_the_script_gives_is_reported_once(lab: MgmtLab) -> 
     lab.faults.add(part="program", verb="kubeadm init", status=1, message="stop here")
     with pytest.raises(CommandUnsuccessful):
         await lab.run(lab.command(nodes))
-    (lab.machine(nodes[0]).root / "etc/os-release").write_text('ID=debian\nVERSION_ID="12"\n')
+    (lab.machine(nodes[0]).root / "etc/os-release").write_text('ID=debian\nVERSION_ID="11"\n')
     with pytest.raises(CommandUnsuccessful) as caught:
         await lab.run(lab.command(nodes), operation="op-2", message="m-2")
-    reason = "node master10: task prepare: operating system debian 12: Ubuntu 22.04 or 24.04 expected"
+    reason = "node master10: task prepare: operating system debian 11: Ubuntu 22.04 or 24.04, or Debian 12 expected"
     assert str(caught.value) == reason
 
 

@@ -10,8 +10,6 @@ import yaml
 
 from kubevnfm_lab.machines.kubeconfig import Access, kubeconfig
 
-COREDNS_BY_MINOR = {"1.29": "v1.11.1", "1.30": "v1.11.3", "1.31": "v1.11.3", "1.32": "v1.11.3"}
-
 
 def configuration(settings: Mapping[str, str], endpoint: str, access: Access) -> list[dict[str, Any]]:
     """Return the ConfigMaps that kubeadm writes first: kubeadm-config, kubelet-config, cluster-info."""
@@ -36,14 +34,14 @@ def configuration(settings: Mapping[str, str], endpoint: str, access: Access) ->
     ]
 
 
-def dns_and_proxy(settings: Mapping[str, str]) -> list[dict[str, Any]]:
+def dns_and_proxy(settings: Mapping[str, str], *, coredns_image: str) -> list[dict[str, Any]]:
     """Return CoreDNS and kube-proxy; kube-proxy last, as kubeadm does."""
     version = settings["kubernetesVersion"]
     dns_address = str(ipaddress.ip_network(settings["serviceSubnet"], strict=False)[10])
     return [
         _account("coredns"),
         _config_map("coredns", "kube-system", {"Corefile": ".:53 {\n    errors\n    health\n    ready\n}\n"}),
-        _coredns(COREDNS_BY_MINOR.get(version.lstrip("v").rsplit(".", 1)[0], "v1.11.3")),
+        _coredns(coredns_image),
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -75,7 +73,7 @@ def _account(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "kube-system"}}
 
 
-def _coredns(version: str) -> dict[str, Any]:
+def _coredns(image: str) -> dict[str, Any]:
     labels = {"k8s-app": "kube-dns"}
     return {
         "apiVersion": "apps/v1",
@@ -92,7 +90,7 @@ def _coredns(version: str) -> dict[str, Any]:
                         {"key": "CriticalAddonsOnly", "operator": "Exists"},
                         {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
                     ],
-                    "containers": [{"name": "coredns", "image": f"registry.k8s.io/coredns/coredns:{version}"}],
+                    "containers": [{"name": "coredns", "image": image}],
                 },
             },
         },

@@ -147,7 +147,7 @@ class SshMachines:
         machine = make_machine(
             spec,
             config,
-            rootfs=Rootfs(self._state_dir / spec.machine_id, self._stand_ins),
+            rootfs=Rootfs(self._state_dir / spec.machine_id, self._stand_ins, settings.system),
             shelf=self._shelf,
             host_key=asyncssh.generate_private_key("ssh-ed25519"),
             settings=settings,

@@ -14,7 +14,7 @@ import asyncssh
 from kubevnfm_lab.machines.cloud_init import CloudConfig
 from kubevnfm_lab.machines.containers import Images
 from kubevnfm_lab.machines.kernel import Kernel, modules_to_load, sysctl_assignments, sysctl_files
-from kubevnfm_lab.machines.packages import BASE_INSTALLED, DISTRIBUTION, PackageDatabase
+from kubevnfm_lab.machines.packages import BASE_INSTALLED, PackageDatabase
 from kubevnfm_lab.machines.processes import ProcessGroups
 from kubevnfm_lab.machines.registry import RegistryPort
 from kubevnfm_lab.machines.rootfs import Rootfs
@@ -155,8 +155,9 @@ def make_machine(
     settings: MachineSettings,
 ) -> Machine:
     """Return a machine as its image defines it; nothing is written yet."""
-    packages = PackageDatabase(rootfs.root, settings.kubernetes_releases)
-    packages.installed = {name: DISTRIBUTION[name] for name in BASE_INSTALLED}
+    distribution = settings.system.distribution
+    packages = PackageDatabase(rootfs.root, settings.kubernetes_releases, distribution=distribution)
+    packages.installed = {name: distribution[name] for name in BASE_INSTALLED}
     kernel = Kernel(rootfs.root, swap_devices=["/swap.img"] if settings.swap else [])
     return Machine(
         spec=spec,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ class Package:
     units: tuple[str, ...] = ()
     """Services that are enabled and started after the installation."""
     depends: tuple[str, ...] = ()
+    conffiles: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Content by path of the configuration files that dpkg asks about when they were changed."""
 
 
 def _distribution() -> tuple[Package, ...]:
@@ -87,8 +90,16 @@ class PackageDatabase:
     kubernetes_releases: tuple[str, ...]
     installed: dict[str, Package] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
-    offered: dict[str, list[Package]] = field(default_factory=lambda: {n: [p] for n, p in DISTRIBUTION.items()})
+    unfinished: dict[str, str] = field(default_factory=dict)
+    """dpkg's status of installed packages that are not ``installed``: ``half-installed``, ``unpacked``, ``half-configured``."""
+    distribution: Mapping[str, Package] = field(default_factory=lambda: DISTRIBUTION)
+    """The packages of the image's own archive."""
+    offered: dict[str, list[Package]] = field(init=False)
     """Versions by name, newest first, as of the last ``apt-get update`` (images bring the distribution's lists)."""
+
+    def __post_init__(self) -> None:
+        """Offer what the image's lists have."""
+        self.offered = {name: [package] for name, package in self.distribution.items()}
 
     def sources(self) -> list[str]:
         """Return the active entries of ``/etc/apt/sources.list.d``, one string each."""
@@ -103,7 +114,7 @@ class PackageDatabase:
 
     def update(self) -> None:
         """Read the sources again: the distribution, and the Kubernetes releases that a source offers."""
-        offered: dict[str, list[Package]] = {name: [package] for name, package in DISTRIBUTION.items()}
+        offered: dict[str, list[Package]] = {name: [package] for name, package in self.distribution.items()}
         for release in self._releases():
             for package in kubernetes_packages(release):
                 versions = offered.setdefault(package.name, [])
@@ -129,14 +140,29 @@ class PackageDatabase:
         exact = next((p for p in versions if p.version == version), None)
         if (
             exact is None
-            and name in DISTRIBUTION
+            and name in self.distribution
             and name in self.offered
             and name.startswith(("docker-ce", "containerd"))
         ):
             # Scripts pin old versions of Docker, which a real repository keeps for years.
-            known = DISTRIBUTION[name]
+            known = self.distribution[name]
             return Package(known.name, version, known.programs, known.units, known.depends)
         return exact
+
+    def is_interrupted(self) -> bool:
+        """Return whether dpkg was killed while it wrote its database."""
+        updates = self.root / "var/lib/dpkg/updates"
+        return updates.is_dir() and any(updates.iterdir())
+
+    def status(self, name: str) -> str:
+        """Return dpkg's status of an installed package."""
+        return self.unfinished.get(name, "installed")
+
+    def lacking(self, name: str) -> list[str]:
+        """Return the dependencies of an installed package that are not installed."""
+        return [
+            other for other in self.installed[name].depends if other not in self.installed and other in self.offered
+        ]
 
     def owner_of(self, program: str) -> Package | None:
         """Return the installed package that owns ``kubeadm``."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubevnfm_lab.machines.cloud_init import CloudConfig
+from kubevnfm_lab.machines.systems import UBUNTU, System
 from kubevnfm_lab.machines.wordlist import words
 
 FOLDERS = words(
@@ -23,16 +24,6 @@ BASE_PROGRAMS = words(
     "swapoff swapon modprobe lsmod sysctl mount umount findmnt blkid mkfs mkfs.ext4 "
     "cloud-init ip iptables"
 )
-
-OS_RELEASE = """PRETTY_NAME="Ubuntu 22.04.5 LTS"
-NAME="Ubuntu"
-VERSION_ID="22.04"
-VERSION="22.04.5 LTS (Jammy Jellyfish)"
-VERSION_CODENAME=jammy
-ID=ubuntu
-ID_LIKE=debian
-UBUNTU_CODENAME=jammy
-"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +43,7 @@ class Rootfs:
 
     root: Path
     stand_ins: StandIns
+    system: System = UBUNTU
     laid_out: bool = False
 
     def lay_out(self, config: CloudConfig, *, swap: bool, hostname: str) -> bool:
@@ -103,7 +95,7 @@ class Rootfs:
 
     def _write_etc(self, config: CloudConfig, *, swap: bool, hostname: str) -> None:
         etc = self.root / "etc"
-        (etc / "os-release").write_text(OS_RELEASE)
+        (etc / "os-release").write_text(self.system.os_release)
         (etc / "hostname").write_text(f"{hostname}\n")
         (etc / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {hostname}\n::1 ip6-localhost ip6-loopback\n")
         (etc / "fstab").write_text(
@@ -112,7 +104,7 @@ class Rootfs:
         )
         (etc / "resolv.conf").write_text("nameserver 127.0.0.53\noptions edns0 trust-ad\n")
         (etc / "machine-id").write_text(f"{os.urandom(16).hex()}\n")
-        (etc / "apt/sources.list").write_text("deb http://archive.example/ubuntu jammy main universe\n")
+        (etc / "apt/sources.list").write_text(self.system.archive)
         rules = [
             f"{account.name} ALL=(ALL) {'' if account.sudo_needs_password else 'NOPASSWD:'}ALL\n"
             for account in config.accounts.values()

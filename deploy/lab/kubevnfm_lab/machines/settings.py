@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network
 
+from kubevnfm_lab.machines.systems import UBUNTU, System
+
 
 @dataclass(frozen=True)
 class MachineSettings:
@@ -18,14 +20,18 @@ class MachineSettings:
     """Accounts of the image; cloud-init user data changes them per machine."""
     default_user: str = "ubuntu"
     """The user that gets the server's key pair and the user data's ``password`` from cloud-init."""
+    system: System = UBUNTU
+    """The operating system of the image."""
     sudo_needs_password: bool = False
     """Cloud images let the default user sudo without a password; True is an image that does not."""
     swap: bool = True
     """Whether the image has swap, which kubeadm's preflight checks refuse."""
     seconds_by_program: Mapping[str, float] = field(default_factory=dict)
     """Simulated node time: seconds by pattern of program and first argument (``kubeadm *``, ``apt-get install``)."""
-    kubernetes_releases: tuple[str, ...] = ("1.29.12", "1.30.8", "1.31.4", "1.32.1")
+    kubernetes_releases: tuple[str, ...] = ("1.29.12", "1.30.8", "1.31.4", "1.32.1", "1.34.10")
     """Releases in the lab's Kubernetes package repository; the repository of one minor version shows only its own."""
+    first_answer_s: float = 0.0
+    """How long a new control plane would need until it answers. It takes no time here, but exceeds kubeadm's limits."""
     content_by_url: Mapping[str, bytes] = field(default_factory=dict)
     """Content of URLs outside the lab for curl and wget, by pattern of URL; any other host name is unknown."""
     reachable_networks: tuple[str, ...] = ("127.0.0.0/8",)

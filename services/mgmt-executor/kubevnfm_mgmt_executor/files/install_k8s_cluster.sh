@@ -11,7 +11,7 @@
 # --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
 #
-# Ubuntu 22.04 and 24.04; containerd; packages of the Kubernetes project's apt repository or of a mirror of it.
+# Ubuntu 22.04 and 24.04, Debian 12; containerd; packages of the Kubernetes project's apt repository or of a mirror of it.
 # KUBEVNFM_SYSROOT precedes every system path (empty on a real machine).
 set -Eeuo pipefail
 shopt -s inherit_errexit
@@ -133,8 +133,8 @@ prepare() {
   no_swap
   kernel
   apt_proxy
-  runtime_config
   packages
+  runtime_config
   runtime_running
   report kubernetes_version "v$version"
 }
@@ -146,8 +146,8 @@ supported_system() {
     case $name in ID) id=$value ;; VERSION_ID) release=$value ;; esac
   done <"$root/etc/os-release"
   case "$id $release" in
-    'ubuntu 22.04' | 'ubuntu 24.04') ;;
-    *) die "operating system $id $release: Ubuntu 22.04 or 24.04 expected" ;;
+    'ubuntu 22.04' | 'ubuntu 24.04' | 'debian 12') ;;
+    *) die "operating system $id $release: Ubuntu 22.04 or 24.04, or Debian 12 expected" ;;
   esac
 }
 
@@ -244,14 +244,24 @@ put_runtime() { # FILE MODE TEXT; without TEXT the file is removed
   fi
 }
 
-# Written before the package is installed, so that its first start uses it.
+# kubeadm itself says which image its release wants: a mirror that was filled from this list has no other.
+sandbox_image() { # sets $sandbox
+  local images image
+  sandbox=
+  images=$(kubeadm config images list --kubernetes-version "v$version")
+  while read -r image; do
+    case $image in */pause:*) sandbox=$image ;; esac
+  done <<<"$images"
+  [[ -n $sandbox ]] || die "kubeadm config images list names no image of the sandbox (pause) for v$version"
+}
+
 runtime_config() {
-  local pause=3.10 environment='' mirror=() proxy=()
-  if ((minor < 31)); then pause=3.9; fi
+  local sandbox environment='' mirror=() proxy=()
+  sandbox_image
   put_runtime "$root/etc/containerd/config.toml" 644 "version = 2
 
 [plugins.\"io.containerd.grpc.v1.cri\"]
-  sandbox_image = \"registry.k8s.io/pause:$pause\"
+  sandbox_image = \"$sandbox\"
 
 [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
   runtime_type = \"io.containerd.runc.v2\"
@@ -276,10 +286,31 @@ runtime_config() {
 }
 
 readonly plain_packages='containerd conntrack ethtool iptables socat'
+# Nothing here can answer dpkg's question about a configuration file that was changed: the file on the machine stays.
+readonly -a apt=(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold -qq)
+
+# An installation that failed or was killed leaves packages between two states. Until they are repaired, apt-get refuses to
+# install anything, or fails at the same package again.
+repair_packages() {
+  local name status listed broken='' halves=()
+  # shellcheck disable=SC2016 # dpkg-query's own fields
+  listed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n')
+  while read -r name status; do
+    case $status in
+      '' | installed | config-files | not-installed) continue ;;
+      half-installed) halves+=(--reinstall "$name") ;; # its files are incomplete; without this option they stay so
+    esac
+    broken+=" $name"
+  done <<<"$listed"
+  if [[ -z $broken && -z $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then return 0; fi
+  say "an installation was interrupted or failed; repairing the packages$broken"
+  dpkg --force-confold --configure -a || say 'dpkg could not configure all packages: apt-get installs what they lack'
+  "${apt[@]}" update
+  "${apt[@]}" install -y -f --no-install-recommends "${halves[@]}"
+}
 
 packages() {
   local name wanted have missing=() key=$root/etc/apt/keyrings/kubernetes.asc
-  local -a apt=(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -qq)
   export DEBIAN_FRONTEND=noninteractive
   # shellcheck disable=SC2016,SC2086 # dpkg-query's own fields; a list of words
   have=$(dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' $plain_packages kubelet kubeadm kubectl 2>/dev/null) || true
@@ -293,7 +324,7 @@ packages() {
   done
   if ((${#missing[@]} == 0)); then return 0; fi
   say "installing ${missing[*]}"
-  if [[ -n $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then dpkg --configure -a; fi # an installation was interrupted
+  repair_packages
   if ! command -v curl >/dev/null; then
     "${apt[@]}" update
     "${apt[@]}" install -y --no-install-recommends ca-certificates curl
@@ -309,7 +340,6 @@ packages() {
   "${apt[@]}" install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
   apt-mark hold kubelet kubeadm kubectl >/dev/null
   systemctl enable -q containerd kubelet
-  if [[ $have != *$'\n''containerd '* ]]; then remove "$marks/restart-owed"; fi # its first start has read the files
   changed=true
 }
 
@@ -338,9 +368,22 @@ extra_arg() { # indent name value: the map of v1beta3, the list of v1beta4
   fi
 }
 
+# kubeadm's own limits, one minute for the first answers of a new API server among them, follow the caller's.
+timeouts() { # NAME...: the section of v1beta4
+  local name
+  printf '\ntimeouts:'
+  for name in "$@"; do printf '\n  %s: %ss' "$name" "$TIMEOUT_S"; done
+}
+
 kubeadm_config() { # writes $work/kubeadm.yaml
-  local san sans='' certificate_key='' api=v1beta4
-  if ((minor < 31)); then api=v1beta3; fi
+  local san sans='' certificate_key='' api=v1beta4 limits='' older_limit=''
+  want TIMEOUT_S '[0-9]+'
+  if ((minor < 31)); then
+    api=v1beta3
+    older_limit=$'\n'"  timeoutForControlPlane: ${TIMEOUT_S}s"
+  else
+    limits=$(timeouts controlPlaneComponentHealthCheck kubeletHealthCheck kubernetesAPICall etcdAPICall)
+  fi
   want NODE_NAME "$name_form"
   want NODE_IP "$host_form"
   want ENDPOINT "($host_form):[0-9]+"
@@ -363,14 +406,14 @@ localAPIEndpoint:
 nodeRegistration:
   name: "$NODE_NAME"
   criSocket: $cri_socket
-  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$certificate_key
+  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$certificate_key$limits
 ---
 apiVersion: kubeadm.k8s.io/$api
 kind: ClusterConfiguration
 kubernetesVersion: "v$version"
 controlPlaneEndpoint: "$ENDPOINT"
 apiServer:
-  certSANs:$sans
+  certSANs:$sans$older_limit
 controllerManager:
   extraArgs:$(extra_arg '    ' node-cidr-mask-size "$NODE_CIDR_MASK")
 networking:
@@ -492,7 +535,8 @@ admin() {
 
 # ---- token, revoke, join ---------------------------------------------------------------------------------------------
 # token: TOKEN_TTL_S; revoke: TOKEN_ID (its first six characters);
-# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, JOIN_TOKEN (empty: only report whether the node has joined)
+# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, TIMEOUT_S, JOIN_TOKEN (empty: only report whether the
+# node has joined)
 
 token() {
   local made
@@ -513,8 +557,14 @@ has_joined() {
 }
 
 join() {
-  local api=v1beta4
-  if ((minor < 31)); then api=v1beta3; fi
+  local api=v1beta4 limits='' older_limit=''
+  want TIMEOUT_S '[0-9]+'
+  if ((minor < 31)); then
+    api=v1beta3
+    older_limit=$'\n'"  timeout: ${TIMEOUT_S}s"
+  else
+    limits=$(timeouts controlPlaneComponentHealthCheck kubeletHealthCheck kubernetesAPICall etcdAPICall tlsBootstrap discovery)
+  fi
   want NODE_NAME "$name_form"
   want NODE_IP "$host_form"
   want ENDPOINT "($host_form):[0-9]+"
@@ -543,11 +593,11 @@ discovery:
     apiServerEndpoint: "$ENDPOINT"
     token: "$JOIN_TOKEN"
     caCertHashes:
-    - "$CA_CERT_HASH"
+    - "$CA_CERT_HASH"$older_limit
 nodeRegistration:
   name: "$NODE_NAME"
   criSocket: $cri_socket
-  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")
+  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$limits
 END
   kubeadm join --config "$work/join.yaml"
   has_joined || die "kubeadm join succeeded, but the kubelet has no access to https://$ENDPOINT"

@@ -16,6 +16,8 @@ UPDATE_NOT_ROOT = (
     "E: Could not open lock file /var/lib/apt/lists/lock - open (13: Permission denied)\n"
     "E: Unable to lock directory /var/lib/apt/lists/"
 )
+INTERRUPTED = "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem."
+DPKG_FAILED = "E: Sub-process /usr/bin/dpkg returned an error code (1)"
 WITH_VALUE = ("-o", "--option", "-c", "--config-file", "-t", "--target-release", "-a")
 
 
@@ -57,7 +59,14 @@ async def _install(call: Call, given: Options, names: list[str]) -> Exit:
     if not call.is_root:
         raise Failed(NOT_ROOT, 100)
     packages = call.machine.packages
-    chosen, missing = [], []
+    if packages.is_interrupted():
+        raise Failed(INTERRUPTED, 100)
+    fixing = given.has("-f", "--fix-broken")
+    unmet = {name: packages.lacking(name) for name in packages.unfinished if packages.lacking(name)}
+    if unmet and not fixing:
+        raise Failed(_unmet(unmet), 100, stdout="Reading package lists...\nBuilding dependency tree...\n")
+    # apt configures the packages that an earlier run left behind, whatever was asked for.
+    chosen, missing = [packages.installed[name] for name in packages.unfinished], []
     for name in names:
         # A path names a package file, which is only required to exist: the lab cannot unpack it.
         if "/" in name:
@@ -75,7 +84,11 @@ async def _install(call: Call, given: Options, names: list[str]) -> Exit:
     if missing:
         raise Failed("\n".join(missing), 100, stdout="Reading package lists...\nBuilding dependency tree...\n")
     wanted = _with_dependencies(call, chosen)
-    changing = [p for p in wanted if packages.installed.get(p.name) != p]
+    # The files of a half installed package are incomplete, and apt installs it again only if it is asked to.
+    incomplete = [name for name, status in packages.unfinished.items() if status == "half-installed"]
+    if incomplete and not given.has("--reinstall"):
+        raise Failed(_not_configured(incomplete), 100)
+    changing = [p for p in wanted if packages.installed.get(p.name) != p or p.name in packages.unfinished]
     held = [p.name for p in changing if p.name in packages.held and p.name in packages.installed]
     if held and not given.has("--allow-change-held-packages"):
         raise Failed("E: Held packages were changed and -y was used without --allow-change-held-packages.", 100)
@@ -83,16 +96,66 @@ async def _install(call: Call, given: Options, names: list[str]) -> Exit:
     lines += [f"{p.name} is already the newest version ({p.version})." for p in wanted if p not in changing]
     if given.has("-s", "--simulate", "--dry-run", "--download-only", "-d"):
         return Exit(0, "\n".join(lines) + "\n")
+    keeps = keeps_conffiles(given)
     for package in changing:
         old = packages.installed.get(package.name)
-        lines += [
-            f"Unpacking {package.name} ({package.version}) ...",
-            f"Setting up {package.name} ({package.version}) ...",
-        ]
+        if package.name not in packages.unfinished:
+            lines.append(f"Unpacking {package.name} ({package.version}) ...")
+        lines.append(f"Setting up {package.name} ({package.version}) ...")
+        question = conffile_question(call, package, keeps=keeps)
+        if question:
+            raise Failed(f"{question}\n{DPKG_FAILED}", 100, stdout="\n".join(lines) + "\n")
         install(call, package, old)
     # An installation takes no time here; yielding lets the end of the script cancel it.
     await asyncio.sleep(0)
     return Exit(0, "\n".join(lines) + "\n")
+
+
+def _unmet(unmet: Mapping[str, list[str]]) -> str:
+    lines = "".join(
+        f" {name} : Depends: {other} but it is not going to be installed\n"
+        for name, others in unmet.items()
+        for other in others
+    )
+    return (
+        "You might want to run 'apt --fix-broken install' to correct these.\n"
+        f"The following packages have unmet dependencies:\n{lines}"
+        "E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or specify a solution)."
+    )
+
+
+def _not_configured(names: list[str]) -> str:
+    return (
+        "".join(f"dpkg: error processing package {name} (--configure):\n package is half installed\n" for name in names)
+        + f"Errors were encountered while processing:\n {' '.join(names)}\n{DPKG_FAILED}"
+    )
+
+
+def keeps_conffiles(given: Options) -> bool:
+    """Return whether dpkg was asked to keep changed configuration files; ``given``: the options of apt-get."""
+    return any(value == "Dpkg::Options::=--force-confold" for value in given.all("-o", "--option"))
+
+
+def conffile_question(call: Call, package: Package, *, keeps: bool) -> str:
+    """Write a package's configuration files; return dpkg's last words where it would ask about a changed one."""
+    packages = call.machine.packages
+    for path, content in package.conffiles.items():
+        file = call.machine.root / path
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        elif file.read_text() != content and not keeps:
+            # Its input is empty, so dpkg gets no answer, and leaves the package behind.
+            packages.installed[package.name] = package
+            packages.unfinished[package.name] = "unpacked"
+            return (
+                f"\nConfiguration file '/{path}'\n ==> File on system created by you or by a script.\n"
+                " ==> File also in package provided by package maintainer.\n   What would you like to do about it ?\n"
+                f"*** {file.name} (Y/I/N/O/D/Z) [default=N] ? dpkg: error processing package {package.name} (--configure):\n"
+                " end of file on stdin at conffile prompt\n"
+                f"Errors were encountered while processing:\n {package.name}"
+            )
+    return ""
 
 
 def _with_dependencies(call: Call, chosen: list[Package]) -> list[Package]:
@@ -116,6 +179,7 @@ def install(call: Call, package: Package, old: Package | None = None) -> None:
     if old:
         machine.rootfs.remove_programs(old.programs)
     machine.packages.installed[package.name] = package
+    machine.packages.unfinished.pop(package.name, None)
     machine.rootfs.add_programs(package.programs)
     for name in package.units:
         unit = machine.units.add(name, enabled=True)
@@ -152,6 +216,7 @@ def remove(call: Call, package: Package) -> None:
         machine.units.discard(name)
     machine.rootfs.remove_programs(package.programs)
     machine.packages.held.discard(package.name)
+    machine.packages.unfinished.pop(package.name, None)
     del machine.packages.installed[package.name]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from kubevnfm_lab.machines.packages import Package
+from kubevnfm_lab.machines.packages import Package, PackageDatabase
+from kubevnfm_lab.machines.programs.apt import conffile_question, install
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Options, Program, options
 
 WITH_VALUE = ("-f", "--showformat")
@@ -19,7 +20,7 @@ async def dpkg(call: Call) -> Exit:
     if given.has("--compare-versions"):
         return _compare(given.words)
     if given.has("--configure"):
-        return Exit()
+        return _configure(call, keeps=given.has("--force-confold"))
     if given.has("-i", "--install", "--unpack"):
         missing = [name for name in given.words if not call.path(name).exists()]
         if missing:
@@ -37,12 +38,44 @@ async def dpkg_query(call: Call) -> Exit:
     return _query(call, options(call.args, with_value=WITH_VALUE, glued="f"))
 
 
+def _configure(call: Call, *, keeps: bool) -> Exit:
+    """Configure what is unpacked only; an interruption is over then."""
+    if not call.is_root:
+        raise Failed("dpkg: error: requested operation requires superuser privilege", 2)
+    packages = call.machine.packages
+    if packages.is_interrupted():
+        for file in (call.machine.root / "var/lib/dpkg/updates").iterdir():
+            file.unlink()
+    output, errors = "", ""
+    for name, status in list(packages.unfinished.items()):
+        if status == "half-installed":
+            continue  # there is nothing to configure, and this is no error
+        lacking = packages.lacking(name)
+        if lacking:
+            errors += (
+                f"dpkg: dependency problems prevent configuration of {name}:\n"
+                + "".join(
+                    f" {name} depends on {other}; however:\n  Package {other} is not installed.\n" for other in lacking
+                )
+                + f"\ndpkg: error processing package {name} (--configure):\n dependency problems - leaving unconfigured\n"
+            )
+            continue
+        question = conffile_question(call, packages.installed[name], keeps=keeps)
+        if question:
+            errors += f"{question}\n"
+            continue
+        output += f"Setting up {name} ({packages.installed[name].version}) ...\n"
+        install(call, packages.installed[name])
+    return Exit(1 if errors else 0, output, errors)
+
+
 def _query(call: Call, given: Options) -> Exit:
-    installed = call.machine.packages.installed
+    packages = call.machine.packages
+    installed = packages.installed
     if given.has("-W", "--show"):
         form = given.get("-f", "--showformat", default="${Package}\\t${Version}\\n")
         found, missing = _matching(installed, given.words)
-        output = "".join(_format(form, package, name in call.machine.packages.held) for name, package in found)
+        output = "".join(_format(form, package, packages) for _, package in found)
         errors = "".join(f"dpkg-query: no packages found matching {name}\n" for name in missing)
         return Exit(1 if missing else 0, output, errors)
     if given.has("-l", "--list"):
@@ -52,18 +85,19 @@ def _query(call: Call, given: Options) -> Exit:
         errors = "".join(f"dpkg-query: no packages found matching {name}\n" for name in missing)
         return Exit(1 if missing else 0, "".join(rows), errors)
     if given.has("-s", "--status"):
-        return _status(installed, given.words)
+        return _status(packages, given.words)
     if given.has("-L", "--listfiles", "-S", "--search"):
         lines = [f"/usr/{path}\n" for name in given.words if name in installed for path in installed[name].programs]
         return Exit(0, "".join(lines))
     raise Failed("dpkg: error: need an action option", 2)
 
 
-def _status(installed: Mapping[str, Package], names: list[str]) -> Exit:
+def _status(packages: PackageDatabase, names: list[str]) -> Exit:
     output, errors = "", ""
     for name in names:
-        if name in installed:
-            output += f"Package: {name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: {installed[name].version}\n\n"
+        if name in packages.installed:
+            status, version = packages.status(name), packages.installed[name].version
+            output += f"Package: {name}\nStatus: install ok {status}\nArchitecture: amd64\nVersion: {version}\n\n"
         else:
             errors += f"dpkg-query: package '{name}' is not installed and no information is available\n"
     return Exit(1 if errors else 0, output, errors)
@@ -81,15 +115,19 @@ def _matching(installed: Mapping[str, Package], patterns: list[str]) -> tuple[li
     return found, missing
 
 
-def _format(form: str, package: Package, held: bool) -> str:
+ABBREVIATED = {"installed": "i", "unpacked": "U", "half-configured": "F", "half-installed": "H"}
+
+
+def _format(form: str, package: Package, packages: PackageDatabase) -> str:
+    held, status = package.name in packages.held, packages.status(package.name)
     values = {
         "Package": package.name,
         "binary:Package": package.name,
         "Version": package.version,
         "Architecture": "amd64",
-        "Status": f"{'hold' if held else 'install'} ok installed",
-        "db:Status-Status": "installed",
-        "db:Status-Abbrev": "hi " if held else "ii ",
+        "Status": f"{'hold' if held else 'install'} ok {status}",
+        "db:Status-Status": status,
+        "db:Status-Abbrev": f"{'h' if held else 'i'}{ABBREVIATED[status]} ",
         "db:Status-Want": "hold" if held else "install",
     }
     for name, value in values.items():

@@ -176,7 +176,10 @@ async def hostnamectl(call: Call) -> Exit:
         return Exit()
     if verb == "hostname":
         return Exit(0, f"{call.machine.hostname}\n")
-    return Exit(0, f"   Static hostname: {call.machine.hostname}\n  Operating System: Ubuntu 22.04.5 LTS\n")
+    return Exit(
+        0,
+        f"   Static hostname: {call.machine.hostname}\n  Operating System: {call.machine.rootfs.system.pretty_name}\n",
+    )
 
 
 def set_hostname(call: Call, name: str) -> None:

@@ -13,7 +13,7 @@ from kubevnfm_lab.machines.controlplanes import ControlPlane
 from kubevnfm_lab.machines.kubeconfig import BadKubeconfig, read_kubeconfig
 from kubevnfm_lab.machines.nodes import own_access
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Options, Program, options
-from kubevnfm_lab.machines.programs.kubeadm import files, preflight
+from kubevnfm_lab.machines.programs.kubeadm import files, images, preflight
 from kubevnfm_lab.machines.programs.kubeadm.config import TOKEN, seconds
 from kubevnfm_lab.machines.programs.kubeadm.init import DAY_S, init, join_command
 from kubevnfm_lab.machines.programs.kubeadm.join import join
@@ -179,12 +179,7 @@ def _left(expires: float) -> str:
 
 
 def _images(call: Call, given: Options, *, pull: bool) -> Exit:
-    version = (
-        given.get("--kubernetes-version") or "v" + call.machine.packages.installed["kubeadm"].version.partition("-")[0]
-    )
-    base = given.get("--image-repository", default="registry.k8s.io")
-    names = [f"{base}/kube-{part}:{version}" for part in ("apiserver", "controller-manager", "scheduler", "proxy")]
-    names += [f"{base}/coredns/coredns:v1.11.3", f"{base}/pause:3.10", f"{base}/etcd:3.5.16-0"]
+    names = images.listed(call, given.get("--kubernetes-version"), given.get("--image-repository"))
     if not pull:
         return Exit(0, "".join(f"{name}\n" for name in names))
     if not call.machine.units.is_active("containerd"):

@@ -10,7 +10,7 @@ from kubevnfm_lab.machines.apiclient import ApiRefusal, ApiUnreachable
 from kubevnfm_lab.machines.controlplanes import API_PORT, ControlPlane
 from kubevnfm_lab.machines.nodes import JoinedNode, own_access
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Options
-from kubevnfm_lab.machines.programs.kubeadm import files, preflight
+from kubevnfm_lab.machines.programs.kubeadm import files, images, preflight
 from kubevnfm_lab.machines.programs.kubeadm.config import KubeadmConfig, extra_args, read_config, seconds
 from kubevnfm_lab.machines.programs.kubeadm.reach import control_plane_at, split_endpoint
 
@@ -30,6 +30,8 @@ class _Plan:
     certificate_key: str
     upload: bool
     token_ttl_s: float
+    patience_s: float
+    """How long kubeadm waits for the first answers of the API server."""
 
 
 async def init(call: Call, given: Options) -> Exit:
@@ -96,6 +98,7 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
     tokens = config.section(kind, "bootstrapTokens") or [{}]
     try:
         ttl_s = seconds(given.get("--token-ttl") or str(tokens[0].get("ttl") or "24h"))
+        patience_s = _patience_s(config)
     except ValueError as error:
         raise Failed(str(error)) from error
     name = given.get("--node-name") or str(registration.get("name") or "") or machine.hostname
@@ -122,7 +125,18 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
         certificate_key=given.get("--certificate-key") or config.text(kind, "certificateKey"),
         upload=given.has("--upload-certs"),
         token_ttl_s=ttl_s,
+        patience_s=patience_s,
     )
+
+
+def _patience_s(config: KubeadmConfig) -> float:
+    """Return the shorter of kubeadm's two limits; v1beta3 has one."""
+    if config.api.endswith("v1beta3"):
+        return seconds(config.text("ClusterConfiguration", "apiServer", "timeoutForControlPlane") or "4m0s")
+    of = "InitConfiguration", "timeouts"
+    health = seconds(config.text(*of, "controlPlaneComponentHealthCheck") or "4m0s")
+    # While the control plane starts, kubeadm already calls its API.
+    return min(health, seconds(config.text(*of, "kubernetesAPICall") or "1m0s"))
 
 
 async def _start(call: Call, plan: _Plan) -> ControlPlane:
@@ -130,6 +144,11 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
     # etcd binds to the advertised address, which must be one of the machine.
     if plan.address not in machine.addresses:
         raise Failed(_no_control_plane(f"etcd cannot assign requested address {plan.address}"))
+    sandbox = images.missing_sandbox(call)
+    if sandbox:
+        raise Failed(_no_control_plane(f'failed to pull image "{sandbox}": {sandbox}: not found'))
+    if world.settings.first_answer_s > plan.patience_s:
+        raise Failed(_no_control_plane("client rate limiter Wait returned an error: context deadline exceeded"))
     try:
         plane = await world.control_planes.create(
             machine,
@@ -159,7 +178,7 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
         files.write_kubelet(machine, plane, plan.node_name)
         await world.nodes.add(machine, JoinedNode(plane, plan.node_name, plan.node_ip, control_plane=True))
         # kubeadm writes kube-proxy last: scripts take it as the mark of a complete init.
-        for obj in addons.dns_and_proxy(plan.settings):
+        for obj in addons.dns_and_proxy(plan.settings, coredns_image=images.coredns(call)):
             await api.apply(obj, namespace="kube-system", manager="kubeadm")
     except (ApiRefusal, ApiUnreachable) as error:
         raise Failed(f"error execution phase upload-config/kubeadm: {error}") from error
