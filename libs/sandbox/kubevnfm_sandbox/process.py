@@ -31,6 +31,8 @@ TACKER_SHIM: Final = _HERE / "tacker_shim"
 """The modules that code written for OpenStack Tacker imports, for ``Program.imports`` and ``Script.shim``."""
 ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Largest accepted answer. Heat accepts templates of up to 512 KiB (max_template_size)."""
+_LONGEST_OF_SCRIPT: Final = ANSWER_BYTES - 64 * 1024
+"""Largest stdout of a script with the object that was read from it, in base64; the rest is for what says so."""
 _STDERR_BYTES: Final = 64 * 1024
 _FILE_MIB: Final = 16
 _GRACE_S: Final = 1.0
@@ -166,6 +168,7 @@ class ScriptEnded:
     status: int
     """Its exit status; that of a process if the script ended the process itself."""
     stdout: bytes
+    """Its beginning only, if it is too long; ``unreadable`` says so."""
     stderr: bytes
     """The end of its stderr."""
     timed_out: bool
@@ -225,10 +228,9 @@ class Sandbox:
             return await self._run(program, document, self._limits.timeout_s if timeout_s is None else timeout_s)
 
     async def run_script(self, script: Script) -> ScriptEnded:
-        """Run the script; the whole of its stdout is kept.
+        """Run the script; the whole of its stdout is kept, or its beginning if it is too long.
 
-        Raises: SandboxUnavailable; ScriptRefused if the package has no such file, or if stdout in base64, with the object
-        that was read from it, is longer than ANSWER_BYTES.
+        Raises: SandboxUnavailable; ScriptRefused if the package has no such file.
         """
         program = Program(
             entry="kubevnfm_script",
@@ -241,26 +243,32 @@ class Sandbox:
             imports=script.shim,
             folders=script.folders,
         )
-        given = {"file": script.file, "stdin": base64.b64encode(script.stdin).decode(), "pickled": script.given}
+        given = {
+            "file": script.file,
+            "stdin": base64.b64encode(script.stdin).decode(),
+            "pickled": script.given,
+            "longest": _LONGEST_OF_SCRIPT,
+        }
         ended = await self.run(program, json.dumps(given).encode(), timeout_s=script.timeout_s)
         try:
             answer = read_foreign(ended.answer)
         except ValueError:
-            if len(ended.answer) > ANSWER_BYTES:
-                raise ScriptRefused(
-                    f"{script.file}: its answer is too long: in base64, and with the object that was read from it, "
-                    f"{ANSWER_BYTES} bytes are allowed"
-                ) from None
             return ScriptEnded(ended.status, b"", ended.said, ended.timed_out)
         if "error" in answer:
             raise ScriptRefused(str(answer["error"]))
+        value, unreadable = None, str(answer.get("unreadable", ""))
+        try:
+            if "value" in answer:
+                value = read_foreign(base64.b64decode(answer["value"]))
+        except ValueError as error:
+            unreadable = str(error)
         return ScriptEnded(
             int(answer["status"]),
             base64.b64decode(answer["stdout"]),
             ended.said,
             timed_out=False,
-            value=answer.get("value"),
-            unreadable=str(answer.get("unreadable", "")),
+            value=value,
+            unreadable=unreadable,
         )
 
     async def state(self) -> tuple[SandboxState, str]:

@@ -126,9 +126,36 @@ async def test_an_answer_that_is_no_pickle_of_plain_values_is_reported(run: Run,
     assert (ended.status, ended.value) == (0, None)
 
 
-async def test_an_answer_that_is_too_long_is_refused_and_not_lost(run: Run) -> None:
-    with pytest.raises(ScriptRefused, match=r"script\.py: its answer is too long"):
-        await run("print('x' * 7_000_000)")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('x' * 7_000_000, flush=True)",
+        "sys.stdout.buffer.write(pickle.dumps(['x' * 100] * 100_000))",  # short as a pickle, long as JSON
+    ],
+)
+async def test_an_answer_that_is_too_long_is_reported_with_the_exit_status(run: Run, code: str) -> None:
+    ended = await run(f"import pickle, sys\nprint('reason', file=sys.stderr)\n{code}\nsys.exit(3)")
+    assert "it is too long" in ended.unreadable
+    assert (ended.status, ended.value, ended.stderr) == (3, None, b"reason\n")
+    assert 0 < len(ended.stdout) <= 64 * 1024
+
+
+@pytest.mark.parametrize(
+    ("value", "unreadable"),
+    [
+        ("float('nan')", "NaN"),
+        ("chr(0xD800)", "surrogates"),
+        ("__import__('functools').reduce(lambda inner, _: [inner], range(200), 1)", "nested deeper than"),
+    ],
+)
+async def test_an_answer_that_cannot_be_stored_is_reported_with_the_exit_status(
+    run: Run, value: str, unreadable: str
+) -> None:
+    code = f"import pickle, sys\nsys.stdout.buffer.write(pickle.dumps({{'a': {value}}}))\nsys.exit(3)"
+    ended = await run(code)
+    assert unreadable in ended.unreadable
+    assert (ended.status, ended.value) == (3, None)
+    assert ended.stdout
 
 
 async def test_a_pickle_that_runs_code_runs_it_in_the_sandbox(run: Run, tmp_path: Path) -> None:

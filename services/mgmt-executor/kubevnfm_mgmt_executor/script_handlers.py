@@ -87,9 +87,12 @@ class ScriptHandlers:
         outcome = await self._scripts.run(run)
         collected = CollectedOutput(Mask(secrets))
         collected.add(outcome.output)
-        is_printed = bool(outcome.unreadable) and is_text(outcome.stdout)
+        # Taken before stdout is added: the reason of a failure is in stderr, however much was printed.
+        last_lines = collected.last_lines()
+        is_printed = bool(outcome.unreadable) and bool(outcome.stdout) and is_text(outcome.stdout)
         if is_printed or not command.answers:
             collected.add(b"\n" + outcome.stdout)
+            last_lines = last_lines or collected.last_lines()
         await self._output_log.keep(
             CommandOutput(
                 vnf_instance_id=command.vnf_instance_id,
@@ -102,7 +105,6 @@ class ScriptHandlers:
                 text=collected.text(),
             )
         )
-        last_lines = collected.last_lines()
         if outcome.timed_out:
             said = f"; its last output: {last_lines}" if last_lines else ""
             raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{said}")

@@ -199,12 +199,41 @@ async def test_a_failed_script_is_named_with_its_last_lines_masked_and_its_answe
         ),
         ("sys.stdout.buffer.write(b'\\x80\\x04corrupt')", "its answer is not a pickle of plain values: Unpickling"),
         ("sys.stdout.buffer.write(pickle.dumps({'a': {1}}))", "its answer is not a pickle of plain values: TypeError"),
+        ("inst['metadata']['a'] = float('nan')\nanswer({'vnf_instance': inst})", "plain values: NaN"),
+        ("inst['metadata']['a'] = 'x' * 7_000_000\nanswer({'vnf_instance': inst})", "plain values: it is too long"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_fails_the_step(world: World, code: str, reason: str) -> None:
     with pytest.raises(ScriptFailed) as caught:
-        await world.run(code)
+        await world.run(f"print('what it said', file=sys.stderr, flush=True)\n{code}")
     assert reason in str(caught.value)
+    assert "what it said" in await world.log()
+
+
+async def test_a_script_that_fails_with_an_answer_that_cannot_be_stored_has_failed(world: World) -> None:
+    """Its exit status counts, whatever it has answered."""
+    with pytest.raises(ScriptFailed, match="ended with exit status 3: the reason"):
+        await world.run("answer({'a': float('nan')})\nprint('the reason', file=sys.stderr, flush=True)\nos._exit(3)")
+
+
+async def test_a_long_text_on_stdout_is_output(world: World) -> None:
+    """Cut within a character, too."""
+    answer = (await world.run("print('a' + 'ä' * 7_000_000)")).answer
+    assert (answer.edits, answer.data) == ((), {})
+    assert "aääää" in await world.log()
+
+
+async def test_the_reason_of_a_failure_is_what_stderr_says_however_much_was_printed(world: World) -> None:
+    code = """
+    for number in range(100):
+        print("progress", number)
+    print("the machine is not ready", file=sys.stderr)
+    sys.exit(1)
+    """
+    with pytest.raises(ScriptFailed) as caught:
+        await world.run(code)
+    assert str(caught.value).endswith("ended with exit status 1: the machine is not ready")
+    assert "progress 99" in await world.log()
 
 
 async def test_a_script_that_hangs_is_killed_and_what_it_said_is_not_lost(tmp_path: Path, store: SqliteStore) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # importing typing takes 2 ms
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+LONGEST_HEAD = 64 * 1024
+"""Bytes of a stdout that is too long which are kept, so that a text among it is not lost."""
 PRELOADED = ("asyncio", "pickle", "subprocess", "threading", "time")
 """Modules that scripts import, which the sandbox imports while it can certainly read their folder."""
 
@@ -28,13 +30,14 @@ class Refused(Exception):
 
 
 def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
-    """Return ``{"status", "stdout"}`` and ``{"value"}`` or ``{"unreadable"}``; stdout in base64.
+    """Return ``{"status", "stdout"}`` and ``{"value"}`` or ``{"unreadable"}``; stdout and value in base64.
 
-    ``value``: the object whose pickle stdout is. It is read here, because reading a pickle executes what its author wants.
+    ``value``: the object whose pickle stdout is, as JSON. It is read here, because reading a pickle executes what its
+    author wants. In base64, so that nothing in it makes the status unreadable.
 
     ``given``: ``file`` (a path in the package), ``stdin`` (base64), ``pickled`` (an object whose pickle takes the place of
-    ``stdin``), ``folders`` (entries of that object that only this process knows). The file finds the package's folder in
-    the environment variable ``KUBEVNFM_PACKAGE``.
+    ``stdin``), ``folders`` (entries of that object that only this process knows), ``longest`` (of stdout and value together,
+    in characters). The file finds the package's folder in the environment variable ``KUBEVNFM_PACKAGE``.
     """
     path = f"{package}/{given['file']}"
     if not os.path.isfile(path):  # noqa: PTH113 - pathlib would have to be loaded
@@ -50,30 +53,33 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
     def end(status: int) -> NoReturn:
         """Answer in place of the process's end: what the file has said is read here. Buffers are lost, as with os._exit."""
         assert answer is not None
-        answer(_ended(status & 0xFF, stdout))
+        answer(_ended(status & 0xFF, stdout, given["longest"]))
 
     os._exit = end
     status = _status_of(path)
     sys.stdout.flush()
-    return _ended(status, stdout)
+    return _ended(status, stdout, given["longest"])
 
 
-def _ended(status: int, stdout: int) -> dict[str, object]:
+def _ended(status: int, stdout: int, longest: int) -> dict[str, object]:
     os.lseek(stdout, 0, os.SEEK_SET)
     with os.fdopen(stdout, "rb", closefd=False) as said:
         raw = said.read()
-    return {"status": status, "stdout": base64.b64encode(raw).decode(), **_unpickled(raw)}
+    found = {"stdout": base64.b64encode(raw).decode(), **_unpickled(raw)}
+    if sum(map(len, found.values())) > longest:
+        reason = f"it is too long: in base64, with the object that was read from it, {longest} bytes are allowed"
+        found = {"stdout": base64.b64encode(raw[:LONGEST_HEAD]).decode(), "unreadable": reason}
+    return {"status": status, **found}
 
 
-def _unpickled(raw: bytes) -> dict[str, object]:
+def _unpickled(raw: bytes) -> dict[str, str]:
     if not raw:
         return {}
     try:
-        value = pickle.loads(raw)  # noqa: S301 - inside the sandbox
-        json.dumps(value)
+        value = json.dumps(pickle.loads(raw))  # noqa: S301 - inside the sandbox
     except Exception as error:  # noqa: BLE001 - foreign data may raise anything
         return {"unreadable": f"{type(error).__name__}: {error}"}
-    return {"value": value}
+    return {"value": base64.b64encode(value.encode()).decode()}
 
 
 def _become(fd: int, content: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ _INFO: Final = "instantiatedVnfInfo"
 _MACHINES: Final = "vnfcResourceInfo"
 _INSTANCE, _DATA = "vnf_instance", "user_script_err_handling_data"
 LAST_CHARS: Final = 2_000
+_UTF_8: Final = codecs.getincrementaldecoder("utf-8")
 
 Path_ = tuple[str, ...]
 
@@ -96,9 +98,9 @@ class Scripts(Protocol):
 
 def is_text(stdout: bytes) -> bool:
     """Return whether stdout is a text that the script has printed. Tacker ignores it too."""
-    # A pickle of any protocol since 2 begins with a byte that no UTF-8 text has.
+    # A pickle of any protocol since 2 begins with a byte that no UTF-8 text has. A long text is cut within a character.
     try:
-        return "\0" not in stdout.decode()
+        return "\0" not in _UTF_8().decode(stdout)
     except UnicodeDecodeError:
         return False
 
