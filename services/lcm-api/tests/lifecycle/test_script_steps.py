@@ -317,6 +317,26 @@ def test_a_rollback_that_failed_half_way_does_not_run_its_first_script_again() -
     assert [command.stepid for command in sent] == ["scale_rollback_end"]
 
 
+@pytest.mark.parametrize("moment", ["rollback_start", "rollback_end"])
+def test_what_a_failed_script_of_a_rollback_kept_is_given_to_the_next_rollback(moment: str) -> None:
+    """Also to the other script of the rollback, as user_script_err_handling_data is that of the operation."""
+    draft = scripted(a_change_draft(ScaleVmDraft), "scale", "rollback_start", "rollback_end")
+    move = granted(draft)
+    move = answered(move, failed(commands_of(move)[0]))
+    move, _ = run(SAGA.rollback(reread(move.record), later(5)), until=f"scale_{moment}")
+    remains = {"edits": [], "data": sealed(hide({"alarm": "a-1", "password": "of the alarm"}), RING)}
+    move = answered(move, failed(commands_of(move)[0], remains), 6)
+    assert "of the alarm" not in str(move.record.document(RING))
+    move, sent = run(SAGA.rollback(reread(move.record), later(7)))
+    for data in (
+        script_of(one).given["user_script_err_handling_data"] for one in sent if "rollback" in str(one.stepid)
+    ):
+        assert data["alarm"] == "a-1"
+        assert data["password"].reveal(RING) == "of the alarm"
+    assert sent[-1].stepid == "scale_rollback_end"
+    assert move.record.occ.operation_state is OperationState.ROLLED_BACK
+
+
 def test_an_operation_that_completes_runs_no_script_of_a_rollback() -> None:
     draft = scripted(a_change_draft(ScaleVmDraft), "scale", "start", "end", "rollback_start", "rollback_end")
     move, sent = run(granted(draft))

@@ -85,10 +85,10 @@ class Saga:
             return None
         step, draft = self._sequences.step(planned), self._sequences.draft(record.plan, record.draft)
         if isinstance(reply.data, CommandFailed):
-            # Only of the step itself: a failed compensation leaves the draft as it is, with all that may still exist.
             is_of_step = planned.state is StepState.ASKED
-            if is_of_step and reply.data.remains is not None:
-                record = self._with_draft(record, step.fold_remains(draft, reply.data.remains))
+            if reply.data.remains is not None:
+                fold = step.fold_remains if is_of_step else step.fold_undo_remains
+                record = self._with_draft(record, fold(draft, reply.data.remains))
             problem = problems.failure(reply.data, planned, record)
             return self._failed(record, planned, problem, now, made_nothing=is_of_step and reply.data.made_nothing)
         if not isinstance(reply.data, Event):

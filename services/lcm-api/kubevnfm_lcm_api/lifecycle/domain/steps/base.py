@@ -105,6 +105,10 @@ class Step(ABC, Generic[N, R]):
         """Return the draft with the facts of the answer to the compensation, as `fold` does."""
         return self.forget(draft)
 
+    def fold_undo_remains(self, draft: N, remains: Mapping[str, object]) -> Draft | None:
+        """Return the draft with what the failed compensation left behind (``CommandFailed.remains``), as `fold` does."""
+        return None
+
     @abstractmethod
     def undo(self, draft: N) -> Command | None:
         """Return the command that compensates the step, also if it was half done; None with the reason in a comment."""

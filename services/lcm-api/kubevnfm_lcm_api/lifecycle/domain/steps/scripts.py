@@ -134,6 +134,10 @@ class RunRollbackScript(Step[NeedsScripts, ScriptDone]):
         assert isinstance(reply, ScriptDone)
         return self.fold(draft, reply)
 
+    def fold_undo_remains(self, draft: NeedsScripts, remains: Mapping[str, object]) -> Draft:
+        """Keep what a script that failed has answered; the next rollback runs it again."""
+        return draft.with_script(ScriptAnswer.model_validate(remains))
+
 
 def _phase_command(draft: NeedsScripts, phase: str) -> RunScript:
     before, now = draft.stacks
