@@ -11,7 +11,7 @@ from lab_process import LabControl
 from package_variants import variant
 from processes import PROJECT
 from user import GRACEFUL, ApiVersion, User, sample_body
-from user_data_packages import FORMS, VDUS, instantiate_body, links, user_data_package
+from user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
 from wirings import deep_in_six, variants
 
 SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
@@ -24,14 +24,14 @@ OPERATIONS: Final = (
 )  # fmt: skip
 
 
-async def onboarded(user: User, *, version: str = "1.0", **fields: Any) -> str:
+async def onboarded(user: User, *, version: str = "1.0", form: Form = FORM, **fields: Any) -> str:
     """Return the VNFD id of a new package whose scripts record what they get."""
     vnfd_id = str(uuid.uuid4())
     phases = [f"{name}_{moment}" for name in OPERATIONS for moment in ("start", "end")]
     phases += ["scale_rollback_start", "scale_rollback_end"]
     extra = {f"Scripts/{one.name}": one.read_text(encoding="utf-8") for one in SCRIPTS.glob("*.py")}
     packed = user_data_package(
-        vnfd_id, FORM, version=version, scripts=dict.fromkeys(phases, RECORD), extra=extra, **fields
+        vnfd_id, form, version=version, scripts=dict.fromkeys(phases, RECORD), extra=extra, **fields
     )
     package = await user.upload(packed)
     assert package["onboardingState"] == "ONBOARDED", package
@@ -160,6 +160,34 @@ async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_mac
         "change_vnfpkg", {"vnfdId": other, "additionalParams": params}, phases="change_current_package"
     )
     assert [run["version"] for run in (start, end)] == ["2.0", "2.0"]
+    await user.terminate(recorded.instance_id)
+
+
+@deep_in_six
+async def test_machines_by_tosca_alone_are_coordinated_by_the_names_of_the_vnfd(user: User, lab: LabControl) -> None:
+    """SEQ 6.5. A name that no machine has is refused before a machine changes: no rollback could coordinate it."""
+    form = FORMS["tosca"]
+    recorded = Recorded(user, await user.create(await onboarded(user, form=form)))
+    await recorded.do("instantiate", instantiate_body(form))
+    await recorded.do("scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
+    other = await onboarded(user, version="2.0", flavor="m1.small", form=form)
+    login = {"cp_name": "VDU1_CP1", "username": "ubuntu", "password": PASSWORD}
+    params = {
+        "upgrade_type": "RollingUpdate",
+        "lcm-operation-coordinate-new-vnf": "Scripts/coordinate.py",
+        "lcm-operation-coordinate-old-vnf": "Scripts/coordinate.py",
+    }
+
+    def request(old: str, **new: Any) -> dict[str, Any]:
+        vdu = {"vdu_id": "VDU1", "old_vnfc_param": {**login, "cp_name": old}, "new_vnfc_param": {**login, **new}}
+        return {"vnfdId": other, "additionalParams": {**params, "vdu_params": [vdu]}}
+
+    refused = (await user.ask(recorded.instance_id, "change_vnfpkg", request("VDU2_CP1"))).must(422)
+    assert "vdu_params[0]/old_vnfc_param/cp_name: there is no connection point VDU2_CP1" in refused.detail
+    operation = await user.start(recorded.instance_id, "change_vnfpkg", request("VDU1_CP1", fails=True))
+    assert "coordinate-new/VDU1-0/0 failed" in (await user.rest(operation))["error"]["detail"]
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    await recorded.do("change_vnfpkg", request("VDU1_CP1"), phases="change_current_package")
     await user.terminate(recorded.instance_id)
 
 

@@ -70,7 +70,7 @@ def user_data_package(
     ``scripts``: file of ``extra`` by phase of the life cycle; ``extra``: further files.
     """
     vnfd = _vnfd(vnfd_id, form, version, flavor)
-    vnfd["topology_template"]["node_templates"]["VNF"] |= _scripted(scripts)
+    vnfd["topology_template"]["node_templates"]["VNF"] |= _scripted(scripts, "../" if form.has_hot else "")
     files: dict[str, str | bytes] = {
         "version": version,
         **extra,
@@ -166,10 +166,10 @@ def _vnfd(vnfd_id: str, form: Form, version: str, flavor: str) -> dict[str, Any]
     }
 
 
-def _scripted(scripts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the VNF node's interface and the artifacts that it names."""
+def _scripted(scripts: Mapping[str, str], to_root: str) -> dict[str, Any]:
+    """Return the VNF node's interface and the artifacts that it names; ``to_root``: the way there from the VNFD."""
     artifacts = {
-        file: {"description": "a script", "type": "tosca.artifacts.Implementation.Python", "file": f"../{file}"}
+        file: {"description": "a script", "type": "tosca.artifacts.Implementation.Python", "file": f"{to_root}{file}"}
         for file in scripts.values()
     }
     phases = {phase: {"implementation": file} for phase, file in scripts.items()}

@@ -94,6 +94,16 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
             {"vnfdId": "x", "additionalParams": {"vdu_params": [{"vdu_id": "x"}]}},
             "vdu_params[0]/vdu_id",
         ),
+        (
+            "change_vnfpkg",
+            {"vnfdId": "x", "additionalParams": {"vdu_params": [{"vdu_id": "VDU1"}] * 2}},
+            "vdu_params[1]/vdu_id: VDU VDU1 is there already",
+        ),
+        (
+            "change_vnfpkg",
+            {"vnfdId": "x", "additionalParams": {"lcm-operation-coordinate-newvnf": "Scripts/a.py"}},
+            "lcm-operation-coordinate-newvnf: lcm-operation-coordinate-new-vnf or",
+        ),
     ],
 )
 async def test_a_meaningless_attribute_is_refused_by_name(world: World, task: str, body: Any, place: str) -> None:

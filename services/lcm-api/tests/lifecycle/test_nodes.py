@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubevnfm_cluster import ClusterParameters, SharedAddress
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
-from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, find_nodes
+from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_address, find_nodes
 
 FLOATING_IP = "OS::Neutron::FloatingIP"
 
@@ -147,6 +147,22 @@ def test_a_connection_point_without_address_is_refused() -> None:
     bare = PortFacts(name="workerNode_CP1", resource_id="p")
     with pytest.raises(NodeNotFound, match="port workerNode_CP1 of worker1 has no address"):
         find_nodes(a_stack(a_server("master", 1), a_server("worker", 1, bare)), cluster())
+
+
+@pytest.mark.parametrize("name", ["VDU1_CP1", "VDU1_CP1-1", "fip"])
+def test_a_connection_point_of_a_numbered_machine_has_its_name_of_the_vnfd(name: str) -> None:
+    """One name is for all machines of a VDU."""
+    servers = [
+        a_server("worker", number, a_port(f"VDU1_CP1-{number}", f"10.10.0.{number}"), group=None).model_copy(
+            update={"name": f"VDU1-{number}", "vdu_id": "VDU1"}
+        )
+        for number in range(2)
+    ]
+    fip = a_floating_ip("fip", "192.0.2.1")
+    stack = a_stack(*servers, ports=(fip, *(port for server in servers for port in server.ports)))
+    found = [connection_address(server, stack, name, field="cp_name") for server in servers]
+    expected = {"VDU1_CP1": ["10.10.0.0", "10.10.0.1"], "VDU1_CP1-1": ["10.10.0.1"] * 2, "fip": ["192.0.2.1"] * 2}
+    assert found == expected[name]
 
 
 def test_a_floating_ip_is_refused_as_a_nic_and_without_address_for_ssh() -> None:

@@ -68,7 +68,15 @@ def find_nodes(
 
 
 def connection_address(server: ServerFacts, resources: StackResources, name: str, *, field: str) -> str:
-    """Return the address of a server's port or floating IP of this name. Raises NodeNotFound for ``field``."""
+    """Return the address of a server's port or floating IP of this name. Raises NodeNotFound for ``field``.
+
+    In a template with a numbered resource for each machine (``VDU1-1``, ``VDU1_CP1-1``) the name is that of the VNFD
+    (``VDU1_CP1``): a request has one name for all machines of a VDU.
+    """
+    # The number first: the top stack holds the ports of the other machines too.
+    numbered = name + server.name.removeprefix(server.vdu_id) if server.name.startswith(f"{server.vdu_id}-") else name
+    if any(port.name == numbered for port in server.ports):
+        name = numbered
     try:
         return _address(_beside(server, resources, name, field=field), field=field, of=_label(server))
     except NodeNotFound as error:

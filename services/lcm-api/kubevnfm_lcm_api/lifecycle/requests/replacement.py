@@ -16,6 +16,7 @@ from kubevnfm_sol.resources import ScaleInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import Age, ChangeFields, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.inventory import part_of
+from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_address
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
@@ -149,6 +150,7 @@ class ChangePackage:
             counts={**flavour.initial_counts(), **vnf.counts},
             change=change,
         )
+        _check_old_points(change, draft.before)
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,
@@ -174,6 +176,11 @@ def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageC
     upgrade = parameters.get("upgrade_type", ROLLING)
     if upgrade != ROLLING:
         raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
+    names = tuple(_COORDINATION.values())
+    for name in parameters:
+        # Left out, a change would not be coordinated although its request says so. Other names are for user data.
+        if name.startswith("lcm-operation-coordinate") and name not in names:
+            raise InvalidInput(f"additionalParams/{name}", f"{' or '.join(names)} expected")
     vdus = parameters.get("vdu_params", [])
     if not isinstance(vdus, list | tuple):
         raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
@@ -188,6 +195,8 @@ def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageC
             raise InvalidInput(f"{place}/vdu_id", "the VDU's id expected")
         if vdu_id not in flavour.vdus:
             raise InvalidInput(f"{place}/vdu_id", f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
+        if vdu_id in named:
+            raise InvalidInput(f"{place}/vdu_id", f"VDU {vdu_id} is there already; one entry for each VDU expected")
         for age in coordination:
             _check_machine_param(vdu.get(f"{age}_vnfc_param"), f"{place}/{age}_vnfc_param", _COORDINATION[age])
         named[vdu_id] = vdu
@@ -200,6 +209,22 @@ def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageC
     vdu_ids = () if set(named) == set(flavour.vdus) else tuple(named)
     # Without `upgrade_type`, which SOL003 does not have, all machines change in one update.
     return PackageChange(vdu_ids, "upgrade_type" in parameters, coordination, hide(named))
+
+
+def _check_old_points(change: PackageChange, before: StackResources) -> None:
+    """Raise Unprocessable for a connection point that a machine does not have: a rollback could never coordinate it.
+
+    Those of the new machines are known when they are there; if one is wrong, the operation can be rolled back.
+    """
+    for index, (vdu_id, vdu) in enumerate(change.params.items() if "old" in change.coordination else ()):
+        place = f"additionalParams/vdu_params[{index}]/old_vnfc_param/cp_name"
+        for server in before.servers:
+            if server.vdu_id != vdu_id:
+                continue
+            try:
+                connection_address(server, before, vdu["old_vnfc_param"]["cp_name"], field=place)
+            except NodeNotFound as error:
+                raise Unprocessable(place, error.reason) from error
 
 
 def _rolling(change: PackageChange, before: StackResources) -> tuple[str, ...]:
