@@ -196,6 +196,7 @@ class StackChangeHandlers:
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
             return facts
+        wanted = await self.changes.repaired(wanted, live, tags[-1])
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:
             await cloud.stacks.mark_unhealthy(resource, _REASON)

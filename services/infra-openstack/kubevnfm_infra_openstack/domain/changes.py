@@ -24,12 +24,13 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
+from kubevnfm_infra_openstack.domain.groups import repairing
 from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME, Template, Templates
 from kubevnfm_infra_openstack.domain.merge import merge_patch
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject
-from kubevnfm_infra_openstack.domain.resources import members
+from kubevnfm_infra_openstack.domain.resources import members, unfinished_groups
 from kubevnfm_infra_openstack.domain.rolling import ReadDefinition, put_back, separable, with_earlier
 from kubevnfm_infra_openstack.domain.scaling import Resized, present_value, resized
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackChange, StackContents, StackDefinition
@@ -211,6 +212,15 @@ class StackChanges:
         change = _whole(command, tags, definition)
         came = [server.server_id for server in live.facts.servers if server.server_id not in command.staying]
         return Wanted(change, members(live.stack, live.contents.resources, came))
+
+    async def repaired(self, wanted: Wanted, live: LiveStack, made_by: str) -> Wanted:
+        """Return the change such that it reaches the members of groups whose last change did not succeed."""
+        groups = unfinished_groups(live.stack, live.contents.resources)
+        if not groups:
+            return wanted
+        after = await _completed(wanted.change, live.definition)
+        change = repairing(wanted.change, after, await _nested(after.files), groups, mark=made_by)
+        return replace(wanted, change=change)
 
     # --- parts --------------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ def resolve(value: object, parameters: Parameters) -> object:
     if not isinstance(value, Mapping):
         return value
     if set(value) != {"get_param"}:
-        return UNKNOWN if _is_function(value) else value
+        return UNKNOWN if is_function(value) else value
     path = value["get_param"]
     steps = path if isinstance(path, list) else [path]
     found: object = parameters
@@ -95,7 +95,8 @@ def resolve(value: object, parameters: Parameters) -> object:
     return found
 
 
-def _is_function(value: Mapping[str, object]) -> bool:
+def is_function(value: Mapping[str, object]) -> bool:
+    """Return whether the object is a call of one of HOT's functions."""
     # Only HOT functions that packages use for counts and sizes; an unknown one counts as a plain object.
     return len(value) == 1 and str(next(iter(value))).startswith(("get_", "str_", "Fn::", "list_", "if"))
 

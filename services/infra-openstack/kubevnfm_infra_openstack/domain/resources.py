@@ -25,6 +25,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import hidden_names, hide
 
+from kubevnfm_infra_openstack.domain.groups import TOP
 from kubevnfm_infra_openstack.domain.hot import (
     AUTO_SCALING_GROUP,
     FLOATING_IP,
@@ -128,6 +129,17 @@ def members(stack: Stack, resources: Sequence[HeatResource], server_ids: Collect
                 found[member.stack_id, member.name] = member
                 break
     return list(found.values())
+
+
+def unfinished_groups(stack: Stack, resources: Sequence[HeatResource]) -> Mapping[str, Collection[str]]:
+    """Return the names of the auto-scaling groups whose last change did not succeed, by the file of their template."""
+    tree = _tree(stack, resources)
+    found: dict[str, set[str]] = {}
+    for group in resources:
+        if group.type == AUTO_SCALING_GROUP and group.nested_id and not group.status.endswith("_COMPLETE"):
+            above = tree.above(group)
+            found.setdefault(above[0].type if above else TOP, set()).add(group.name)
+    return found
 
 
 def existing(contents: StackContents) -> StackContents:

@@ -181,23 +181,47 @@ class AutoScalingGroupType(GroupType):
     def child(self, resource: Resource) -> Template:
         """Return the group's template for the capacity that its properties ask for."""
         props = resource.props
-        capacity = props["desired_capacity"]
-        if capacity is None:
-            # Without desired_capacity an update keeps the current size.
-            capacity = len(self.members(resource)) if resource.nested else props["min_size"]
+        # As in Heat, a desired capacity of 0 is taken for none in an update, which keeps the current size.
+        capacity = props["desired_capacity"] or len(self.members(resource))
+        if resource.nested is None and props["desired_capacity"] is None:
+            capacity = props["min_size"]
         return self.sized(resource, min(max(capacity, props["min_size"]), props["max_size"]))
 
-    def sized(self, resource: Resource, capacity: int) -> Template:
-        """Return the group's template for a capacity: failed members are removed first, then the oldest."""
-        wanted = resource.props["resource"]
-        staying: list[str] = []
-        if resource.nested is not None:
+    async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
+        """Give the members a changed definition, some at a time, then bring the group to its capacity."""
+        if "resource" in changed and resource.nested is not None:
+            at_once = (resource.props["rolling_updates"] or {}).get("max_batch_size", 1)
+            size = len(resource.nested.resources)
+            for _ in range(0, size, at_once):
+                await self.runner.update_nested(
+                    resource, self.sized(resource, size, at_once), self.child_environment(resource)
+                )
+        await super().update(resource, before, changed)
+
+    def sized(self, resource: Resource, capacity: int, redefined: int = 0) -> Template:
+        """Return the group's template for a capacity: failed members are removed first, then the oldest.
+
+        New members get the present definition. Those that stay keep theirs, except the first ``redefined`` of those
+        whose definition differs. So only a change of the property ``resource`` reaches them: after an update that
+        failed, which leaves the property as it was, a member can have another definition than its group.
+        Source: heat.scaling.template.member_definitions.
+        """
+        staying: list[ResourceDefinition] = []
+        if resource.nested is not None and capacity:
+            known = resource.nested.template.resources
             # Removal starts at the front: failed members, then the oldest.
             ranked = sorted(resource.nested.resources.values(), key=lambda r: (r.status != "FAILED", *_age(r)))
-            staying = [r.name for r in ranked][-capacity:] if capacity else []
+            staying = [known[member.name] for member in ranked if member.name in known][-capacity:]
+        wanted = resource.props["resource"]
+        definitions: list[ResourceDefinition] = []
+        for present in staying:
+            new = _member(present.name, wanted)
+            is_taken = redefined > 0 and present != new
+            redefined -= is_taken
+            definitions.append(new if is_taken else present)
         # New members get random names, as in Heat, so that no name is used twice.
-        names = staying + [short_id() for _ in range(capacity - len(staying))]
-        return group_template({name: (wanted["type"], wanted.get("properties") or {}) for name in names})
+        definitions += [_member(short_id(), wanted) for _ in range(capacity - len(staying))]
+        return group_template(definitions)
 
     def adjust(self, resource: Resource, policy: Json) -> str | None:
         """Scale as a policy asks; return why nothing is done, None if it is started."""
@@ -275,7 +299,9 @@ class ResourceGroupType(GroupType):
             index += 1
         wanted, variable = props["resource_def"], str(props["index_var"])
         given = wanted.get("properties") or {}
-        return group_template({name: (wanted["type"], _indexed(given, variable, name)) for name in names})
+        return group_template(
+            [_member(name, {**wanted, "properties": _indexed(given, variable, name)}) for name in names]
+        )
 
     def show(self, resource: Resource) -> Json:
         """Return its own attributes."""
@@ -346,20 +372,33 @@ class ScalingPolicyType(ResourceType):
         raise ServiceError("heat", 404, "NotFound", message)
 
 
-def group_template(members: Mapping[str, tuple[str, Json]]) -> Template:
-    """Return a template of members: type and resolved properties by name."""
-    resources = {
-        name: ResourceDefinition(name, resource_type, properties, references=frozenset(references(properties)))
-        for name, (resource_type, properties) in members.items()
-    }
+def group_template(members: Sequence[ResourceDefinition]) -> Template:
+    """Return a template of members, whose properties are resolved."""
     raw: Json = {
         "heat_template_version": "2015-04-30",
         "resources": {
-            name: {"type": resource_type, "properties": properties}
-            for name, (resource_type, properties) in members.items()
+            member.name: {
+                "type": member.resource_type,
+                "properties": member.properties,
+                **({"metadata": member.metadata} if member.metadata else {}),
+            }
+            for member in members
         },
     }
+    resources = {member.name: member for member in members}
     return Template("2015-04-30", "No description", {}, resources, {}, {}, raw)
+
+
+def _member(name: str, wanted: Json) -> ResourceDefinition:
+    """Return a member's definition from a group's property, which has the form of a resource in a template."""
+    properties = wanted.get("properties") or {}
+    return ResourceDefinition(
+        name,
+        wanted["type"],
+        properties,
+        metadata=wanted.get("metadata") or {},
+        references=frozenset(references(properties)),
+    )
 
 
 def _age(member: Resource) -> tuple[str, str]:
