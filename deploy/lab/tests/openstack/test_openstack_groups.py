@@ -108,7 +108,9 @@ async def test_members_keep_a_definition_that_failed_until_the_groups_own_change
     again = await stand.update_stack(path, template=SERVERS, files=CLUSTER_FILES, parameters=small)
     assert again["stack_status"] == "UPDATE_FAILED"
     assert "none" in again["stack_status_reason"]
-    other = SERVERS.replace("        type: worker.yaml\n", "        type: worker.yaml\n        metadata: {again: one}\n")
+    other = SERVERS.replace(
+        "        type: worker.yaml\n", "        type: worker.yaml\n        metadata: {again: one}\n"
+    )
     assert other != SERVERS
     repaired = await stand.update_stack(path, template=other, files=CLUSTER_FILES, parameters=small)
     assert repaired["stack_status"] == "UPDATE_COMPLETE"

@@ -22,7 +22,11 @@ TOP: Final = ""
 
 
 def repairing(
-    change: StackChange, definition: StackDefinition, nested: Templates, groups: Mapping[str, Collection[str]], mark: str
+    change: StackChange,
+    definition: StackDefinition,
+    nested: Templates,
+    groups: Mapping[str, Collection[str]],
+    mark: str,
 ) -> StackChange:
     """Return the change such that Heat gives the groups' members the definition that their group has after it.
 

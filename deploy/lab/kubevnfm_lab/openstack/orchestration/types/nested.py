@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kubevnfm_lab.openstack.errors import ServiceError
@@ -190,12 +190,9 @@ class AutoScalingGroupType(GroupType):
     async def update(self, resource: Resource, before: Json, changed: set[str]) -> None:
         """Give the members a changed definition, some at a time, then bring the group to its capacity."""
         if "resource" in changed and resource.nested is not None:
-            at_once = (resource.props["rolling_updates"] or {}).get("max_batch_size", 1)
-            size = len(resource.nested.resources)
-            for _ in range(0, size, at_once):
-                await self.runner.update_nested(
-                    resource, self.sized(resource, size, at_once), self.child_environment(resource)
-                )
+            for size, redefined in _batches(resource.props, len(resource.nested.resources)):
+                template = self.sized(resource, size, redefined)
+                await self.runner.update_nested(resource, template, self.child_environment(resource))
         await super().update(resource, before, changed)
 
     def sized(self, resource: Resource, capacity: int, redefined: int = 0) -> Template:
@@ -399,6 +396,22 @@ def _member(name: str, wanted: Json) -> ResourceDefinition:
         metadata=wanted.get("metadata") or {},
         references=frozenset(references(properties)),
     )
+
+
+def _batches(props: Json, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the steps of a rolling update of a group: its size after the step, and the members with a new definition.
+
+    Source: heat.scaling.rolling_update.
+    """
+    policy = props["rolling_updates"] or {}
+    wanted = min(props["desired_capacity"] or size, size)
+    done = 0
+    while done < size or size != wanted:
+        batch = min(int(policy.get("max_batch_size", 1)), wanted - done)
+        in_service = min(int(policy.get("min_in_service", 0)), wanted, size)
+        size = batch + max(min(size, wanted - batch), in_service)
+        done += batch
+        yield size, batch
 
 
 def _age(member: Resource) -> tuple[str, str]:
