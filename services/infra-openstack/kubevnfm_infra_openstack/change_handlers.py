@@ -33,7 +33,7 @@ from kubevnfm_infra_openstack.domain.errors import (
     StackUpdateFailed,
     StackUpdateTimedOut,
 )
-from kubevnfm_infra_openstack.domain.failure import failure_of
+from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
 from kubevnfm_infra_openstack.domain.resources import existing, known_secrets, stack_resources
 from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
@@ -175,6 +175,8 @@ class StackChangeHandlers:
                 return NotYet(_AGAIN_S)  # Heat has not begun or not ended; the next call continues to wait
             stack = settled
         if stack.state is not StackState.READY:
+            if await is_being_deleted(cloud.stacks, stack):
+                return NotYet(_AGAIN_S)
             raise await self._failure(cloud, stack, vnfd, command)
         facts = await self._facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
         log.info("stack_changed", stack_id=stack.id, servers=len(facts.servers))

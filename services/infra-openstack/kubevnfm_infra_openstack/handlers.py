@@ -13,7 +13,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackNotDeleted
-from kubevnfm_infra_openstack.domain.failure import failure_of
+from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
@@ -77,6 +77,8 @@ class InfraOpenstackHandlers:
         if stack is None or stack.state is StackState.MAKING:
             return NotYet(_AGAIN_S)  # None: deleted concurrently; the next call creates it
         if stack.state is not StackState.READY:
+            if await is_being_deleted(cloud.stacks, stack):
+                return NotYet(_AGAIN_S)
             raise await self._failure(cloud, stack, vnfd, command)
         return Done(await self._created(cloud, stack, vnfd, command))
 

@@ -126,6 +126,12 @@ async def test_a_failed_stack_reports_the_reason_of_the_failed_resource(world: W
         await world.handlers.create_resources(a_create(), a_context())
 
 
+async def test_a_stack_whose_work_an_operator_cancelled_has_failed(world: World) -> None:
+    world.stacks.breaks = "Stack CREATE cancelled"
+    with pytest.raises(StackFailed, match="Stack CREATE cancelled"):
+        await world.handlers.create_resources(a_create(), a_context())
+
+
 async def test_a_failed_stack_reports_its_remaining_resources(world: World) -> None:
     world.stacks.breaks = "no host"
     world.stacks.resource_list = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -36,7 +37,8 @@ from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import Done
+from kubevnfm_worker import Done, NotYet
+from patience import until_true
 from stack_world import PACKAGE, FolderPackages, GivenVims, a_context, a_create, a_delete, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -169,6 +171,28 @@ async def test_the_deepest_failed_resource_is_the_reason_and_a_retry_replaces_th
     with pytest.raises(StackFailed):
         await site.create(request=request)
     assert len((await site.create(attempt=2)).servers) == 3
+
+
+async def test_a_stack_that_is_deleted_during_its_creation_is_created_again(site: Site) -> None:
+    """Observed on Zed: Heat cancels its work first, so the stack is CREATE_FAILED for a moment."""
+    site.lab.cloud.durations.change({"stack_cancel_s": 0.5})
+    held = site.lab.faults.add(part="nova", verb="server_boot", node="*", effect="hang")
+    command = a_create(openstack_vim(site.lab.auth_url))
+    running = asyncio.create_task(site.handlers.create_resources(command, a_context()))
+
+    async def boots() -> bool:
+        return any(call["verb"] == "server_boot" for call in site.lab.ledger.calls())
+
+    await until_true(boots)
+    stacks = site.clouds.cloud(command.vim).stacks
+    stack = await stacks.find(command.stack_name, tag=command.tag)
+    assert stack is not None
+    await stacks.delete(stack)
+    assert isinstance(await running, NotYet)
+    site.lab.faults.remove(held.fault_id)
+    while isinstance(outcome := await site.handlers.create_resources(command, a_context()), NotYet):
+        pass
+    assert isinstance(outcome, Done)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,8 @@ class Durations:
     volume_attach_s: float = 0.0
     signal_s: float = 0.0
     """From the answer to a signal until the scaling starts; a second or two in real clouds."""
+    stack_cancel_s: float = 0.0
+    """How long a stack whose deletion cancels other work shows as failed; at most a second in real clouds."""
     stack_forget_s: float = 0.0
     """How long Heat lists a stack that is DELETE_COMPLETE and keeps its name taken; about a second in real clouds."""
     stack_minute_s: float = 60.0

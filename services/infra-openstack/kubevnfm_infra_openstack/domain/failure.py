@@ -9,10 +9,14 @@ from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut
-from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack
+from kubevnfm_infra_openstack.domain.ports import StackPort
+from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState
 
 _TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
 _CANCELLED = re.compile(r"(create|update) (aborted|cancelled)|user cancelled", re.IGNORECASE)
+_STOPPED = re.compile(r"Stack [A-Z]+ cancelled")
+_DELETION_VISIBLE_S = 10.0
+_NOT_BROKEN = frozenset(StackState) - {StackState.BROKEN}
 _SHOWN = 3
 """So many causes are named in one error; the others are only counted."""
 
@@ -58,3 +62,14 @@ def failure_of(
         unfinished = f"; unfinished: {', '.join(waiting[:_SHOWN])}" if waiting else ""
         return timed_out(f"stack {stack.name}: {stack.reason}{unfinished or '; ' + detail}", remains=remains)
     return failed(f"stack {stack.name}: {detail}", remains=remains)
+
+
+async def is_being_deleted(stacks: StackPort, stack: Stack) -> bool:
+    """Return whether a failed stack has failed because its deletion began; waits up to 10 s for it to be seen.
+
+    For a deletion Heat first cancels its present work, and shows the stack as failed for a moment.
+    """
+    if not _STOPPED.fullmatch(stack.reason):
+        return False
+    later = await stacks.settle(stack, until=_NOT_BROKEN, within_s=_DELETION_VISIBLE_S)
+    return later is None or later.state is not StackState.BROKEN

@@ -127,9 +127,14 @@ class Engine:
         if stack.action == "DELETE" and stack.status == "IN_PROGRESS":
             return
         stack.updated = now_z()
-        stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
+        # Heat cancels its present work first, and shows the stack as failed until the deletion begins.
+        cancelling_s = self._services.durations.stack_cancel_s if stack.status == "IN_PROGRESS" else 0.0
+        if cancelling_s:
+            stack.became(stack.action, "FAILED", f"Stack {stack.action} cancelled")
+        else:
+            stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
         # A delete interrupts a create or update; the two would otherwise compete for the same resources.
-        self._begin(stack, partial(self._delete, stack), interrupt=True)
+        self._begin(stack, partial(self._delete, stack, cancelling_s), interrupt=True)
 
     def check(self, stack: Stack) -> None:
         """Check whether every resource of a stack still exists."""
@@ -372,7 +377,10 @@ class Engine:
     async def _rolled_back(self, stack: Stack, generation: int) -> None:
         await self._traversal.settle(stack, generation)
 
-    async def _delete(self, stack: Stack, generation: int) -> None:
+    async def _delete(self, stack: Stack, cancelling_s: float, generation: int) -> None:
+        if cancelling_s:
+            await asyncio.sleep(cancelling_s)
+            stack.became("DELETE", "IN_PROGRESS", "Stack DELETE started")
         await self._remove_all(stack)
 
     async def _remove_all(self, stack: Stack) -> ActionFailed | None:
