@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -21,12 +21,11 @@ from kubevnfm_store.port import DocumentStore, Outgoing, StoreUnavailable
 
 log = structlog.get_logger()
 
-_CLEAR_AFTER_S = 0.05
-"""Messages that are confirmed within this time are removed together: those of one collection in one call."""
-
-
-def _nothing() -> defaultdict[str, defaultdict[str, list[str]]]:
-    return defaultdict(lambda: defaultdict(list))
+_CLEAR_AFTER_S = 1.0
+"""Messages that are confirmed within this time are removed together: those of one collection in one call. After a crash
+they are published once more, so the time is short; and other replicas must not find them first (``settle_s``)."""
+_CLEAR_AT = 50
+"""So many are removed at once: a sweep of another replica reads a page of 100 documents and must find older ones in it."""
 
 
 def outgoing(envelope: Envelope[Message], ring: KeyRing) -> Outgoing:
@@ -53,14 +52,16 @@ class OutboxRelay:
         drain_s: float = 1.0,
         clock: Clock | None = None,
     ) -> None:
-        """``settle_s``: younger messages are left to the replica that wrote them; ``drain_s``: how long closing waits."""
+        """``settle_s``: younger messages are left to the replica that wrote them, which needs 1 s to remove those that it has
+        published; ``drain_s``: how long closing waits.
+        """
         self._store, self._bus = store, bus
         self._collections = tuple(dict.fromkeys(collections))
         self._sweep_s, self._settle_s, self._drain_s = sweep_s, settle_s, drain_s
         self._clock = clock or SystemClock()
         self._publishing: dict[str, asyncio.Task[None]] = {}
-        self._published: defaultdict[str, defaultdict[str, list[str]]] = _nothing()
-        """Ids of messages by document by collection."""
+        self._published: dict[str, tuple[str, str]] = {}
+        """Collection and document by the id of the message; the next call removes them."""
         self._writing: set[str] = set()
         """Being stored: their writer kicks them next."""
         self._uncleared: set[str] = set()
@@ -68,6 +69,8 @@ class OutboxRelay:
         self._looking = asyncio.Lock()
         """Held while outboxes are read and while they are cleared: a message cleared meanwhile must not look new."""
         self._clearing: asyncio.Task[None] | None = None
+        self._is_due = asyncio.Event()
+        """Set when published messages are removed without further waiting."""
         self._sweeping: asyncio.Task[None] | None = None
         self._unreadable: set[str] = set()
 
@@ -96,6 +99,7 @@ class OutboxRelay:
             await asyncio.gather(*unfinished, return_exceptions=True)
         # Last: a confirmed message that stays in its document would be published again by the next process.
         if self._clearing is not None:
+            self._is_due.set()
             await self._clearing
 
     @contextmanager
@@ -127,8 +131,12 @@ class OutboxRelay:
 
     async def idle(self) -> None:
         """Return when everything that was kicked is published and removed from its documents: for tests and tools."""
-        while waiting := [*self._publishing.values(), *([self._clearing] if self._clearing else [])]:
-            await asyncio.wait(waiting)
+        while self._publishing or self._clearing:
+            if self._publishing:
+                await asyncio.wait([*self._publishing.values()])
+            elif self._clearing:
+                self._is_due.set()
+                await asyncio.wait([self._clearing])
 
     async def sweep(self) -> bool:
         """Publish messages that are older than ``settle_s`` and are not being published here.
@@ -179,29 +187,35 @@ class OutboxRelay:
             log.warning("publish_postponed", message_id=envelope.id, type=envelope.type, reason=str(error))
             return
         self._uncleared.add(envelope.id)
-        self._published[collection][id].append(envelope.id)
+        self._published[envelope.id] = collection, id
+        if len(self._published) >= _CLEAR_AT:
+            self._is_due.set()
         if self._clearing is None:
             self._clearing = asyncio.create_task(self._clear(), name="outbox-clear")
 
     async def _clear(self) -> None:
         try:
             while self._published:
-                # Wait for further confirms, so that one write clears several messages of a document.
-                await asyncio.sleep(_CLEAR_AFTER_S)
+                # Wait for further confirms, so that one call removes many messages.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._is_due.wait(), _CLEAR_AFTER_S)
+                self._is_due.clear()
                 async with self._looking:
                     await self._clear_published()
         finally:
             self._clearing = None
 
     async def _clear_published(self) -> None:
-        published, self._published = self._published, _nothing()
+        published, self._published = self._published, {}
+        by_collection: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for message_id, (collection, document_id) in published.items():
+            by_collection[collection][document_id].append(message_id)
         results: list[Any] = await asyncio.gather(
-            *(self._store.clear_outbox(collection, by_document) for collection, by_document in published.items()),
+            *(self._store.clear_outbox(collection, by_document) for collection, by_document in by_collection.items()),
             return_exceptions=True,
         )
         # If it failed they stay in their documents, and a sweep publishes them once more: at least once, never zero times.
-        for by_document in published.values():
-            self._uncleared.difference_update(*by_document.values())
+        self._uncleared.difference_update(published)
         for result in results:
             if isinstance(result, StoreUnavailable):
                 log.warning("outbox_not_cleared", reason=str(result))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
@@ -185,6 +186,66 @@ async def test_what_was_being_stored_again_during_a_sweep_is_looked_at_again_soo
             await after_the_start.wait()
             assert not heard.envelopes
         await heard.has(1)
+
+
+class ClearingStore(MoodyStore):
+    """Records which documents each call clears."""
+
+    cleared: list[list[str]]
+
+    async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
+        self.cleared.append([*published])
+        await super().clear_outbox(collection, published)
+
+
+@pytest.fixture
+async def clearing_store(tmp_path: Path) -> AsyncIterator[ClearingStore]:
+    async with ClearingStore.open(tmp_path / "clearing.db") as store:
+        store.cleared = []
+        yield store
+
+
+async def test_messages_published_one_after_the_other_are_removed_by_one_call_at_the_close(
+    clearing_store: ClearingStore, bus: InProcessBus, heard: Heard
+) -> None:
+    async with OutboxRelay(clearing_store, bus, collections=[THINGS]) as relay:
+        outbox = Outbox(clearing_store, relay, RING)
+        for number in range(5):
+            await outbox.insert(THINGS, str(number), {}, events=[an_event(number)])
+            await heard.has(number + 1)
+    assert [sorted(documents) for documents in clearing_store.cleared] == [["0", "1", "2", "3", "4"]]
+    assert await clearing_store.pending_outbox(THINGS) == []
+
+
+async def test_many_published_messages_are_removed_before_the_time_is_over(
+    clearing_store: ClearingStore, bus: InProcessBus, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubevnfm_worker.relay._CLEAR_AFTER_S", 1000.0)
+    async with OutboxRelay(clearing_store, bus, collections=[THINGS]) as relay:
+        outbox = Outbox(clearing_store, relay, RING)
+        for number in range(50):
+            await outbox.insert(THINGS, str(number), {}, events=[an_event(number)])
+
+        async def is_clear() -> bool:
+            return not await clearing_store.pending_outbox(THINGS)
+
+        await until_true(is_clear)
+    assert len(clearing_store.cleared) == 1
+
+
+async def test_what_a_kill_left_between_publish_and_removal_is_published_again_with_the_same_id(
+    store: MoodyStore, bus: InProcessBus, heard: Heard
+) -> None:
+    killed = OutboxRelay(store, bus, collections=[THINGS], settle_s=0.0)
+    event = an_event(1)
+    await Outbox(store, killed, RING).insert(THINGS, "a", {}, events=[event])
+    await heard.has(1)
+    async with OutboxRelay(store, bus, collections=[THINGS], settle_s=0.0) as relay:
+        await heard.has(2)
+        await relay.idle()
+    assert heard.ids == [event.id, event.id]
+    assert await store.pending_outbox(THINGS) == []
+    await killed.close()
 
 
 async def test_an_unreadable_message_stays_and_blocks_no_other(

@@ -121,6 +121,21 @@ async def test_the_lock_of_a_dead_writer_is_taken_over(ferretdb_url: str) -> Non
         client.close()
 
 
+async def test_documents_are_locked_together_except_those_that_another_writer_holds(ferretdb_url: str) -> None:
+    client: AsyncIOMotorClient[dict[str, object]] = AsyncIOMotorClient(ferretdb_url)
+    try:
+        locks = client[f"test_{time.time_ns()}"]["locks"]
+        one, other = LockDocuments(locks), LockDocuments(locks)
+        async with asyncio.timeout(60):
+            async with one("things", "b"), other.free("things", ["a", "b", "c"]) as held:
+                assert held == ["a", "c"]
+                async with one.free("things", ["a", "b", "c", "d"]) as rest:
+                    assert rest == ["d"]
+            assert await locks.count_documents({}) == 0
+    finally:
+        client.close()
+
+
 @pytest.mark.parametrize(("server", "conditions"), [("ferretdb_url", False), ("memory_mongo_url", True)])
 async def test_each_server_gets_its_own_form_of_a_write(
     server: str, conditions: bool, request: pytest.FixtureRequest

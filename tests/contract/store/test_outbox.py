@@ -44,6 +44,18 @@ class OutboxSuite:
         await store.update("things", "a", {}, outbox=[a_message("m9")])
         assert await pending(store) == {"a": ["m9"]}
 
+    async def test_one_call_clears_many_documents(self, store: DocumentStore) -> None:
+        ids = [f"d{n:02}" for n in range(25)]
+        for each in ids:
+            await store.insert("things", each, {"n": 1}, outbox=[a_message(f"{each}-1")])
+        await store.update("things", "d03", {"n": 2}, outbox=[a_message("d03-2")])
+        await store.delete("things", "d07", outbox=[a_message("d07-2")])
+        await store.delete("things", "d20")
+        await store.clear_outbox("things", {each: [f"{each}-1"] for each in ids})
+        assert await pending(store) == {"d03": ["d03-2"], "d07": ["d07-2"]}
+        assert {each.id for each in await store.find("things", Query())} == {*ids} - {"d07", "d20"}
+        assert (await store.insert("things", "d20", {"n": 3})).revision == 1
+
     async def test_a_refused_write_posts_nothing(self, store: DocumentStore) -> None:
         await store.ensure_indexes("things", [Index(["name"], unique=True)])
         await store.insert("things", "a", {"name": "x"})

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from kubevnfm_kit.errors import InvalidInput
@@ -33,7 +34,7 @@ from kubevnfm_store.changes import check_apart, without
 from kubevnfm_store.matching import fits
 from kubevnfm_store.mongo.documents import LIVE, entries, holds, in_body, messages, posting, stored, written
 from kubevnfm_store.mongo.filters import NOT_NULL, Sought, sought
-from kubevnfm_store.mongo.guard import Guard, LockDocuments, no_guard
+from kubevnfm_store.mongo.guard import HELD_S, Guard, LockDocuments, NoGuard
 from kubevnfm_store.mongo.pages import projection, segments
 from kubevnfm_store.names import read_tree
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable
@@ -44,6 +45,10 @@ Document = JsonMapping
 _PAUSES_S: Final = (0.05, 0.2, 0.8)
 _TRIES: Final = 5
 """How often a write retries if a tombstone appears or disappears meanwhile."""
+_CLEARED_TOGETHER: Final = 10
+"""The documents under one lock: other writers of them wait until the last one is cleared."""
+_GROUPS_AT_ONCE: Final = 8
+"""Each keeps a connection busy."""
 _PATH_NOT_VIABLE: Final = 28
 _NOT_IMPLEMENTED: Final = 238
 _TIMES: Final[JsonObject] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS": 3000, "socketTimeoutMS": 30_000}
@@ -55,6 +60,8 @@ class MongoStore:
 
     def __init__(self, database: Any, *, guard: Guard, elements: bool) -> None:
         self._database = database
+        # The driver makes a new object at each look-up of a collection.
+        self._documents: Callable[[str], Any] = cache(database.__getitem__)
         self._guard, self._elements = guard, elements
         self._with_pending_index: set[str] = set()
 
@@ -78,14 +85,14 @@ class MongoStore:
             concern = WriteConcern(w="majority", j=True)
             documents = client.get_database(database, write_concern=concern)
             is_ferretdb = "ferretdbVersion" in build  # 1.x; 2.x is another engine
-            guard = LockDocuments(documents["locks"]) if is_ferretdb else no_guard
+            guard = LockDocuments(documents["locks"]) if is_ferretdb else NoGuard()
             yield cls(documents, guard=guard, elements=not is_ferretdb)
         finally:
             client.close()
 
     async def get(self, collection: str, id: str) -> Stored | None:
         # Searched by `_id` alone, which FerretDB answers from an index; a tombstone is recognised here.
-        found = await self._reading(lambda: self._database[collection].find_one({"_id": id}, {"outbox": 0}))
+        found = await self._reading(lambda: self._documents(collection).find_one({"_id": id}, {"outbox": 0}))
         return None if found is None or "deleted" in found else stored(found)
 
     async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
@@ -107,11 +114,11 @@ class MongoStore:
             # inserted by another process. Each round decides on the present state.
             for _ in range(_TRIES):
                 try:
-                    await self._database[collection].insert_one(dict(fresh))
+                    await self._documents(collection).insert_one(dict(fresh))
                 except DuplicateKeyError:
                     if await self._modify(collection, {"_id": id, "deleted": True}, revival):
                         return
-                    there = await self._database[collection].find_one({"_id": id}, {"write": 1, "deleted": 1})
+                    there = await self._documents(collection).find_one({"_id": id}, {"write": 1, "deleted": 1})
                     # An earlier try of this write arrived, and its answer was lost.
                     if there is not None and there.get("write") == token:
                         return
@@ -124,7 +131,7 @@ class MongoStore:
         # An insert of an existing id always fails, on FerretDB too; only then it may be a tombstone, which is revived.
         try:
             await self._retrying(
-                lambda: self._database[collection].insert_one(dict(fresh)), subject=f"{collection}/{id}"
+                lambda: self._documents(collection).insert_one(dict(fresh)), subject=f"{collection}/{id}"
             )
         except AlreadyExists:
             await self._writing(collection, id, write)
@@ -170,7 +177,7 @@ class MongoStore:
         bury["$unset"] = {"body": ""}
 
         async def write() -> bool:
-            documents = self._database[collection]
+            documents = self._documents(collection)
             for _ in range(_TRIES):
                 if not outbox:
                     # A document that has waiting messages must not be removed with them: it becomes a tombstone until
@@ -199,7 +206,7 @@ class MongoStore:
             query = {"_id": {"$in": [each.id for each in await self.find(collection, Query(filter))]}, **LIVE}
 
         async def write() -> int:
-            documents = self._database[collection]
+            documents = self._documents(collection)
             # The documents that are left after this have waiting messages and become tombstones.
             silent = await documents.delete_many({"$and": [query, {"pending": {"$exists": False}}]})
             buried = await documents.update_many(query, {"$set": {"deleted": True}, "$unset": {"body": ""}})
@@ -236,7 +243,7 @@ class MongoStore:
         if not wanted.exact:
             return len(await self.find(collection, Query(filter, limit=limit)))
         search = {"$and": [LIVE, wanted.query]}
-        return int(await self._reading(lambda: self._database[collection].count_documents(search, limit=limit)))
+        return int(await self._reading(lambda: self._documents(collection).count_documents(search, limit=limit)))
 
     async def ensure_indexes(self, collection: str, indexes: Sequence[Index]) -> None:
         await self._index_pending(collection)
@@ -260,13 +267,14 @@ class MongoStore:
         return [PendingOutbox(each["_id"], messages(each)) for each in waiting if each.get("outbox")]
 
     async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
-        # Most documents have no other messages than these: then one call clears all of them, without a read.
-        if self._elements and await self._retrying(lambda: self._unmark_all(collection, published)):
-            return
-        await asyncio.gather(*(self._clear(collection, each, messages) for each, messages in published.items()))
+        if self._elements:
+            left = await self._retrying(lambda: self._unmark_all(collection, published))
+        else:
+            left = await self._clear_in_groups(collection, published)
+        await asyncio.gather(*(self._clear(collection, each, published[each]) for each in left))
 
-    async def _unmark_all(self, collection: str, published: Mapping[str, Sequence[str]]) -> bool:
-        """Remove the outboxes of live documents that hold exactly these messages; return whether all of them did."""
+    async def _unmark_all(self, collection: str, published: Mapping[str, Sequence[str]]) -> Sequence[str]:
+        """Remove the outboxes of live documents that hold exactly these messages, by one call; return the other documents."""
         changes = [
             UpdateOne(
                 {"_id": each, **LIVE, "outbox": {"$size": len(messages)}, "outbox.id": {"$all": list(messages)}},
@@ -274,26 +282,56 @@ class MongoStore:
             )
             for each, messages in published.items()
         ]
-        result = await self._database[collection].bulk_write(changes, ordered=False)
-        return bool(result.modified_count == len(changes))
+        result = await self._documents(collection).bulk_write(changes, ordered=False)
+        if result.modified_count == len(changes):
+            return []
+        pending = {"_id": {"$in": list(published)}, "pending": True}
+        return [each["_id"] async for each in self._documents(collection).find(pending, {"_id": 1})]
+
+    async def _clear_in_groups(self, collection: str, published: Mapping[str, Sequence[str]]) -> Sequence[str]:
+        """Remove the messages from documents that no other writer holds, a group under one lock; return the other documents.
+
+        For FerretDB. One command with a write for each document would be fewer calls, but FerretDB 1.24 on SQLite keeps a
+        connection for each write until the command ends, and hangs when it has no more.
+        """
+        ids, cleared = list(published), set[str]()
+
+        async def clear(group: Sequence[str]) -> None:
+            async with self._guard.free(collection, group) as held:
+                begun = time.monotonic()
+                for each in held:
+                    if time.monotonic() - begun > HELD_S / 3:
+                        return  # the lock may expire before the write, which would then remove newer messages too
+                    await self._remove(collection, each, published[each])
+                    cleared.add(each)
+
+        side_by_side = asyncio.Semaphore(_GROUPS_AT_ONCE)
+
+        async def in_turn(group: Sequence[str]) -> None:
+            async with side_by_side:
+                await self._retrying(lambda: clear(group))
+
+        groups = [ids[first : first + _CLEARED_TOGETHER] for first in range(0, len(ids), _CLEARED_TOGETHER)]
+        await asyncio.gather(*map(in_turn, groups))
+        return [each for each in ids if each not in cleared]
 
     async def _clear(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        async def write() -> None:
-            # $pull with a condition would need one step, but FerretDB supports it with whole elements only
-            now = await self._database[collection].find_one({"_id": id}, {"outbox": 1, "deleted": 1})
-            waiting = (now or {}).get("outbox", [])
-            published = [each for each in waiting if each["id"] in message_ids]
-            if not published:
-                return
-            # Conditional on the outbox as it was read: a message that another write adds meanwhile is not removed with
-            # it.
-            if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}, seen=now):
-                return
-            left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
-            if left is not None and not left.get("outbox"):
-                await self._settle(collection, id)
+        await self._writing(collection, id, partial(self._remove, collection, id, message_ids))
 
-        await self._writing(collection, id, write)
+    async def _remove(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
+        """Remove messages from a document that the guard holds."""
+        # $pull with a condition would need one step, but FerretDB supports it with whole elements only
+        now = await self._documents(collection).find_one({"_id": id}, {"outbox": 1, "deleted": 1})
+        waiting = (now or {}).get("outbox", [])
+        published = [each for each in waiting if each["id"] in message_ids]
+        if not published:
+            return
+        # Conditional on the outbox as it was read: a message that another write adds meanwhile is not removed with it.
+        if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}, seen=now):
+            return
+        left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
+        if left is not None and not left.get("outbox"):
+            await self._settle(collection, id)
 
     async def is_ready(self) -> bool:
         try:
@@ -314,7 +352,7 @@ class MongoStore:
         limit: int | None = None,
     ) -> list[Document]:
         async def read() -> list[Document]:
-            cursor = self._database[collection].find(search, shown, limit=limit or 0, sort=list(order) or None)
+            cursor = self._documents(collection).find(search, shown, limit=limit or 0, sort=list(order) or None)
             return [each async for each in cursor]
 
         return await self._reading(read)
@@ -325,7 +363,7 @@ class MongoStore:
         async def read() -> list[Stored]:
             found: list[Stored] = []
             # No limit for the server: how many of these candidates match is known only after the check in memory.
-            async for document in self._database[collection].find(search, {"outbox": 0}, sort=list(order)):
+            async for document in self._documents(collection).find(search, {"outbox": 0}, sort=list(order)):
                 each = stored(document)
                 if fits(filter, each.body):
                     found.append(each)
@@ -360,12 +398,12 @@ class MongoStore:
 
         async def write() -> Document:
             if where is not None and not wanted.exact:
-                now = await self._database[collection].find_one({"_id": id})
+                now = await self._documents(collection).find_one({"_id": id})
                 if now is None or not fits(where, stored(now).body):
                     raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             changed = await self._modify(collection, search, change)
             if changed is None:  # the first try of this write may have arrived, and its answer was lost
-                changed = await self._database[collection].find_one({"_id": id, "write": token})
+                changed = await self._documents(collection).find_one({"_id": id, "write": token})
             if changed is None:
                 raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             return changed
@@ -379,7 +417,7 @@ class MongoStore:
             return None
         # Servers before MongoDB 5.0 refuse an operator without fields.
         operators = {operator: fields for operator, fields in change.items() if fields}
-        result: Document | None = await self._database[collection].find_one_and_update(
+        result: Document | None = await self._documents(collection).find_one_and_update(
             quick, operators, return_document=ReturnDocument.AFTER
         )
         return result
@@ -392,7 +430,7 @@ class MongoStore:
         """
         if self._elements:
             return search
-        now = seen or await self._database[collection].find_one({"_id": search["_id"]})
+        now = seen or await self._documents(collection).find_one({"_id": search["_id"]})
         return {"_id": search["_id"]} if now is not None and holds(now, search) else None
 
     async def _unmark(self, collection: str, search: Document, *, seen: Document | None = None) -> bool:
@@ -401,18 +439,18 @@ class MongoStore:
         if quick is None:
             return False
         change = {"$unset": {"outbox": "", "pending": ""}}
-        return bool((await self._database[collection].update_one(quick, change)).modified_count)
+        return bool((await self._documents(collection).update_one(quick, change)).modified_count)
 
     async def _settle(self, collection: str, id: str) -> None:
         """Remove the mark of an empty outbox, and the document with it if it is deleted."""
         empty: JsonObject = {"_id": id, "outbox": {"$in": [[], None]}}
         if await self._unmark(collection, empty):
             return
-        now = await self._database[collection].find_one({"_id": id}, {"deleted": 1})
+        now = await self._documents(collection).find_one({"_id": id}, {"deleted": 1})
         if now is not None and "deleted" in now:
             gone = await self._quick(collection, empty | {"deleted": True})
             if gone is not None:
-                await self._database[collection].delete_one(gone)
+                await self._documents(collection).delete_one(gone)
 
     async def _index_pending(self, collection: str) -> None:
         if collection not in self._with_pending_index:
@@ -428,12 +466,12 @@ class MongoStore:
 
         async def write() -> None:
             try:
-                await self._database[collection].create_index(keys, **options, partialFilterExpression=having or {})
+                await self._documents(collection).create_index(keys, **options, partialFilterExpression=having or {})
             except OperationFailure as error:
                 if error.code != _NOT_IMPLEMENTED:
                     raise
                 # FerretDB: its unique indexes ignore missing fields anyway; other indexes are larger than necessary
-                await self._database[collection].create_index(keys, **options)
+                await self._documents(collection).create_index(keys, **options)
 
         await self._writing(collection, f"index on {', '.join(names)}", write)
 

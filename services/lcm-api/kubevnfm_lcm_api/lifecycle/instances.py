@@ -79,9 +79,10 @@ class Instances:
             created_at=now,
             updated_at=now,
         )
-        record = record.with_internals(last_news=creation_event(record.vnf.id, now), secret_names=names)
+        created = creation_event(record.vnf.id, now)
+        record = record.with_internals(last_news=created, secret_names=names)
         stored = await self._outbox.insert(
-            COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record)]
+            COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record, created.id)]
         )
         # The package may have been disabled and deleted since it was read. A deletion needs a disabled package and then
         # counts its instances, so at least one of the two requests sees the other.
@@ -138,9 +139,8 @@ class Instances:
         return list(dict.fromkeys([*(s.id for s in users), *(s.body["vnfInstanceId"] for s in clean_ups)]))
 
 
-def _creation(record: InstanceRecord) -> Envelope[Message]:
+def _creation(record: InstanceRecord, event_id: str) -> Envelope[Message]:
     event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
-    event_id = creation_event(record.vnf.id, record.created_at).id
     return Envelope(data=event, source=SOURCE, id=event_id, subject=record.vnf.id)
 
 
