@@ -1,6 +1,6 @@
-"""What real machines showed, on the lab's: images of the sandbox, dpkg's states, Debian, slow control planes.
+"""The lab's machines behave as real ones did: images of the sandbox, dpkg's states, Debian, slow control planes.
 
-The lab answers here as machines with systemd, dpkg and kubeadm 1.34.10 did.
+The real ones had systemd, dpkg and kubeadm 1.34.10.
 """
 
 from __future__ import annotations
