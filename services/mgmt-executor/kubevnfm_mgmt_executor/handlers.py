@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
 from kubevnfm_kit.clock import Clock
@@ -78,7 +79,17 @@ class MgmtHandlers:
         map_secrets(command.parameters, collect)
         if command.cluster is not None:
             map_secrets(command.cluster.model_dump(), collect)
-        return found
+        # Errors name the mirror or proxy that does not answer. Such a URL is sealed because it may hold a login.
+        shown = set(self._plain_urls(command.cluster)) if command.cluster is not None else set()
+        return [secret for secret in found if secret not in shown]
+
+    def _plain_urls(self, cluster: ClusterParameters) -> Iterator[str]:
+        """Yield the URLs of mirrors and proxies that are an address and a path only."""
+        proxy, mirror = cluster.proxy, cluster.x_mirror
+        for sealed in (proxy.http_proxy, proxy.https_proxy, mirror.apt, mirror.apt_key, mirror.images):
+            url = self._reveal(sealed) if sealed is not None else ""
+            if url and not {"@", "?", "#"} & set(url):
+                yield url
 
     async def forget_instance(self, command: ForgetInstance, context: StepContext) -> Outcome:
         """Delete everything that is stored about the instance's machines."""

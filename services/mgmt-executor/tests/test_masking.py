@@ -6,6 +6,7 @@ import json
 import re
 import time
 from base64 import b64decode, b64encode
+from pathlib import Path
 from random import choices
 from string import ascii_letters
 from textwrap import wrap
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 from kubevnfm_mgmt_executor.domain.masking import Mask
-from kubevnfm_mgmt_executor.domain.output import HEAD_CHARS, LONGEST_LINE, TAIL_CHARS, CollectedOutput
+from kubevnfm_mgmt_executor.domain.output import AFTER_FAILURE, HEAD_CHARS, LONGEST_LINE, TAIL_CHARS, CollectedOutput
 
 
 def test_a_secret_is_masked_wherever_it_stands() -> None:
@@ -143,6 +144,15 @@ def test_the_last_lines_skip_empty_ones() -> None:
     output.add(b"\n".join(b"line %d" % number for number in range(30)) + b"\n\n  \nlast")
     assert output.last_lines().splitlines()[-1] == "last"
     assert len(output.last_lines().splitlines()) == 12
+
+
+def test_the_last_lines_end_where_a_script_shows_the_machine() -> None:
+    output = CollectedOutput(Mask())
+    output.add(b"the cause\n" + AFTER_FAILURE.encode() + b"\n---- pods\nmany\n")
+    assert output.last_lines() == "the cause"
+    assert "many" in output.text()
+    script = Path(__file__).parents[1] / "kubevnfm_mgmt_executor/files/install_k8s_cluster.sh"
+    assert AFTER_FAILURE in script.read_text()
 
 
 def test_bytes_that_are_not_text_are_replaced() -> None:

@@ -1,9 +1,11 @@
-"""The lab's machines behave as real ones did: images of the sandbox, dpkg's states, Debian, slow control planes.
+"""The lab's machines behave as real ones did: images of the sandbox, dpkg's states, Debian, slow starts, clear errors.
 
 The real ones had systemd, dpkg and kubeadm 1.34.10.
 """
 
 from __future__ import annotations
+
+import time
 
 import pytest
 from kubevnfm_lab.machines import MachineSettings
@@ -82,3 +84,99 @@ async def test_a_slow_control_plane_has_the_time_that_the_request_gives_to_nodes
     done = await lab.run(lab.command(nodes, changes=changes), operation="op-2", message="m-2")
     assert done.cluster is not None
     await lab.assert_ready(done.cluster, ["master10", "worker20"])
+
+
+FLANNEL = "ghcr.io/flannel-io/flannel:v0.26.3"
+LONG = {"ssh_ready": 20, "node_install": 600, "command": 20, "node_ready": 300}
+SHOWN = "==== what the machine shows after the failure ===="
+
+
+@pytest.mark.parametrize(
+    ("verb", "status", "why"),
+    [
+        (f"image {FLANNEL}", "ImagePullBackOff", f'Back-off pulling image "{FLANNEL}"'),
+        (f"container {FLANNEL}", "CrashLoopBackOff", "its log ends: no interface with a default route"),
+    ],
+)
+async def test_a_pod_network_that_cannot_start_fails_in_seconds_and_a_retry_starts_it_at_once(
+    lab: MgmtLab, verb: str, status: str, why: str
+) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    lab.faults.add(part="program", verb=verb, status=1, message="no interface with a default route")
+    began = time.monotonic()
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(lab.command(nodes, changes={"x_timeouts": LONG}))
+    assert time.monotonic() - began < 90, "it waited for its time limit"
+    error = str(caught.value)
+    assert (caught.value.node, caught.value.task) == ("master10", "network")
+    assert "daemonset/kube-flannel-ds in namespace kube-flannel: pod kube-flannel-ds-" in error
+    assert f"cannot start: {status}: " in error
+    assert why in error
+    assert SHOWN not in error
+    _, shown, after = (await lab.log()).partition(SHOWN)
+    assert shown
+    for title in ("---- nodes\n", "---- pods\n", "---- kube-flannel/kube-flannel-ds-", "kube-apiserver"):
+        assert title in after or title == "kube-apiserver", title
+    lab.faults.clear()
+    began = time.monotonic()
+    done = await lab.run(lab.command(nodes, changes={"x_timeouts": LONG}), operation="op-2", message="m-2")
+    assert done.cluster is not None
+    assert time.monotonic() - began < 30
+
+
+async def test_a_pod_that_keeps_a_node_from_being_ready_fails_the_last_task_in_seconds(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=1)
+    worker = lab.name(nodes[1])
+    # The pod network rolls out before the worker has joined. kube-proxy is not a part of it, and only `verify` sees it.
+    lab.faults.add(part="program", verb="image *kube-proxy*", node=worker, status=1, message="not found")
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(lab.command(nodes, changes={"x_timeouts": LONG}))
+    assert caught.value.task == "verify"
+    assert "daemonset/kube-proxy in namespace kube-system: pod kube-proxy-" in str(caught.value)
+    assert "cannot start: ImagePullBackOff" in str(caught.value)
+
+
+async def test_secrets_in_what_is_shown_after_a_failure_are_masked(lab: MgmtLab) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    proxy = "http://user:proxy-pass-word@proxy.example:3128"
+    lab.faults.add(part="program", verb=f"container {FLANNEL}", status=1, message=f"no answer from {proxy}")
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(lab.command(nodes, changes={"x_timeouts": LONG, "proxy": {"http_proxy": proxy}}))
+    log = await lab.log()
+    assert "no answer from ***" in log.partition(SHOWN)[2]
+    assert "proxy-pass-word" not in log + str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("verb", "task", "what"),
+    [
+        (
+            "apt-get update",
+            "prepare",
+            "apt-get update with the Kubernetes packages of https://mirror.example/k8s/ ended",
+        ),
+        (
+            "curl",
+            "prepare",
+            "download of the package repository's key from https://mirror.example/k8s/Release.key ended",
+        ),
+        ("kubeadm init", "init", "kubeadm init of the control plane at https://{address}:6443 ended"),
+        ("kubectl apply", "network", "kubectl apply of the pod network's manifest at https://{address}:6443 ended"),
+        ("kubectl rollout", "network", "did not roll out within 5 s at https://{address}:6443"),
+    ],
+)
+async def test_errors_name_the_thing_its_address_and_the_cause(lab: MgmtLab, verb: str, task: str, what: str) -> None:
+    nodes = await lab.boot_cluster(workers=0)
+    lab.faults.add(part="program", verb=verb, status=7, message="the cause")
+    changes = {"x_mirror": {"apt": "https://mirror.example/k8s/"}, "x_timeouts": {**LONG, "node_ready": 5}}
+    changes["x_kubernetes_version"] = "1.34.10"
+    with pytest.raises(CommandUnsuccessful) as caught:
+        await lab.run(lab.command(nodes, changes=changes))
+    error = str(caught.value)
+    assert caught.value.task == task or (verb, caught.value.task) == ("kubectl apply", "admin")
+    if caught.value.task == task:
+        assert what.format(address=nodes[0].nic_address) in error
+    assert error.count("the cause") == 1
+    assert "$" not in error
+    if task == "init":
+        assert "---- kubelet\n" in (await lab.log()).partition(SHOWN)[2]

@@ -26,6 +26,8 @@ def pod_log(pod: Obj, query: Mapping[str, str]) -> str:
             return f"{status['state']['running']['startedAt']} {wanted} started from {status['image']}\n"
         if status["name"] == wanted and "terminated" in status["state"]:
             return f"{status['state']['terminated']['startedAt']} {wanted} ran and ended\n"
+        if status["name"] == wanted and "terminated" in status["lastState"]:
+            return f"{status['lastState']['terminated']['message']}\n"
         if status["name"] == wanted:
             reason = status["state"].get("waiting", {}).get("reason", "ContainerCreating")
             raise bad_request(f'container "{wanted}" in pod "{name}" is waiting to start: {reason}')

@@ -52,7 +52,8 @@ class CommandUnsuccessful(NodeFailure):
     ) -> None:
         """``reason``: the script's own text, which replaces the command and its exit code."""
         how = "was ended by a signal" if exit_code is None else f"ended with exit code {exit_code}"
-        echoed = {reason, f"{task}: {reason}"}  # the script prints its reason, too
+        # The script prints its reason, too.
+        echoed = {reason, f"{task}: {reason}", f"{task}: {command} {how}"}
         last_lines = "\n".join(line for line in last_lines.splitlines() if line not in echoed)
         output = f"; its last output: {last_lines}" if last_lines else ""
         super().__init__(f"task {task}: {reason or f'{command} {how}'}{output}", node=node, task=task)

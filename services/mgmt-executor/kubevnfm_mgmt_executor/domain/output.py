@@ -15,6 +15,8 @@ TAIL_CHARS: Final = 192 * 1024
 LONGEST_LINE: Final = 16 * 1024
 """A longer line is cut into pieces of this size, so that output without line ends cannot fill the memory."""
 LAST_LINES: Final = 12
+AFTER_FAILURE: Final = "==== what the machine shows after the failure ===="
+"""The install script's line behind which it shows what an engineer would look at: the cause stands before it."""
 
 
 class CollectedOutput:
@@ -63,6 +65,6 @@ class CollectedOutput:
         return "\n".join([*self._head, *middle, *self._tail])
 
     def last_lines(self) -> str:
-        """Return the last non-empty lines, for an error."""
-        lines = [line for line in self.text().splitlines() if line.strip()]
+        """Return the last non-empty lines, for an error; none of those that a script shows after its failure."""
+        lines = [line for line in self.text().partition(AFTER_FAILURE)[0].splitlines() if line.strip()]
         return "\n".join(lines[-LAST_LINES:])[-2000:]

@@ -29,6 +29,8 @@ params=
 result=
 changed=false
 fields=
+doing=      # what is being done, with its address, for the error; empty: the command itself is named
+begun=false # whether the task works on the machine, so that a failure has something to show
 
 # ---- output ----------------------------------------------------------------------------------------------------------
 
@@ -59,20 +61,79 @@ die() {
   printf '%s: %s\n' "$task" "$*" >&2
   json_text "$*"
   write_result ",\"error\":$json"
+  diagnose
   exit 1
 }
 
-# The command as written in this file: it contains no value of a variable.
 failed() {
-  local code=$1 line=$2 command=$3
+  local code=$1 what=${doing:-line $2: ${3%%$'\n'*}}
   trap - ERR
   if ((BASH_SUBSHELL > 0)); then exit "$code"; fi # the outer shell reports
-  printf '%s: line %s: exit code %s: %s\n' "$task" "$line" "$code" "${command%%$'\n'*}" >&2
-  json_text "${command%%$'\n'*}"
+  printf '%s: %s ended with exit code %s\n' "$task" "$what" "$code" >&2
+  json_text "$what"
   write_result ",\"command\":$json,\"exit_code\":$code"
+  diagnose
   exit "$code"
 }
 trap 'failed "$?" "$LINENO" "$BASH_COMMAND"' ERR
+
+step() { # WHAT COMMAND...: WHAT is said if the command fails
+  doing=$1
+  "${@:2}"
+  doing=
+}
+
+# ---- after a failure -------------------------------------------------------------------------------------------------
+# It is bounded, and on stderr: all that an engineer would look at. The caller takes the cause from the lines before the first one.
+
+show() { # TITLE LINES COMMAND...: the last lines of its output, each cut
+  printf -- '---- %s\n' "$1"
+  timeout 20 "${@:3}" 2>&1 | tail -n "$2" | cut -c 1-300
+}
+
+diagnose() {
+  if ! $begun; then return 0; fi
+  set +e
+  exec >&2
+  printf '%s\n' '==== what the machine shows after the failure ===='
+  case $task in
+    prepare)
+      if command -v containerd >/dev/null; then show containerd 15 journalctl -u containerd -n 15 -o cat --no-pager; fi
+      return 0
+      ;;
+    init | join)
+      # without the lines of level I, which are most of them
+      show kubelet 20 bash -c "journalctl -u kubelet -n 300 -o cat --no-pager | grep -v '^I[0-9]'"
+      container_lines
+      ;;
+  esac
+  if [[ -s $admin_conf ]]; then cluster_lines; fi
+}
+
+container_lines() { # the newest log of each container; its number is that of the restarts
+  local folder log shown=0
+  for folder in "$root"/var/log/pods/*/*/; do
+    log=$(find "$folder" -name '*.log' 2>/dev/null | sort -V | tail -n 1)
+    if [[ -z $log || $((++shown)) -gt 8 ]]; then continue; fi
+    show "container ${log#"$root/var/log/pods/"}" 6 cat "$log"
+  done
+}
+
+cluster_lines() {
+  local listed space name ready status rest shown=0
+  local -a kubectl=(kubectl --kubeconfig "$admin_conf" --request-timeout 5s)
+  show nodes 60 "${kubectl[@]}" get nodes -o wide
+  show 'why they are Ready or not' 60 "${kubectl[@]}" get nodes -o "jsonpath=$readiness"
+  show pods 100 "${kubectl[@]}" get pods -A -o wide
+  listed=$(timeout 20 "${kubectl[@]}" get pods -A --no-headers 2>/dev/null)
+  while read -r space name ready status rest; do
+    : "$rest"
+    if [[ -z $name || $status == Completed || ($status == Running && ${ready%/*} == "${ready#*/}") ]]; then continue; fi
+    if ((++shown > 6)); then break; fi
+    show "$space/$name: $status" 3 "${kubectl[@]}" -n "$space" get pod "$name" -o "jsonpath=$waiting"
+    show "$space/$name: log" 12 "${kubectl[@]}" -n "$space" logs "$name" --all-containers --tail 12
+  done <<<"$listed"
+}
 
 # ---- checks and changes ----------------------------------------------------------------------------------------------
 
@@ -162,7 +223,7 @@ host_name() {
   # otherwise cloud-init would set the image's host name again at the next boot
   put "$root/etc/cloud/cloud.cfg.d/99-kubevnfm.cfg" 644 'preserve_hostname: true'
   if [[ $(<"$root/etc/hostname") != "$NODE_NAME" ]]; then
-    hostnamectl set-hostname "$NODE_NAME"
+    step "hostnamectl set-hostname $NODE_NAME" hostnamectl set-hostname "$NODE_NAME"
     changed=true
   fi
 }
@@ -191,7 +252,7 @@ no_swap() {
   put "$root/etc/fstab" 644 "${text%$'\n'}"
   mapfile -t swaps <"$root/proc/swaps" # the first line is the heading
   if ((${#swaps[@]} > 1)); then
-    swapoff -a
+    step 'swapoff -a' swapoff -a
     changed=true
   fi
 }
@@ -205,7 +266,7 @@ kernel() {
     # a built-in br_netfilter has settings, but no folder of its own
     if [[ $module == br_netfilter && -d $root/proc/sys/net/bridge ]]; then continue; fi
     if [[ $loaded != *$'\n'"$module "* && ! -d $root/sys/module/$module ]]; then
-      modprobe -a overlay br_netfilter
+      step 'modprobe of overlay and br_netfilter' modprobe -a overlay br_netfilter
       changed=true
       break
     fi
@@ -215,7 +276,7 @@ net.bridge.bridge-nf-call-ip6tables = 1
 net.ipv4.ip_forward = 1'
   for key in net/bridge/bridge-nf-call-iptables net/bridge/bridge-nf-call-ip6tables net/ipv4/ip_forward; do
     if [[ ! -f $root/proc/sys/$key || $(<"$root/proc/sys/$key") != 1 ]]; then
-      sysctl -q -p "$root/etc/sysctl.d/90-kubevnfm.conf"
+      step 'sysctl with /etc/sysctl.d/90-kubevnfm.conf' sysctl -q -p "$root/etc/sysctl.d/90-kubevnfm.conf"
       changed=true
       break
     fi
@@ -248,7 +309,9 @@ put_runtime() { # FILE MODE TEXT; without TEXT the file is removed
 sandbox_image() { # sets $sandbox
   local images image
   sandbox=
+  doing="kubeadm config images list for v$version"
   images=$(kubeadm config images list --kubernetes-version "v$version")
+  doing=
   while read -r image; do
     case $image in */pause:*) sandbox=$image ;; esac
   done <<<"$images"
@@ -294,7 +357,9 @@ readonly -a apt=(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -o Dpkg::
 repair_packages() {
   local name status listed broken='' halves=()
   # shellcheck disable=SC2016 # dpkg-query's own fields
+  doing='dpkg-query of all packages'
   listed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n')
+  doing=
   while read -r name status; do
     case $status in
       '' | installed | config-files | not-installed) continue ;;
@@ -305,8 +370,8 @@ repair_packages() {
   if [[ -z $broken && -z $(find "$root/var/lib/dpkg/updates" -type f 2>/dev/null) ]]; then return 0; fi
   say "an installation was interrupted or failed; repairing the packages$broken"
   dpkg --force-confold --configure -a || say 'dpkg could not configure all packages: apt-get installs what they lack'
-  "${apt[@]}" update
-  "${apt[@]}" install -y -f --no-install-recommends "${halves[@]}"
+  step 'apt-get update' "${apt[@]}" update
+  step "repair of the packages$broken" "${apt[@]}" install -y -f --no-install-recommends "${halves[@]}"
 }
 
 packages() {
@@ -326,30 +391,31 @@ packages() {
   say "installing ${missing[*]}"
   repair_packages
   if ! command -v curl >/dev/null; then
-    "${apt[@]}" update
-    "${apt[@]}" install -y --no-install-recommends ca-certificates curl
+    step 'apt-get update' "${apt[@]}" update
+    step 'installation of curl' "${apt[@]}" install -y --no-install-recommends ca-certificates curl
   fi
   if [[ ! -s $key ]]; then
     mkdir -p "${key%/*}"
-    curl -fsSL --retry 3 -o "$key.kubevnfm" "$apt_key"
+    step "download of the package repository's key from $apt_key" curl -fsSL --retry 3 -o "$key.kubevnfm" "$apt_key"
     mv -f "$key.kubevnfm" "$key"
   fi
   put "$root/etc/apt/sources.list.d/kubernetes.list" 644 \
     "deb [signed-by=/etc/apt/keyrings/kubernetes.asc] $apt_repository /"
-  "${apt[@]}" update
-  "${apt[@]}" install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
-  apt-mark hold kubelet kubeadm kubectl >/dev/null
-  systemctl enable -q containerd kubelet
+  step "apt-get update with the Kubernetes packages of $apt_repository" "${apt[@]}" update
+  step "installation of ${missing[*]} with the Kubernetes packages of $apt_repository" \
+    "${apt[@]}" install -y --no-install-recommends --allow-downgrades --allow-change-held-packages "${missing[@]}"
+  step 'apt-mark hold of kubelet, kubeadm and kubectl' apt-mark -qq hold kubelet kubeadm kubectl
+  step 'systemctl enable of containerd and kubelet' systemctl enable -q containerd kubelet
   changed=true
 }
 
 runtime_running() {
   if [[ -e $marks/restart-owed ]]; then
-    systemctl daemon-reload
-    systemctl restart containerd
+    step 'systemctl daemon-reload' systemctl daemon-reload
+    step 'restart of containerd with the new configuration' systemctl restart containerd
     remove "$marks/restart-owed"
   elif ! marked prepare; then
-    systemctl is-active -q containerd || systemctl start containerd
+    systemctl is-active -q containerd || step 'start of containerd' systemctl start containerd
   fi
   mark prepare
 }
@@ -359,6 +425,63 @@ runtime_running() {
 # CERTIFICATE_KEY (admin only), TIMEOUT_S
 
 kubectl_() { kubectl --kubeconfig "$admin_conf" "$@"; }
+
+server() { # prints the API's URL
+  local word url
+  while read -r word url; do
+    if [[ $word == server: ]]; then printf '%s' "$url" && return 0; fi
+  done <"$admin_conf"
+  printf 'the API server'
+}
+
+# ---- pods that cannot start ------------------------------------------------------------------------------------------
+
+readonly back_off='(Init:)?(CrashLoopBackOff|ImagePullBackOff|ErrImagePull|InvalidImageName|Create[A-Za-z]*Error)'
+readonly waiting='{range .status.initContainerStatuses[*]}{.state.waiting.message}{"\n"}{end}{range .status.containerStatuses[*]}{.state.waiting.message}{"\n"}{end}'
+readonly readiness='{range .items[*]}{.metadata.name}: {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}{"\n"}{end}'
+declare -A looks=() # how often each pod was seen in back-off
+
+stuck_pods() { # NAMESPACE KIND/NAME: prints name and status of its pods that cannot start
+  local labels name ready status rest
+  labels=$(kubectl_ -n "$1" get "$2" -o 'jsonpath={.spec.selector.matchLabels}')
+  labels=${labels//[\{\}\"]/}
+  kubectl_ -n "$1" get pods --no-headers -l "${labels//:/=}" 2>/dev/null | while read -r name ready status rest; do
+    : "$ready $rest"
+    if [[ $status =~ ^$back_off$ ]]; then printf '%s %s\n' "$name" "$status"; fi
+  done
+}
+
+# One failed start may be a matter of moments: an image gets some ten seconds, a crash half a minute of back-offs.
+refuse_stuck_pods() { # NAMESPACE KIND/NAME
+  local name status limit listed why
+  listed=$(stuck_pods "$@" 2>/dev/null) || return 0 # an API that does not answer is a matter of the time limit
+  while read -r name status; do
+    if [[ -z $name ]]; then continue; fi
+    looks[$name]=$((${looks[$name]:-0} + 1))
+    case $status in *Crash*) limit=10 ;; *) limit=4 ;; esac
+    if ((looks[$name] < limit)); then continue; fi
+    why=$(kubectl_ -n "$1" get pod "$name" -o "jsonpath=$waiting") || why=
+    if [[ $status == *Crash* ]]; then why+="; its log ends: $(kubectl_ -n "$1" logs "$name" --tail 1 2>&1)" || true; fi
+    die "$2 in namespace $1: pod $name cannot start: $status: ${why//$'\n'/ }"
+  done <<<"$listed"
+}
+
+roll_out() { # NAMESPACE KIND/NAME: waits until it runs
+  local until=$((SECONDS + TIMEOUT_S)) shown name status listed
+  # Pods of an earlier try may be minutes away from their next start.
+  listed=$(stuck_pods "$@" 2>/dev/null) || listed=
+  while read -r name status; do
+    if [[ -n $name ]]; then kubectl_ -n "$1" delete pod "$name" --wait=false || say "pod $name: $status"; fi
+  done <<<"$listed"
+  until shown=$(kubectl_ -n "$1" rollout status "$2" --timeout 3s 2>&1); do
+    refuse_stuck_pods "$@"
+    if ((SECONDS >= until)); then
+      die "$2 in namespace $1 did not roll out within $TIMEOUT_S s at $(server): ${shown//$'\n'/; }"
+    fi
+    sleep 0.5
+  done
+  say "${shown##*$'\n'}"
+}
 
 extra_arg() { # indent name value: the map of v1beta3, the list of v1beta4
   if ((minor < 31)); then
@@ -440,18 +563,19 @@ report_ca() {
 init() {
   if marked init; then
     # No reset here: a slow API is no reason to destroy a cluster.
-    await "$TIMEOUT_S" api_answers || die "the API server does not answer"
+    await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
   elif [[ -f $admin_conf ]] && await 5 api_answers 2>/dev/null && init_complete >/dev/null 2>&1; then
     say 'the control plane is already complete'
     mark init
   else
     if [[ -d $root/etc/kubernetes/pki || -f $root/var/lib/kubelet/config.yaml ]]; then
       say 'removing what an earlier try left'
-      kubeadm reset -f --cri-socket "$cri_socket"
+      step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
     fi
     kubeadm_config
-    kubeadm init --config "$work/kubeadm.yaml" --skip-token-print
-    await "$TIMEOUT_S" api_answers || die "the API server does not answer"
+    step "kubeadm init of the control plane at https://$ENDPOINT" \
+      kubeadm init --config "$work/kubeadm.yaml" --skip-token-print
+    await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
     mark init
   fi
   report_ca
@@ -462,12 +586,10 @@ init() {
 
 network() {
   local space workload
-  kubectl_ apply -f "$work/$CNI_MANIFEST"
+  step "kubectl apply of the pod network's manifest at $(server)" kubectl_ apply -f "$work/$CNI_MANIFEST"
   changed=true # apply itself finds the differences
   while read -r space workload; do
-    if [[ -n $space ]]; then
-      kubectl_ -n "$space" rollout status "$workload" --timeout "${TIMEOUT_S}s"
-    fi
+    if [[ -n $space ]]; then roll_out "$space" "$workload"; fi
   done <<<"$CNI_WORKLOADS"
 }
 
@@ -519,9 +641,12 @@ token_exists() {
 admin() {
   local until pause=0.2
   want CERTIFICATE_KEY '[0-9a-f]{64}'
+  doing="kubectl apply of the service account vnfm-admin at $(server)"
   admin_manifest | kubectl_ apply -f -
   kubeadm_config
-  kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
+  step "kubeadm init phase upload-certs at $(server)" \
+    kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
+  doing="reading the Secret vnfm-admin-token at $(server)"
   changed=true
   until=$((SECONDS + TIMEOUT_S))
   until token_exists; do # the token controller writes it
@@ -529,6 +654,7 @@ admin() {
     sleep "$pause"
     pause=1
   done
+  doing=
   report token_base64 "$admin_token"
   report_ca
 }
@@ -541,14 +667,16 @@ admin() {
 token() {
   local made
   want TOKEN_TTL_S '[0-9]+'
+  doing="kubeadm token create at $(server)"
   made=$(kubeadm token create --ttl "${TOKEN_TTL_S}s" --kubeconfig "$admin_conf")
+  doing=
   report token "$made"
   changed=true
 }
 
 revoke() {
   want TOKEN_ID '[a-z0-9]{6}'
-  kubeadm token delete "$TOKEN_ID" --kubeconfig "$admin_conf"
+  step "kubeadm token delete at $(server)" kubeadm token delete "$TOKEN_ID" --kubeconfig "$admin_conf"
   changed=true
 }
 
@@ -571,7 +699,7 @@ join() {
   want CA_CERT_HASH 'sha256:[0-9a-f]{64}'
   if has_joined; then
     if ! marked join; then mark join; fi
-    systemctl is-active -q kubelet || systemctl start kubelet
+    systemctl is-active -q kubelet || step 'start of the kubelet' systemctl start kubelet
     report_json joined true
     return 0
   fi
@@ -583,7 +711,7 @@ join() {
   if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
     -f $root/etc/kubernetes/kubelet.conf ]]; then
     say 'removing what an earlier try left'
-    kubeadm reset -f --cri-socket "$cri_socket"
+    step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
   fi
   cat >"$work/join.yaml" <<END
 apiVersion: kubeadm.k8s.io/$api
@@ -599,14 +727,14 @@ nodeRegistration:
   criSocket: $cri_socket
   kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$limits
 END
-  kubeadm join --config "$work/join.yaml"
+  step "kubeadm join to https://$ENDPOINT" kubeadm join --config "$work/join.yaml"
   has_joined || die "kubeadm join succeeded, but the kubelet has no access to https://$ENDPOINT"
   mark join
   report_json joined true
 }
 
 # ---- label, verify ---------------------------------------------------------------------------------------------------
-# label: LABELS (lines "key=value key=value|node node"), TIMEOUT_S; verify: NODES (words), TIMEOUT_S
+# label: LABELS (lines "key=value key=value|node node"), TIMEOUT_S; verify: NODES (words), CNI_WORKLOADS, TIMEOUT_S
 
 label() {
   local labels nodes
@@ -617,18 +745,34 @@ label() {
     read -ra names <<<"$nodes"
     # a kubelet registers its node a moment after it has received its certificate
     await "$TIMEOUT_S" kubectl_ label --overwrite nodes "${names[@]}" "${words[@]}" ||
-      die "nodes $nodes: the labels could not be set"
+      die "nodes $nodes: the labels $labels could not be set at $(server) within $TIMEOUT_S s"
     changed=true
   done <<<"$LABELS"
 }
 
 verify() {
-  local listed
+  local listed space workload until needed="kube-system daemonset/kube-proxy"$'\n'"$CNI_WORKLOADS"
   local -a names
   read -ra names <<<"$NODES"
-  await "$TIMEOUT_S" kubectl_ get nodes "${names[@]}" -o name || die "not all nodes have registered: ${names[*]}"
-  kubectl_ wait --for condition=Ready --timeout "${TIMEOUT_S}s" nodes "${names[@]}"
-  kubectl_ -n kube-system rollout status deployment/coredns --timeout "${TIMEOUT_S}s"
+  await "$TIMEOUT_S" kubectl_ get nodes "${names[@]}" -o name ||
+    die "not all nodes have registered at $(server) within $TIMEOUT_S s: ${names[*]}"
+  until=$((SECONDS + TIMEOUT_S))
+  until kubectl_ wait --for condition=Ready --timeout 3s nodes "${names[@]}" >/dev/null 2>&1; do
+    # The pods that a node needs until it is Ready: where one of them cannot start, time does not help.
+    while read -r space workload; do
+      if [[ -n $space ]]; then refuse_stuck_pods "$space" "$workload"; fi
+    done <<<"$needed"
+    if ((SECONDS >= until)); then
+      listed=$(kubectl_ get nodes "${names[@]}" -o "jsonpath=$readiness") || listed="${names[*]}"
+      die "not all nodes are Ready at $(server) within $TIMEOUT_S s: ${listed//$'\n'/; }"
+    fi
+    sleep 0.5
+  done
+  # The nodes that joined meanwhile have pods of these, too; and a node can be Ready without them.
+  while read -r space workload; do
+    if [[ -n $space ]]; then roll_out "$space" "$workload"; fi
+  done <<<"$needed"$'\n''kube-system deployment/coredns'
+  doing="kubectl get nodes at $(server)"
   listed=$(kubectl_ get nodes -o json)
   report_json nodes "$listed"
 }
@@ -681,5 +825,6 @@ case $task in prepare | init | join) lock=node ;; *) lock=$task ;; esac # calls 
 exec 9>"$root/run/kubevnfm-$lock.lock"
 flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
 
+begun=true
 "$task"
 write_result ",\"changed\":$changed$fields"

@@ -107,6 +107,11 @@ class Kubelet:
             # The task sleeps between tries, like the kubelet's back-off; deleting the pod cancels it.
             await asyncio.sleep(back_off_s)
             back_off_s = min(back_off_s * 2, _LONGEST_BACK_OFF_S)
+        back_off_s, restarts = _FIRST_BACK_OFF_S, 0
+        while (last_words := await self._crash(key)) is not None:
+            self._set_crashed(key, last_words, restarts=restarts, back_off_s=back_off_s)
+            await asyncio.sleep(back_off_s)
+            back_off_s, restarts = min(back_off_s * 2, _LONGEST_BACK_OFF_S), restarts + 1
         # The pod may have been deleted, and its name reused, while images were pulled.
         pod = self._plane.store.get("pods", key)
         if pod is None or pod["metadata"]["uid"] != uid:
@@ -135,6 +140,35 @@ class Kubelet:
             except (FaultInjected, ConnectionDropped, ImageUnavailable) as error:
                 return image, str(error)
         return None
+
+    async def _crash(self, key: Key) -> str | None:
+        """Return what the first container that crashes wrote at last; None if all of them run."""
+        pod = self._plane.store.get("pods", key)
+        for container in pod["spec"]["containers"] if pod is not None else ():
+            try:
+                await self._faults.check(
+                    "program", f"container {container['image']}", node=value_at(pod or {}, "spec", "nodeName")
+                )
+            except (FaultInjected, ConnectionDropped) as error:
+                return str(error)
+        return None
+
+    def _set_crashed(self, key: Key, last_words: str, *, restarts: int, back_off_s: float) -> None:
+        def write(pod: Obj) -> None:
+            status = pod.setdefault("status", {})
+            self._place(pod, status, address=True)
+            status["phase"] = "Running"
+            ended = {"exitCode": 1, "reason": "Error", "message": last_words, "startedAt": now(), "finishedAt": now()}
+            statuses = []
+            for container in pod["spec"]["containers"]:
+                back_off = f"back-off {back_off_s:g}s restarting failed container={container['name']} pod={key.name}_{key.namespace}"
+                state = {"waiting": {"reason": "CrashLoopBackOff", "message": back_off}}
+                crashed = {"restartCount": restarts, "lastState": {"terminated": ended}}
+                statuses.append(_container_status(container, state, ready=False) | crashed)
+            status["containerStatuses"] = statuses
+            _set_ready(status, ready=False, reason="ContainersNotReady", message="containers with unready status")
+
+        self._plane.registry.change("pods", key, write)
 
     def _report_failed_pull(self, key: Key, image: str, message: str) -> None:
         detail = f'Failed to pull image "{image}": rpc error: code = NotFound desc = {message}'

@@ -156,9 +156,10 @@ async def verify(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskR
     cluster, name = run.cluster, run.cluster.name(node)
     answer = await run.session(node).run_script(
         "verify",
-        values.verify(cluster),
-        # The script waits three times: until the nodes are registered, until they are Ready, and for CoreDNS.
-        timeout_s=run.timeouts.command + 3 * run.timeouts.node_ready,
+        values.verify(cluster, run.files),
+        # The script waits until the nodes are registered, until they are Ready, for kube-proxy and for CoreDNS, and for
+        # each workload of the pod network.
+        timeout_s=run.timeouts.command + (4 + len(run.files.network_workloads)) * run.timeouts.node_ready,
         answer=VerifyAnswer,
     )
     found = {item.metadata.name: item for item in answer.nodes.items}

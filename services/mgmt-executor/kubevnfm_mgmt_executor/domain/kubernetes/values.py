@@ -78,8 +78,11 @@ def init(cluster: Cluster) -> Mapping[str, str]:
 
 def network(cluster: Cluster, files: InstallFiles) -> Mapping[str, str]:
     """Return the parameters of ``network``."""
-    workloads = "\n".join(f"{namespace} {workload}" for namespace, workload in files.network_workloads)
-    return {**common(cluster), "CNI_MANIFEST": CNI_FILE, "CNI_WORKLOADS": workloads}
+    return {**common(cluster), "CNI_MANIFEST": CNI_FILE, "CNI_WORKLOADS": _workloads(files)}
+
+
+def _workloads(files: InstallFiles) -> str:
+    return "\n".join(f"{namespace} {workload}" for namespace, workload in files.network_workloads)
 
 
 def join(cluster: Cluster, node: ManagedNode, *, ca_cert_hash: str, token: str) -> Mapping[str, str]:
@@ -113,6 +116,7 @@ def labels(cluster: Cluster) -> Mapping[str, str]:
     return {**common(cluster), "LABELS": "\n".join(f"{pairs}|{' '.join(names)}" for pairs, names in workers.items())}
 
 
-def verify(cluster: Cluster) -> Mapping[str, str]:
+def verify(cluster: Cluster, files: InstallFiles) -> Mapping[str, str]:
     """Return the parameters of ``verify``."""
-    return {**common(cluster), "NODES": " ".join(cluster.name(node) for node in cluster.nodes)}
+    names = " ".join(cluster.name(node) for node in cluster.nodes)
+    return {**common(cluster), "NODES": names, "CNI_WORKLOADS": _workloads(files)}

@@ -99,14 +99,23 @@ async def describe(session: Session) -> Exit:
 
 
 async def logs(session: Session) -> Exit:
-    """Kubectl logs of a pod."""
+    """Kubectl logs of a pod: of the container that -c names, of all, or of the first."""
     given = session.given
     if len(given.words) < 2:
         raise Failed("error: expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.")
-    params = {"container": given.get("-c", "--container")} if given.get("-c", "--container") else {}
-    name = given.words[1].removeprefix("pod/")
-    path = f"/api/v1/namespaces/{session.namespace}/pods/{name}/log"
-    return Exit(0, str(await session.api.request("GET", path, params=params, accept="text/plain, */*")))
+    path = f"/api/v1/namespaces/{session.namespace}/pods/{given.words[1].removeprefix('pod/')}"
+    wanted = [given.get("-c", "--container")]
+    if not wanted[0]:
+        pod = await session.api.request("GET", path)
+        names = [container["name"] for container in pod["spec"]["containers"]]
+        wanted = names if given.has("--all-containers") else names[:1]
+    output = ""
+    for name in wanted:
+        output += str(
+            await session.api.request("GET", f"{path}/log", params={"container": name}, accept="text/plain, */*")
+        )
+    lines = output.splitlines(keepends=True)
+    return Exit(0, "".join(lines[-int(given.get("--tail")) :] if given.get("--tail") else lines))
 
 
 async def version(call: Call, given: Options, session: Session | None) -> Exit:
