@@ -23,6 +23,8 @@ members)
     rm -rf "$into"/*.egg-info
     # The file system is read-only when the service runs, so this is the time to compile.
     python -m compileall -q -j 0 "$into" || true
+    # The service's user reads what the builder owns, also if the files were cloned with a narrow umask.
+    chmod -R a+rX "$into"
     ;;
 *)
     echo "install.sh: packages or members expected, got $1" >&2

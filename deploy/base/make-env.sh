@@ -30,6 +30,9 @@ fi
 key() { head -c 32 /dev/urandom | base64 -w 0 | tr '+/' '-_'; }
 word() { head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; } # hexadecimal, because URLs contain it
 
+# Containers read these files as users of their own. They hold no secret, and a clone made with umask 077 keeps them shut.
+find deploy/base/rabbitmq deploy/base/mongodb -type f ! -perm -004 -exec chmod a+r {} +
+
 umask 077
 trap 'rm -f .env.new' EXIT
 if [[ -n $add ]]; then

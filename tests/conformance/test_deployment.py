@@ -1,16 +1,24 @@
-"""The scripts of `deploy/base`: what they write for docker compose."""
+"""The scripts of `deploy/base`, and what docker compose needs of the files of the project."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any, Final
 
 import pytest
+import yaml
 from processes import PROJECT
 
-COMPOSE = ("docker-compose.yml", "docker-compose.lab.yml")
+COMPOSE: Final = ("docker-compose.yml", "docker-compose.lab.yml")
+MOUNTED: Final = ("deploy/base/rabbitmq", "deploy/base/mongodb")
 
 
 @pytest.fixture
@@ -23,9 +31,16 @@ def copy(tmp_path: Path) -> Path:
     ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / path, tmp_path / path)
+    for folder in MOUNTED:
+        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for pyproject in PROJECT.glob("services/*/pyproject.toml"):
         shutil.copy(pyproject, tmp_path / pyproject.relative_to(PROJECT))
     return tmp_path
+
+
+def services() -> dict[str, Any]:
+    """The services of docker-compose.yml, by name."""
+    return dict(yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))["services"])
 
 
 def dockerfiles(root: Path) -> list[Path]:
@@ -69,6 +84,88 @@ def test_an_update_adds_to_env_what_it_lacks_and_changes_nothing(copy: Path) -> 
     after = values(copy)
     assert after.keys() == before.keys()
     assert {name for name in after if after[name] != before[name]} == {"MONGODB_VIM_REGISTRY_PASSWORD"}
+
+
+def test_containers_can_read_what_a_narrow_umask_made(copy: Path) -> None:
+    mounts = [volume.split(":")[0] for one in services().values() for volume in one.get("volumes", [])]
+    files = [copy / source for source in mounts if source.startswith("./")]
+    assert len(files) >= 4
+    for argument in ("--lab", "--add"):  # an update replaces files, and is followed by --add
+        for file in files:
+            file.chmod(0o600)
+        assert make_env(copy, argument).returncode == 0
+        assert [file.stat().st_mode & 0o044 for file in files] == [0o044] * len(files)
+
+
+def test_an_image_has_no_file_that_its_user_cannot_read(tmp_path: Path) -> None:
+    """COPY keeps the modes of the clone, so all that an image is made of goes through install.sh."""
+    installed, member = tmp_path / "opt", tmp_path / "libs" / "sample"
+    (member / "kubevnfm_sample").mkdir(parents=True)
+    installed.mkdir()
+    (tmp_path / "deploy/base/locks").mkdir(parents=True)
+    (tmp_path / "deploy/base/locks/sample.lock").write_text("./libs/sample\n")
+    for file in (member / "kubevnfm_sample" / "__init__.py", installed / "healthy.py"):
+        file.write_text("")
+        file.chmod(0o600)
+    (member / "kubevnfm_sample").chmod(0o700)
+    script = (PROJECT / "deploy/base/install.sh").read_text(encoding="utf-8")
+    subprocess.run(
+        ["sh", "-c", script.replace("into=/opt/kubevnfm", f"into={installed}"), "install.sh", "members", "sample"],
+        cwd=tmp_path, env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}, check=True, timeout=60,
+    )  # fmt: skip
+
+    made = list(installed.rglob("*"))
+    assert {"healthy.py", "__init__.py"} < {path.name for path in made}
+    for path in made:
+        wanted = 0o055 if path.is_dir() else 0o044
+        assert path.stat().st_mode & wanted == wanted, path
+    for file in dockerfiles(PROJECT):
+        build, final = file.read_text(encoding="utf-8").split("\nFROM ")[-2:]
+        copies = re.findall(r"^COPY (\S+)", final, re.MULTILINE)
+        assert copies == ["--from=build"], file
+        assert build.index("COPY deploy/base/healthy.py /opt/kubevnfm/") < build.index("install.sh members"), file
+
+
+def test_a_container_that_others_await_does_not_try_for_ever() -> None:
+    """`up` waits until it has ended: with endless restarts a wrong password would make `up` hang."""
+    depended = [one["depends_on"] for one in services().values() if isinstance(one.get("depends_on"), dict)]
+    awaited = {
+        name for each in depended for name, on in each.items() if on["condition"] == "service_completed_successfully"
+    }
+    assert awaited == {"rabbitmq-users", "mongodb-users"}
+    for name in awaited:
+        assert re.fullmatch(r"on-failure:\d", services()[name]["restart"])
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A broker whose administrator has another password."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_error(401)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_wrong_password_of_rabbitmq_is_reported_at_once(refusing: str) -> None:
+    folder = PROJECT / "deploy/base/rabbitmq"
+    names = [name for name in services()["rabbitmq-users"]["environment"] if name.endswith("PASSWORD")]
+    done = subprocess.run(
+        [sys.executable, folder / "users.py", folder / "definitions.json"],
+        env=os.environ | dict.fromkeys(names, "secret-word") | {"RABBITMQ_API": refusing},
+        capture_output=True, text=True, check=False, timeout=20,
+    )  # fmt: skip
+    assert (done.returncode, "RABBITMQ_PASSWORD" in done.stderr) == (1, True)
+    assert "secret-word" not in done.stdout + done.stderr
 
 
 def test_images_are_pinned_by_the_digests_that_their_tags_name_now(copy: Path) -> None:

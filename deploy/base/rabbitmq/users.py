@@ -59,7 +59,10 @@ def hashed(password: str) -> str:
 
 
 def load(definitions: Mapping[str, Any]) -> None:
-    """Send the definitions to the management API. Raises OSError when the broker refuses them."""
+    """Send the definitions to the management API.
+
+    Raises PermissionError for a wrong password of the administrator, and OSError when the broker refuses otherwise.
+    """
     url = urlsplit(os.environ["RABBITMQ_API"])
     credentials = base64.b64encode(f"kubevnfm:{os.environ['RABBITMQ_PASSWORD']}".encode()).decode()
     connection = HTTPConnection(url.hostname or "", url.port, timeout=30)
@@ -70,6 +73,8 @@ def load(definitions: Mapping[str, Any]) -> None:
         reason = answer.read(1000).decode(errors="replace")
     finally:
         connection.close()
+    if answer.status == 401:
+        raise PermissionError("RABBITMQ_PASSWORD is not the password with which the broker was first started")
     if answer.status not in (200, 201, 204):
         raise OSError(f"POST /api/definitions was answered with {answer.status}: {reason}")
 
@@ -92,6 +97,8 @@ def main() -> None:
     while True:
         try:
             load(complete)
+        except PermissionError as error:
+            sys.exit(f"the definitions were not loaded: {error}")
         except (OSError, HTTPException) as error:
             if time.monotonic() > give_up_at:
                 sys.exit(f"the definitions were not loaded: {error}")
