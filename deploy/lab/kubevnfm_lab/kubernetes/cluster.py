@@ -17,7 +17,7 @@ from kubevnfm_lab.kubernetes.admission import Admission
 from kubevnfm_lab.kubernetes.controllers import all_controllers
 from kubevnfm_lab.kubernetes.controllers.nodes import node_object, node_status
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
-from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, labels_of
+from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, condition_is_true, labels_of
 from kubevnfm_lab.kubernetes.pki import Authority
 from kubevnfm_lab.kubernetes.rbac import Rbac, initial_objects
 from kubevnfm_lab.kubernetes.registry import Registry
@@ -226,6 +226,7 @@ class LabCluster:
                     "name": node["metadata"]["name"],
                     "labels": dict(labels_of(node)),
                     "annotations": dict(annotations_of(node)),
+                    "ready": condition_is_true(node, "Ready"),
                 }
                 for node in self.store.list("nodes")
             ],

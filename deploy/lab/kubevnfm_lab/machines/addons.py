@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from kubevnfm_lab.machines.kubeconfig import Access, kubeconfig
 
 def configuration(settings: Mapping[str, str], endpoint: str, access: Access) -> list[dict[str, Any]]:
     """Return the ConfigMaps that kubeadm writes first: kubeadm-config, kubelet-config, cluster-info."""
-    cluster = {
+    cluster: dict[str, Any] = {
         "apiVersion": settings["configApi"],
         "kind": "ClusterConfiguration",
         "clusterName": "kubernetes",
@@ -25,6 +26,8 @@ def configuration(settings: Mapping[str, str], endpoint: str, access: Access) ->
             "serviceSubnet": settings["serviceSubnet"],
         },
     }
+    # "{}" is what kubeadm writes for a component without settings.
+    cluster["controllerManager"] = json.loads(settings.get("controllerManager", "{}"))
     kubelet = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd"}
     info = yaml.safe_load(kubeconfig(Access(access.server, access.ca_pem, "-"), user="")) | {"users": []}
     return [

@@ -13,6 +13,7 @@ from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.objects import (
     Key,
     Obj,
+    condition_is_true,
     controller_of,
     is_terminating,
     key_of,
@@ -47,13 +48,16 @@ class Kubelet:
 
     def watched(self) -> Mapping[str, Keys]:
         """See `Controller`."""
-        return {"pods": itself, "nodes": self._pods_of_lost_node}
+        return {"pods": itself, "nodes": self._pods_of_node}
 
-    def _pods_of_lost_node(self, change: Change) -> Iterable[Key]:
-        if change.kind != "DELETED":
-            return ()
+    def _pods_of_node(self, change: Change) -> Iterable[Key]:
         name = change.key.name
-        return [key_of(pod) for pod in self._plane.store.list("pods") if value_at(pod, "spec", "nodeName") == name]
+        # A Node changes with every report of its kubelet; only pods that it has to end depend on that.
+        return [
+            key_of(pod)
+            for pod in self._plane.store.list("pods")
+            if value_at(pod, "spec", "nodeName") == name and (change.kind == "DELETED" or is_terminating(pod))
+        ]
 
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
@@ -69,9 +73,13 @@ class Kubelet:
         if not node:
             return
         # No kubelet is left to confirm the end of its pods, so they are removed at once.
-        if self._plane.store.get("nodes", Key("", node)) is None:
+        found = self._plane.store.get("nodes", Key("", node))
+        if found is None:
             self._plane.delete("pods", pod, grace_s=0)
         elif is_terminating(pod):
+            # A node that stopped reporting does not confirm the end of a pod either: it stays Terminating.
+            if not condition_is_true(found, "Ready"):
+                return
             # Each terminating pod gets one timer, however many changes follow.
             if self._ending.get(key) != uid:
                 self._ending[key] = uid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -120,6 +121,7 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
             or config.text(cluster, "networking", "serviceSubnet")
             or "10.96.0.0/12",
             "configApi": config.api,
+            "controllerManager": json.dumps(config.section(cluster, "controllerManager") or {}),
         },
         san=[str(each) for each in san if each],
         certificate_key=given.get("--certificate-key") or config.text(kind, "certificateKey"),

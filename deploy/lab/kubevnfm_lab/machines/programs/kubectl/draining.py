@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -54,19 +55,21 @@ async def drain(session: Session) -> Exit:
         name = word.removeprefix("node/")
         listing = await session.api.request("GET", "/api/v1/pods", params={"fieldSelector": f"spec.nodeName={name}"})
         leaving = _leaving(session, name, listing["items"])
+        refused: list[str] = []
         output += "".join(f"evicting pod {_place(pod)}\n" for pod in leaving)
         try:
             async with asyncio.timeout(timeout_s or FOR_EVER_S):
-                await asyncio.gather(*(_evict(session, pod) for pod in leaving))
+                await asyncio.gather(*(_evict(session, pod, refused.append) for pod in leaving))
                 for pod in leaving:
                     # A StatefulSet reuses names, so the end of a pod is recognised by its uid.
                     space, pod_name, uid = (pod["metadata"][key] for key in ("namespace", "name", "uid"))
                     await until(session, pods, space, pod_name, partial(_is_another, uid), FOR_EVER_S)
         except TimeoutError:
+            reason = f"error when waiting for pods on {name} to terminate: global timeout reached: {text}"
             raise Failed(
-                f"error: unable to drain node {name!r} due to error: drain did not complete within {text}, continuing "
-                f"command...\nThere are pending nodes to be drained:\n {name}\n"
-                f"error: error when waiting for pods to terminate: global timeout reached: {text}",
+                "".join(refused)
+                + f'error: unable to drain node "{name}" due to error: {reason}, continuing command...\n'
+                f"There are pending nodes to be drained:\n {name}\nerror: {reason}",
                 stdout=output,
             ) from None
         output += "".join(f"pod/{pod['metadata']['name']} evicted\n" for pod in leaving) + f"node/{name} drained\n"
@@ -120,7 +123,7 @@ def _place(pod: dict[str, Any]) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
-async def _evict(session: Session, pod: dict[str, Any]) -> None:
+async def _evict(session: Session, pod: dict[str, Any], refused: Callable[[str], None]) -> None:
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
     body = {
@@ -136,6 +139,8 @@ async def _evict(session: Session, pod: dict[str, Any]) -> None:
                 return
             if refusal.status != 429:
                 raise
+            place = f'pods/"{metadata["name"]}" -n "{metadata["namespace"]}"'
+            refused(f"error when evicting {place} (will retry after {EVICTION_RETRY_S:g}s): {refusal.message}\n")
             await asyncio.sleep(EVICTION_RETRY_S)  # the budget may permit it later
         else:
             return
