@@ -13,7 +13,7 @@ from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef, Servic
 
 Phase = Literal[
     "instantiate_start", "instantiate_end", "terminate_start", "terminate_end", "scale_start", "scale_end",
-    "heal_start", "heal_end", "change_external_connectivity_start", "change_external_connectivity_end",
+    "scale_rollback_start", "scale_rollback_end", "heal_start", "heal_end", "change_external_connectivity_start", "change_external_connectivity_end",
     "modify_information_start", "modify_information_end",
 ]  # fmt: skip
 
@@ -34,6 +34,8 @@ class ManagedNode(Facts):
     server_id: str = ""
     is_target: bool = True
     """Whether the phase works on it; others are there for reference (scale, heal)."""
+    name: str | None = None
+    """The Kubernetes node name that an earlier operation gave it; None: it has none yet."""
 
 
 class PhaseDone(Event, kind="mgmt.phase.done"):
@@ -67,6 +69,8 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
     """The floating address of ``cluster_fip_name`` or of the first master."""
     max_nodes: int | None = None
     """The most nodes that the VNFD's scaling allows: sizes the pod network's node mask."""
+    gone: tuple[ManagedNode, ...] = ()
+    """Machines that the operation has removed: what is stored about them is deleted, and their Nodes if there still are any."""
     services: tuple[ServiceFacts, ...] = ()
     """CNFs: the Services whose node ports are exposed outside of the cluster."""
     force: bool = False

@@ -252,13 +252,15 @@ class MgmtLab:
             if {("init", name), ("join", name)} & finished:
                 assert calls["kubeadm reset"] == 0, name
 
-    async def ask_api(self, access: ClusterAccess, path: str, *, method: str = "GET") -> Any:
-        """Call the cluster's API with the phase's result, its CA included."""
+    async def ask_api(self, access: ClusterAccess, path: str, *, method: str = "GET", body: Any = None) -> Any:
+        """Call the cluster's API with the phase's result, its CA included; a PATCH is a merge patch."""
         context = ssl.create_default_context(cadata=access.ssl_ca_cert)
         headers = {"Authorization": f"Bearer {access.bearer_token.reveal(self.ring)}"}
+        if method == "PATCH":
+            headers["Content-Type"] = "application/merge-patch+json"
         async with (
             aiohttp.ClientSession(headers=headers) as session,
-            session.request(method, access.server + path, ssl=context) as response,
+            session.request(method, access.server + path, json=body, ssl=context) as response,
         ):
             response.raise_for_status()
             return await response.json()

@@ -1,5 +1,6 @@
 """The parameters of a Kubernetes cluster: one model, its rules, and how the nodes of a role are chosen."""
 
+from kubevnfm_cluster.overrides import with_overrides
 from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
@@ -61,4 +62,5 @@ __all__ = [
     "refuse_shared_addresses",
     "request_load_balancer",
     "with_key_pair",
+    "with_overrides",
 ]

@@ -228,6 +228,8 @@ class Timeouts(Part):
     command: Seconds = 60
     drain: Seconds = 300
     node_ready: Seconds = 600
+    node_dead: Seconds = 60
+    """How long a node that is not Ready may take to be drained: after that its pods are given up."""
 
 
 class Drain(Part):
@@ -293,6 +295,12 @@ class ClusterParameters(Part):
         by_round_s = 2 * limits.node_install + limits.node_ready
         rest_s = 10 * limits.command + 6 * limits.node_ready  # the pod network, the administrator, checks at the end
         return float(start_s + rounds * by_round_s + rest_s)
+
+    def drain_limit_s(self) -> float:
+        """Return how long it may take to take workers out of the cluster if every task on the way uses up its limit."""
+        limits = self.x_timeouts
+        # To reach the master, and to be under way in the last call when the time to drain is over.
+        return float(limits.ssh_ready + limits.drain + limits.node_ready + 20 * limits.command)
 
     def group(self, role: Role) -> NodeGroup:
         """Return the machines of a role."""

@@ -162,7 +162,12 @@ class RequestedCluster(ClusterParameters):
     @property
     def unsupported(self) -> Sequence[str]:
         """The attributes of the request that ask for a part which is not installed yet."""
-        return [name for name in _NOT_INSTALLED_YET if getattr(self, name) not in (None, ())]
+        return unsupported_parts({name: getattr(self, name) for name in _NOT_INSTALLED_YET})
+
+
+def unsupported_parts(section: Mapping[str, object]) -> Sequence[str]:
+    """Return the attributes of a cluster's object that ask for a part which is not installed yet."""
+    return [name for name in _NOT_INSTALLED_YET if section.get(name) not in (None, (), [], "")]
 
 
 class _Overrides(Part):
@@ -225,7 +230,7 @@ def read_load_balancer(additional_params: Mapping[str, object]) -> LoadBalancer:
     path = f"additionalParams/{LOAD_BALANCER}"
     if additional_params.get(LOAD_BALANCER) is None:
         raise InvalidInput(path, "missing: an object with script_path and external_lb_param expected")
-    return _read(LoadBalancer, additional_params[LOAD_BALANCER], path=path)
+    return read_part(LoadBalancer, additional_params[LOAD_BALANCER], path=path)
 
 
 @dataclass(frozen=True)
@@ -275,7 +280,7 @@ def read_request(additional_params: Mapping[str, object]) -> RequestedCluster:
     Raises: InvalidInput, Unprocessable naming the field (``additionalParams/...``) and what was expected.
     """
     given = _in_clear(additional_params)
-    cluster = _read(AdditionalParams, given, path="additionalParams").k8s_cluster_installation_param
+    cluster = read_part(AdditionalParams, given, path="additionalParams").k8s_cluster_installation_param
     check_rules(cluster)
     _check_features(cluster)
     section = given[CLUSTER]
@@ -291,7 +296,7 @@ def read_cluster_parameters(additional_params: Mapping[str, object]) -> ClusterP
     """
     if additional_params.get(CLUSTER) is None:
         raise InvalidInput(ROOT, "missing: an object expected")
-    parameters = _read(ClusterParameters, additional_params[CLUSTER], path=ROOT)
+    parameters = read_part(ClusterParameters, additional_params[CLUSTER], path=ROOT)
     check_rules(parameters)
     return parameters
 
@@ -307,7 +312,8 @@ def _in_clear(additional_params: Mapping[str, object]) -> Mapping[str, object]:
     return revealed
 
 
-def _read(model: type[P], given: object, *, path: str) -> P:
+def read_part(model: type[P], given: object, *, path: str) -> P:
+    """Return an object of a request. Raises InvalidInput naming the field below ``path``."""
     try:
         return model.model_validate(given)
     except ValidationError as error:

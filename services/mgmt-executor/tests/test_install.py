@@ -523,5 +523,5 @@ async def test_terminate_end_forgets_the_machines_and_other_phases_have_nothing_
     assert not await lab.store.find("host_keys", Query())
     assert not await lab.store.find("tasks", Query())
     assert "master10 init" in await lab.log()  # what happened stays readable until the instance is deleted
-    with pytest.raises(PhaseUnsupported, match="scale_end"):
-        await lab.run(lab.command(nodes, phase="scale_end"))
+    with pytest.raises(PhaseUnsupported, match="heal_end"):
+        await lab.run(lab.command(nodes, phase="heal_end"))

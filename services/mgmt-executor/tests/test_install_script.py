@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kubevnfm_mgmt_executor.domain.kubernetes.package import MARKER, MARKER_WITHIN
+from kubevnfm_mgmt_executor.domain.kubernetes.package import NEWEST, interface_of
 from mgmt_lab import SAMPLE
 
 SCRIPT = SAMPLE / "Scripts/install_k8s_cluster.sh"
@@ -23,7 +23,21 @@ def run(*arguments: str, sysroot: Path, path: str = "") -> subprocess.CompletedP
 
 
 def test_it_says_which_interface_it_has() -> None:
-    assert MARKER in SCRIPT.read_bytes().splitlines()[:MARKER_WITHIN]
+    assert interface_of(SCRIPT.read_bytes()) == NEWEST
+
+
+@pytest.mark.parametrize(
+    ("text", "interface"),
+    [
+        (b"#!/bin/bash\n# kubevnfm-install-script: 1\n", 1),
+        (b"#!/bin/bash\n# kubevnfm-install-script: 2 \n", 2),
+        (b"#!/bin/bash\n# kubevnfm-install-script: x\n", 0),
+        (b"#!/bin/bash\n" + b"#\n" * 10 + b"# kubevnfm-install-script: 1\n", 0),
+        (b"", 0),
+    ],
+)
+def test_the_interface_of_a_script_stands_in_its_head(text: bytes, interface: int) -> None:
+    assert interface_of(text) == interface
 
 
 def test_shellcheck_finds_nothing() -> None:

@@ -34,3 +34,12 @@ def test_the_same_address_gives_the_same_name_again() -> None:
     before = node_names([a_node("old", "10.10.0.7"), a_node("x", "10.10.1.7")])
     after = node_names([a_node("new", "10.10.0.7"), a_node("x", "10.10.1.7")])
     assert before["old"] == after["new"]
+
+
+def test_a_name_that_was_given_stays_and_no_other_node_gets_it() -> None:
+    """SEQ-192, W-20."""
+    old = a_node("old", "10.10.0.7").model_copy(update={"name": "worker7"})
+    hashed = a_node("hashed", "10.10.2.9").model_copy(update={"name": "worker9-0123abcd"})
+    names = node_names([old, hashed, a_node("new", "10.10.1.7"), a_node("other", "10.10.1.9")])
+    assert (names["old"], names["hashed"], names["other"]) == ("worker7", "worker9-0123abcd", "worker9")
+    assert names["new"].startswith("worker7-")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -14,11 +15,18 @@ from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.domain.errors import DriverUnknown, PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.graph import Task, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
-from kubevnfm_mgmt_executor.domain.kubernetes.phases import install_cluster
+from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
+    Plan,
+    PlannedTask,
+    finish_scaling,
+    install_cluster,
+    take_out_workers,
+)
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_store.query import Query, by
 from mgmt_lab import MgmtLab
 
+CLUSTER_DRIVERS = {"kubernetes", "mgmt-drivers-kubernetes"}
 RELEASED_TASKS = {"reach", "copy", "prepare", "init", "network", "admin", "join", "label", "verify"}
 """The names that journals of version 0.1.0 hold."""
 
@@ -53,7 +61,7 @@ def test_a_phase_is_supported_or_refused_with_those_that_are(driver: str, phase:
     supported = (
         phase in ("instantiate_end", "terminate_end")
         if driver == "mgmt-drivers-cnf-nodeport"
-        else not phase.startswith(("scale", "heal"))
+        else not phase.startswith("heal") and (driver in CLUSTER_DRIVERS or not phase.startswith("scale"))
     )
     if supported:
         assert callable(phase_work(DRIVERS, driver, phase))
@@ -95,6 +103,64 @@ async def test_the_plan_of_an_installation_runs_in_its_order(workers: int) -> No
         assert place["init", "v1"] < place["join", worker]
     assert place["prepare", "v1"] < place["init", "v1"] < place["network", "v1"] < place["verify", "v1"]
     assert place["label", "v1"] < place["verify", "v1"]
+
+
+async def performed(plan: Plan, cluster: Cluster) -> list[tuple[str, str]]:
+    """Run the plan without its work; return task and node in the order in which they ended."""
+    order: list[tuple[str, str]] = []
+
+    def recording(task: PlannedTask) -> Task:
+        name = cluster.name(task.node)
+
+        async def work() -> None:
+            await asyncio.sleep(0)
+            order.append((task.name, name))
+
+        return Task(task.name, name, work, task.after, task.takes_slot)
+
+    await run_graph([recording(task) for task in plan.tasks], slots=2)
+    return order
+
+
+def scaled(cluster: Cluster, *targets: str, gone: int = 0) -> Cluster:
+    """Return the cluster with these workers as the targets; the last ``gone`` workers no longer exist."""
+    workers = [node.model_copy(update={"is_target": node.vnfc_id in targets}) for node in cluster.workers]
+    end = len(workers) - gone
+    return replace(cluster, workers=workers[:end], gone=workers[end:])
+
+
+async def test_a_scale_out_installs_the_new_workers_alone() -> None:
+    """SEQ-150, C2."""
+    cluster = scaled(a_cluster(workers=4), "v4", "v5")
+    order = await performed(finish_scaling(cluster), cluster)
+    assert {node for task, node in order if task in ("prepare", "join")} == {"worker4", "worker5"}
+    assert {node for task, node in order if task == "hosts"} == {"master1", "worker2", "worker3"}
+    for node in ("worker4", "worker5"):
+        assert order.index(("facts", "master1")) < order.index(("prepare", node)) < order.index(("join", node))
+        assert order.index(("join", node)) < order.index(("label", "master1")) < order.index(("verify", "master1"))
+
+
+async def test_a_scale_in_cordons_all_then_drains_all_then_deletes_all() -> None:
+    """SEQ-151, C1."""
+    cluster = scaled(a_cluster(workers=4), "v4", "v5")
+    plan = take_out_workers(cluster)
+    order = await performed(plan, cluster)
+    cordoned = order.index(("cordon", "master1"))
+    drains = [order.index(("drain", node)) for node in ("worker4", "worker5")]
+    deletions = [order.index(("delete", node)) for node in ("worker4", "worker5")]
+    informed = [order.index(("hosts", node)) for node in ("master1", "worker2", "worker3")]
+    assert cordoned < min(drains) <= max(drains) < min(deletions) <= max(deletions) < min(informed)
+    assert not [task for task in plan.tasks if task.node in cluster.targets and task.name in ("reach", "copy", "hosts")]
+    assert plan.on_failure is not None
+    assert plan.on_failure.task.name == "uncordon"
+
+
+async def test_after_a_scale_in_the_nodes_that_are_gone_are_deleted_if_they_came_back() -> None:
+    """C3."""
+    cluster = scaled(a_cluster(workers=3), gone=2)
+    order = await performed(finish_scaling(cluster), cluster)
+    assert [task for task, _ in order] == ["reach", "copy", "delete", "delete"]
+    assert {node for task, node in order if task == "delete"} == {"worker3", "worker4"}
 
 
 async def test_an_installation_that_an_upgrade_interrupted_continues_from_the_released_journal(lab: MgmtLab) -> None:

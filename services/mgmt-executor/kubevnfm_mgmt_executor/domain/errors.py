@@ -67,6 +67,12 @@ class CommandTimedOut(NodeFailure):
     status = 504
 
 
+class NodeNotDrained(NodeFailure):
+    """Pods were left on a node when the time to drain it was over; the text names them."""
+
+    code = "node-not-drained"
+
+
 class NodeUnreachable(NodeFailure):
     """No SSH session could be opened within the time that the request allows."""
 

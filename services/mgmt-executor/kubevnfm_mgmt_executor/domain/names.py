@@ -14,15 +14,16 @@ def node_names(nodes: Sequence[ManagedNode]) -> Mapping[str, str]:
     """Return host name by VNFC id: ``master<o>``, ``worker<o>`` with o the 4th octet of the address.
 
     If two nodes would have the same name, or the address is IPv6, a short hash of the address follows.
-    The same address gives the same name, so a healed machine keeps its name.
+    The same address gives the same name, so a healed machine keeps its name. A node that has a name keeps it, and no
+    other gets it: a node that joins later must not rename one that is in the cluster.
     Source: sequences.md 3.3; the hash keeps names unique across subnets.
     """
-    plain = {node.vnfc_id: _plain_name(node) for node in nodes}
-    often = Counter(plain.values())
+    known = {node.vnfc_id: node.name for node in nodes if node.name is not None}
+    plain = {node.vnfc_id: _plain_name(node) for node in nodes if node.vnfc_id not in known}
+    often = Counter([*plain.values(), *known.values()])
     return {
-        node.vnfc_id: name
-        if often[name := plain[node.vnfc_id]] == 1 and name != node.role
-        else f"{name}-{_address_hash(node)}"
+        node.vnfc_id: known.get(node.vnfc_id)
+        or (name if often[name := plain[node.vnfc_id]] == 1 and name != node.role else f"{name}-{_address_hash(node)}")
         for node in nodes
     }
 

@@ -14,11 +14,13 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.foreign_json import read_foreign
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
+from kubevnfm_mgmt_executor.domain.errors import CommandTimedOut, CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog
 
+CALLS_AT_A_TIME: Final = 6
+"""Calls of the script on one machine: sshd allows 10 channels in a session (MaxSessions), and files take some of them."""
 SESSION_TRIES: Final = 3
 """How often a task is started when its session breaks. Every task finds out first what is left to do."""
 # `verify` returns all Node objects as kubectl prints them, and a cluster may have many.
@@ -84,6 +86,7 @@ class NodeSession:
         self._ready_within_s = ready_within_s
         self._machine: Machine | None = None
         self._opening = asyncio.Lock()
+        self._calls = asyncio.Semaphore(CALLS_AT_A_TIME)
 
     async def reach(self) -> None:
         """Open the session."""
@@ -113,33 +116,44 @@ class NodeSession:
         """Put files into the folder."""
         await self._reopening(lambda machine: machine.upload(self._files.folder, files))
 
-    async def run_script(self, task: str, values: Mapping[str, str], *, timeout_s: float, answer: type[A]) -> A:
+    async def run_script(
+        self, task: str, values: Mapping[str, str], *, timeout_s: float, answer: type[A], about: str = ""
+    ) -> A:
         """Run a task of the install script as root; return the JSON object that it wrote.
+
+        ``about``: the node that the task is about, if it is another one than this machine. Errors and output then name it,
+        and tasks about several nodes can run side by side.
 
         Raises: CommandUnsuccessful naming the command in the script that failed; CommandTimedOut; NodeFailure when
         the script wrote no JSON, or not of the form ``answer``.
         """
 
         async def once(machine: Machine) -> A:
-            return await self._run_script(machine, task, values, timeout_s, answer)
+            async with self._calls:
+                return await self._run_script(machine, task, values, timeout_s, answer, about)
 
         return await self._reopening(once)
 
     async def _run_script(
-        self, machine: Machine, task: str, values: Mapping[str, str], timeout_s: float, answer: type[A]
+        self, machine: Machine, task: str, values: Mapping[str, str], timeout_s: float, answer: type[A], about: str
     ) -> A:
-        folder, params, result = self._files.folder, f"{task}.env", f"{task}.json"
+        folder, node = self._files.folder, about or self.address.node
+        name = f"{task}-{about}" if about else task
+        params, result = f"{name}.env", f"{name}.json"
         # In a file, because every user of the machine can read the arguments of processes. The empty result replaces
         # that of an earlier try: if the script is killed, the old result must not be taken for its own.
         await machine.upload(folder, {params: assignments(values), result: b""})
         argv = ["bash", f"{folder}/{self._files.script}", task]
         argv += ["--params", f"{folder}/{params}", "--result", f"{folder}/{result}"]
-        exit_code, last_lines = await self._run(machine, argv, task=task, timeout_s=timeout_s)
+        try:
+            exit_code, last_lines = await self._run(machine, argv, task=task, timeout_s=timeout_s, node=node)
+        except CommandTimedOut as error:
+            raise CommandTimedOut(error.reason, node=node, task=task) from error
         raw = await machine.read(f"{folder}/{result}", limit=RESULT_LIMIT)
         if exit_code != 0:
             failure = self._parsed(raw, task, _ScriptFailure)
             raise CommandUnsuccessful(
-                node=self.address.node,
+                node=node,
                 task=task,
                 command=self._mask(failure.command or f"{self._files.script} {task}"),
                 exit_code=exit_code if failure.exit_code is None else failure.exit_code,
@@ -180,7 +194,7 @@ class NodeSession:
             )
 
     async def _run(
-        self, machine: Machine, argv: list[str], *, task: str, timeout_s: float, as_root: bool = True
+        self, machine: Machine, argv: list[str], *, task: str, timeout_s: float, node: str = "", as_root: bool = True
     ) -> tuple[int | None, str]:
         collected = CollectedOutput(self._mask)
         started_at, began = rfc3339(self._clock.now()), time.monotonic()
@@ -194,7 +208,7 @@ class NodeSession:
                 CommandOutput(
                     vnf_instance_id=self.address.vnf_instance_id,
                     operation_id=self._operation_id,
-                    node=self.address.node,
+                    node=node or self.address.node,
                     task=task,
                     started_at=started_at,
                     duration_s=round(time.monotonic() - began, 3),

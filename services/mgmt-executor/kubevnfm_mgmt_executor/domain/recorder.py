@@ -15,7 +15,7 @@ from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, Journal, TaskKey
 
 Publish = Callable[[TaskProgressed], Awaitable[None]]
-ProgressState = Literal["started", "finished", "failed", "skipped", "cancelled"]
+ProgressState = Literal["started", "progressed", "finished", "failed", "skipped", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class TaskResult:
     """False: the task found everything done and changed nothing."""
     facts: Mapping[str, object] = field(default_factory=dict)
     """For the journal: no secrets, and nothing that expires."""
+    remark: str = ""
+    """A fact about the outcome for people who watch the operation."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,13 @@ class Recorder:
         duration_s = time.monotonic() - began
         await self._journal.done(key, self._claim, facts=result.facts, duration_s=duration_s)
         self._done += counted
-        await self._report(node, task, "finished" if result.changed else "skipped", duration_s=duration_s)
+        state: ProgressState = "finished" if result.changed else "skipped"
+        await self._report(node, task, state, message=result.remark, duration_s=duration_s)
         return result
+
+    async def progress(self, node: NodeId, task: str, message: str) -> None:
+        """Publish how far a running task is, or what it waits for."""
+        await self._report(node, task, "progressed", message=message)
 
     async def remark(self, task: str, message: str) -> None:
         """Publish a fact about the phase as a whole, under the stable name ``task``."""

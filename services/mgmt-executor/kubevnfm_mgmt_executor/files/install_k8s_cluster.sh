@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# kubevnfm-install-script: 1
+# kubevnfm-install-script: 2
 #
 # Makes one machine a node of a kubeadm cluster, one task per call. Every task checks first and changes only what is
 # missing, so an interrupted call can simply be repeated.
 #
 #   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
 #
-# Tasks      on every node:  prepare  join (workers)
-#            on the master:  init  network  admin  token  revoke  label  verify
+# Tasks      on every node:  prepare  hosts  join (workers)
+#            on the master:  init  network  admin  token  revoke  label  verify  facts  cordon  uncordon  drain  delete
 # --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
 #
@@ -777,13 +777,112 @@ verify() {
   report_json nodes "$listed"
 }
 
+# ---- facts, hosts ----------------------------------------------------------------------------------------------------
+# facts: TIMEOUT_S; hosts: HOSTS_ENTRIES (lines "address name")
+
+facts() { # what a cluster that exists says of itself
+  local text
+  await "$TIMEOUT_S" api_answers || die "the API server does not answer"
+  text=$(kubectl_ -n kube-system get configmap kubeadm-config -o 'jsonpath={.data.ClusterConfiguration}')
+  report configuration "$text"
+  text=$(kubectl_ get nodes -o json)
+  report_json nodes "$text"
+  report_ca
+}
+
+hosts() {
+  hosts_block
+}
+
+# ---- cordon, uncordon, drain, delete ---------------------------------------------------------------------------------
+# cordon, uncordon: NODES (words); drain: NODE_NAME, TIMEOUT_S (of this call), FORCE, DELETE_EMPTYDIR_DATA (true or false);
+# delete: NODE_NAME, TIMEOUT_S
+
+readonly cordon_note=kubevnfm/cordoned-for
+
+present_nodes() { # sets the array $present to those of NODES that exist
+  local listed name
+  local -a names
+  read -ra names <<<"$NODES"
+  present=()
+  for name in "${names[@]}"; do
+    want name "$name_form"
+    listed=$(kubectl_ get node "$name" --ignore-not-found -o name)
+    if [[ -n $listed ]]; then present+=("$name"); fi
+  done
+}
+
+cordon() {
+  local name state
+  local -a present
+  present_nodes
+  for name in "${present[@]}"; do
+    state=$(kubectl_ get node "$name" -o 'jsonpath={.spec.unschedulable}')
+    if [[ $state == true ]]; then continue; fi
+    # Noted first: only a node that was cordoned here is uncordoned after a failure, not one that people have cordoned.
+    kubectl_ annotate --overwrite node "$name" "$cordon_note=$OWNER"
+    kubectl_ cordon "$name"
+    changed=true
+  done
+}
+
+uncordon() {
+  local name note
+  local -a present
+  present_nodes
+  for name in "${present[@]}"; do
+    note=$(kubectl_ get node "$name" -o "jsonpath={.metadata.annotations.$cordon_note}")
+    if [[ $note != "$OWNER" ]]; then continue; fi
+    kubectl_ uncordon "$name"
+    kubectl_ annotate node "$name" "$cordon_note-"
+    changed=true
+  done
+}
+
+drain() { # evicts for TIMEOUT_S at most; the caller repeats it until the node is drained
+  local listed output state code=0
+  local -a options=(--ignore-daemonsets --timeout "${TIMEOUT_S}s")
+  want FORCE 'true|false'
+  want DELETE_EMPTYDIR_DATA 'true|false'
+  if [[ $FORCE == true ]]; then options+=(--force); fi
+  if [[ $DELETE_EMPTYDIR_DATA == true ]]; then options+=(--delete-emptydir-data); fi
+  listed=$(kubectl_ get node "$NODE_NAME" --ignore-not-found -o name)
+  if [[ -z $listed ]]; then
+    report_json drained true
+    return 0
+  fi
+  output=$(kubectl_ drain "$NODE_NAME" "${options[@]}" 2>&1) || code=$?
+  printf '%s\n' "$output"
+  if [[ $output == *'evicting pod'* ]]; then changed=true; fi
+  if ((code == 0)); then
+    report_json drained true
+    return 0
+  fi
+  [[ $output == *'global timeout reached'* ]] || die "kubectl drain: ${output##*error: }"
+  state=$(kubectl_ get node "$NODE_NAME" -o json)
+  report_json node "$state"
+  listed=$(kubectl_ get pods --all-namespaces --field-selector "spec.nodeName=$NODE_NAME" -o json)
+  report_json pods "$listed"
+  report output "$output"
+  report_json drained false
+}
+
+delete() {
+  local listed
+  listed=$(kubectl_ get node "$NODE_NAME" --ignore-not-found -o name)
+  if [[ -z $listed ]]; then return 0; fi
+  kubectl_ delete node "$NODE_NAME" --ignore-not-found --timeout "${TIMEOUT_S}s"
+  changed=true
+}
+
 # ---- main ------------------------------------------------------------------------------------------------------------
 
 task=${1:-}
 case $task in
   prepare | init | network | admin | token | revoke | join | label | verify) shift ;;
+  facts | hosts | cordon | uncordon | drain | delete) shift ;;
   *)
-    printf 'usage: %s prepare|init|network|admin|token|revoke|join|label|verify --params FILE [--result FILE]\n' "$0" >&2
+    printf 'usage: %s TASK --params FILE [--result FILE]; the tasks are listed at the top of the file\n' "$0" >&2
     exit 64
     ;;
 esac
@@ -821,7 +920,14 @@ exec </dev/null
 
 # A call whose connection was lost may still be running: wait for it rather than work concurrently.
 mkdir -p "$root/run"
-case $task in prepare | init | join) lock=node ;; *) lock=$task ;; esac # calls that only use the API may run concurrently
+case $task in # calls that only use the API may run concurrently
+  prepare | init | join | hosts) lock=node ;;
+  drain | delete)
+    want NODE_NAME "$name_form"
+    lock=$task-$NODE_NAME
+    ;;
+  *) lock=$task ;;
+esac
 exec 9>"$root/run/kubevnfm-$lock.lock"
 flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
 

@@ -42,6 +42,18 @@ class Cluster:
     """The API's address in the cluster's own network."""
     public_address: str | None
     node_mask: int
+    gone: Sequence[ManagedNode] = ()
+    """Machines that no longer exist; ``name_by_vnfc`` has them too."""
+
+    @property
+    def targets(self) -> Sequence[ManagedNode]:
+        """The workers that the phase adds or takes out."""
+        return [node for node in self.workers if node.is_target]
+
+    @property
+    def others(self) -> Sequence[ManagedNode]:
+        """The workers that stay as they are."""
+        return [node for node in self.workers if not node.is_target]
 
     @property
     def nodes(self) -> Sequence[ManagedNode]:
@@ -109,11 +121,12 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
         reveal=reveal,
         master=masters[0],
         workers=workers,
-        name_by_vnfc=node_names(nodes),
+        name_by_vnfc=node_names([*nodes, *command.gone]),
         address=command.cluster_address or masters[0].nic_address,
         public_address=command.cluster_public_address,
         # Set once, when kubeadm runs: so it counts the nodes to which the VNF may be scaled.
         node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(command.max_nodes or 0, len(nodes))),
+        gone=command.gone,
     )
 
 

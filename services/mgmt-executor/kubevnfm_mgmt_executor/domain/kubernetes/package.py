@@ -12,8 +12,13 @@ from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 
-MARKER: Final = b"# kubevnfm-install-script: 1"
-"""The line in the head of a script that declares its interface."""
+MARKER: Final = b"# kubevnfm-install-script: "
+"""Begins the line in the head of a script that declares its interface by a number; each interface has the tasks before it."""
+INSTALLS: Final = 1
+"""The interface that installs a cluster."""
+SCALES: Final = 2
+"""The interface that also adds nodes to a cluster and takes them out."""
+NEWEST: Final = SCALES
 MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 # The kinds for which `kubectl rollout status` can wait.
@@ -35,22 +40,12 @@ class InstallFiles:
 
 
 async def read_files(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
-    """Read and check the files. Raises Unprocessable for a file that is not in the package, or not YAML.
+    """Read and check the files of an installation. Raises Unprocessable for a file that is not in the package, or not YAML.
 
     ``own`` has the driver's own files. They are used in place of an install script with another interface, and of the
     pod network's manifest if the request names none and the package has none at the default path.
     """
-    remarks = []
-    script = await package.read(parameters.script_path)
-    if script is None:
-        raise _missing("script_path", parameters.script_path)
-    # Packages for other managers have a script at this path that takes other arguments. It must not run as root.
-    if not any(line.rstrip() == MARKER for line in script.splitlines()[:MARKER_WITHIN]):
-        script = await _installed(own, OWN_SCRIPT)
-        remarks.append(
-            f"{parameters.script_path} of the package has another interface and is not run: the driver's own script"
-            " installs the cluster"
-        )
+    script, remarks = await _script(package, own, parameters, least=INSTALLS, does="installs the cluster")
     manifest = await package.read(parameters.network_manifest)
     if manifest is None and parameters.x_cni is None:
         manifest = await _installed(own, OWN_MANIFEST)
@@ -61,6 +56,37 @@ async def read_files(package: PackageFiles, own: PackageFiles, parameters: Clust
         raise _missing("x_cni", parameters.network_manifest)
     text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
     return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks))
+
+
+async def read_script(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
+    """Read the script alone, as a phase needs it on a cluster that exists. Raises Unprocessable as `read_files`."""
+    script, remarks = await _script(package, own, parameters, least=SCALES, does="works on the nodes")
+    return InstallFiles(script, b"", (), tuple(remarks))
+
+
+async def _script(
+    package: PackageFiles, own: PackageFiles, parameters: ClusterParameters, *, least: int, does: str
+) -> tuple[bytes, list[str]]:
+    """Return the script and a remark if it is the driver's own. ``least``: the interface that the phase needs."""
+    script = await package.read(parameters.script_path)
+    if script is None:
+        raise _missing("script_path", parameters.script_path)
+    # Packages for other managers have a script at this path that takes other arguments. It must not run as root.
+    if least <= interface_of(script) <= NEWEST:
+        return script, []
+    remark = (
+        f"{parameters.script_path} of the package has another interface and is not run: the driver's own script {does}"
+    )
+    return await _installed(own, OWN_SCRIPT), [remark]
+
+
+def interface_of(script: bytes) -> int:
+    """Return the interface that a script declares; 0 if it declares none."""
+    for line in script.splitlines()[:MARKER_WITHIN]:
+        number = line.rstrip().removeprefix(MARKER)
+        if number != line.rstrip() and number.isdigit():
+            return int(number)
+    return 0
 
 
 async def _installed(own: PackageFiles, name: str) -> bytes:

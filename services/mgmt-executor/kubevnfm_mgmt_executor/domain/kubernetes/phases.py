@@ -9,20 +9,21 @@ task asks its machine how far it came. Names of tasks therefore never change; se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_secrets import Secret
 
-from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, PhaseWork, Tools
+from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseResult, PhaseWork, Tools
 from kubevnfm_mgmt_executor.domain.graph import Task, TaskId, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, read_cluster
-from kubevnfm_mgmt_executor.domain.kubernetes.package import read_files
+from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles, read_files, read_script
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_mgmt_executor.domain.ports import Earlier
@@ -40,21 +41,35 @@ class PlannedTask:
     """Whether it counts towards ``x_max_parallel_nodes``."""
 
 
+@dataclass(frozen=True)
+class Mending:
+    """A task after the failure of a plan."""
+
+    task: PlannedTask
+    needs: Callable[[ClusterRun], bool]
+
+
 class Plan:
     """A graph of node tasks, in an order in which each task stands behind those that it comes after."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.tasks: list[PlannedTask] = []
+        self.on_failure: Mending | None = None
 
     def add(self, name: str, node: ManagedNode, *, after: Sequence[TaskId] = (), takes_slot: bool = False) -> TaskId:
         """Add a task; return its id, for tasks that come after it."""
         self.tasks.append(PlannedTask(name, node, tuple(after), takes_slot))
         return (name, self._cluster.name(node))
 
+    def if_failed(self, name: str, node: ManagedNode, *, needs: Callable[[ClusterRun], bool]) -> None:
+        """Set the task that runs after another one has failed, if it ``needs`` to."""
+        self.on_failure = Mending(PlannedTask(name, node), needs)
+
 
 PlanFunction = Callable[[Cluster], Plan]
 ResultFunction = Callable[[ClusterRun], PhaseResult]
+FilesFunction = Callable[[PackageFiles, PackageFiles, ClusterParameters], Awaitable[InstallFiles]]
 
 
 def install_cluster(cluster: Cluster) -> Plan:
@@ -81,6 +96,44 @@ def install_cluster(cluster: Cluster) -> Plan:
     return plan
 
 
+def finish_scaling(cluster: Cluster) -> Plan:
+    """Join the new workers, many at once, and remove what is left of those that are gone (sequences.md 1.11, C2 and C3)."""
+    plan, master = Plan(cluster), cluster.master
+    copied = plan.add("copy", master, after=[plan.add("reach", master)])
+    for node in cluster.gone:
+        # A kubelet that was started again before its machine was deleted has registered its Node again.
+        plan.add("delete", node, after=[copied])
+    if not cluster.targets:
+        return plan
+    known = plan.add("facts", master, after=[copied])
+    joined = []
+    for node in cluster.targets:
+        uploaded = plan.add("copy", node, after=[plan.add("reach", node)])
+        prepared = plan.add("prepare", node, after=[uploaded, known], takes_slot=True)
+        joined.append(plan.add("join", node, after=[prepared], takes_slot=True))
+    for node in (master, *cluster.others):
+        plan.add("hosts", node, after=[known])
+    labelled = plan.add("label", master, after=joined)
+    plan.add("verify", master, after=[labelled])
+    return plan
+
+
+def take_out_workers(cluster: Cluster) -> Plan:
+    """Take workers out of the cluster while their machines still run (sequences.md 1.11, C1)."""
+    plan, master = Plan(cluster), cluster.master
+    copied = plan.add("copy", master, after=[plan.add("reach", master)])
+    known = plan.add("facts", master, after=[copied])
+    # All before the first drain: otherwise pods would move from one node that leaves to the next.
+    cordoned = plan.add("cordon", master, after=[known])
+    drained = [plan.add("drain", node, after=[cordoned]) for node in cluster.targets]
+    # No Node is deleted before all are drained, so that a drain that fails leaves the cluster as it was.
+    deleted = [plan.add("delete", node, after=drained) for node in cluster.targets]
+    for node in (master, *cluster.others):
+        plan.add("hosts", node, after=deleted)
+    plan.if_failed("uncordon", master, needs=lambda run: run.learned.is_cordoned)
+    return plan
+
+
 async def run_plan(plan: Plan, run: ClusterRun) -> None:
     """Run every task of the plan in its order. Raises the first task's error; the other tasks are then cancelled."""
     tasks = [_bound(planned, run) for planned in plan.tasks]
@@ -95,11 +148,20 @@ async def run_plan(plan: Plan, run: ClusterRun) -> None:
     except BaseException:
         # Published before the cleaning up, which may wait for machines that no longer answer.
         await run.tools.recorder.report_cancelled()
+        await _mend(plan, run)
         with suppress(VnfmError):  # tokens expire within minutes, and the error to report is that of the task
             await run.tokens.revoke()
         await run.close(clean=True)
         raise
     await run.close(clean=True)
+
+
+async def _mend(plan: Plan, run: ClusterRun) -> None:
+    """Run the task that a failed plan ends with. Its own failure is recorded; the one to report is that of the plan."""
+    found = plan.on_failure
+    if found is not None and found.needs(run):
+        with suppress(VnfmError):
+            await _bound(found.task, run).work()
 
 
 def _bound(planned: PlannedTask, run: ClusterRun) -> Task:
@@ -129,18 +191,33 @@ def cluster_access(run: ClusterRun) -> PhaseResult:
     return PhaseResult(cluster=access, node_names=run.cluster.name_by_vnfc)
 
 
-def on_machines(plan: PlanFunction, result: ResultFunction) -> PhaseWork:
+def node_names(run: ClusterRun) -> PhaseResult:
+    """Return the names of the nodes that stay or have joined."""
+    return PhaseResult(node_names={node.vnfc_id: run.cluster.name(node) for node in run.cluster.nodes})
+
+
+def no_facts(_: ClusterRun) -> PhaseResult:
+    """Return the result of a phase from which nothing is learned."""
+    return PhaseResult()
+
+
+def on_machines(plan: PlanFunction, result: ResultFunction, files: FilesFunction = read_files) -> PhaseWork:
     """Return the work of a phase that runs a plan of node tasks on the cluster's machines."""
 
     async def work(command: RunPhase, tools: Tools) -> PhaseResult:
         # All checks of command and package stand before the first login: a wrong request changes no machine.
         # In a thread, because a private key may have to be opened with its passphrase.
         cluster = await asyncio.to_thread(read_cluster, command, tools.reveal)
-        files = await read_files(tools.package, tools.own_files, cluster.parameters)
-        run = ClusterRun(cluster, files, tools)
-        if files.remarks:
-            await tools.recorder.remark("files", "; ".join(files.remarks))
+        found = await files(tools.package, tools.own_files, cluster.parameters)
+        run = ClusterRun(cluster, found, tools)
+        if found.remarks:
+            await tools.recorder.remark("files", "; ".join(found.remarks))
         await run_plan(plan(cluster), run)
+        if cluster.gone:
+            # Last, because a repeat writes the journal again.
+            gone = [node.vnfc_id for node in cluster.gone]
+            await tools.host_keys.forget(command.vnf_instance_id, vnfc_ids=gone)
+            await tools.journal.forget(command.vnf_instance_id, vnfc_ids=gone)
         return result(run)
 
     return work
@@ -164,6 +241,11 @@ PHASES: Final[Driver] = {
     "instantiate_end": on_machines(install_cluster, cluster_access),
     "terminate_start": nothing,
     "terminate_end": forget_machines,
+    "scale_start": on_machines(take_out_workers, no_facts, read_script),
+    "scale_end": on_machines(finish_scaling, node_names, read_script),
+    # A rollback of scale out takes out what has joined, as a scale in does.
+    "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script),
+    "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script),
     "change_external_connectivity_start": nothing,
     "change_external_connectivity_end": nothing,
     "modify_information_start": nothing,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubevnfm_events.mgmt import ManagedNode
 
+from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.driver import Tools
+from kubevnfm_mgmt_executor.domain.errors import NodeFailure
 from kubevnfm_mgmt_executor.domain.kubernetes import values
+from kubevnfm_mgmt_executor.domain.kubernetes.built import BuiltCluster
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.join_tokens import JoinTokens
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
@@ -24,6 +28,12 @@ class Learned:
     admin_token: str = field(default="", repr=False)
     certificate_key: str = field(default="", repr=False)
     version: str = ""
+    built: BuiltCluster | None = None
+    """The cluster's own configuration; None: it is being built."""
+    not_ready: frozenset[str] = frozenset()
+    """The names of the Nodes that were not Ready."""
+    is_cordoned: bool = False
+    """Whether nodes may have been cordoned."""
 
 
 class ClusterRun:
@@ -44,6 +54,23 @@ class ClusterRun:
         """Return the session of a node; it is opened when a task first uses it."""
         return self._sessions[node.vnfc_id]
 
+    def learn_ca(self, pem: str) -> None:
+        """Keep the cluster's CA. Raises NodeFailure."""
+        # The script reads the file with $(<file), which drops the line end that a PEM file ends with.
+        self.learned.ca_pem = pem.strip() + "\n"
+        try:
+            self.learned.ca_cert_hash = public_key_hash(self.learned.ca_pem)
+        except ValueError as error:
+            raise NodeFailure("ca.crt is not a certificate in PEM form", node=self.master.address.node) from error
+
+    def as_built(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Return a task's parameters with the facts of a cluster that exists in place of those of the request."""
+        built = self.learned.built
+        if built is None:
+            return given
+        facts = {"KUBERNETES_VERSION": built.version, "ENDPOINT": built.endpoint}
+        return {**given, **{name: value for name, value in facts.items() if name in given}}
+
     def _new_session(self, node: ManagedNode) -> NodeSession:
         instance = self.cluster.vnf_instance_id
         return NodeSession(
@@ -55,7 +82,10 @@ class ClusterRun:
             mask=self.tools.mask,
             clock=self.tools.clock,
             operation_id=self.tools.operation_id,
-            ready_within_s=self.timeouts.ssh_ready,
+            # A worker that the phase only informs has booted long ago.
+            ready_within_s=min(self.timeouts.ssh_ready, self.timeouts.command)
+            if node in self.cluster.others
+            else self.timeouts.ssh_ready,
         )
 
     async def close(self, *, clean: bool) -> None:

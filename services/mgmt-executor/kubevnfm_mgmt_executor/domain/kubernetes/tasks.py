@@ -14,9 +14,8 @@ from typing import Final
 
 from kubevnfm_events.mgmt import ManagedNode
 
-from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from kubevnfm_mgmt_executor.domain.kubernetes import values
+from kubevnfm_mgmt_executor.domain.kubernetes import membership, values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
     AdminAnswer,
     InitAnswer,
@@ -53,7 +52,10 @@ async def copy(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRes
 async def prepare(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Install the container runtime and kubeadm."""
     answer = await run.session(node).run_script(
-        "prepare", values.prepare(run.cluster, node), timeout_s=run.timeouts.node_install, answer=PrepareAnswer
+        "prepare",
+        run.as_built(values.prepare(run.cluster, node)),
+        timeout_s=run.timeouts.node_install,
+        answer=PrepareAnswer,
     )
     facts = {} if answer.kubernetes_version is None else {"kubernetes_version": answer.kubernetes_version}
     return TaskResult(changed=answer.changed, facts=facts)
@@ -68,12 +70,7 @@ async def init(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRes
     answer = await run.session(node).run_script(
         "init", values.init(run.cluster), timeout_s=run.timeouts.node_install, answer=InitAnswer
     )
-    # The script reads the file with $(<file), which drops the line end that a PEM file ends with.
-    run.learned.ca_pem = answer.ca_cert.strip() + "\n"
-    try:
-        run.learned.ca_cert_hash = public_key_hash(run.learned.ca_pem)
-    except ValueError as error:
-        raise NodeFailure("ca.crt is not a certificate in PEM form", node=run.cluster.name(node)) from error
+    run.learn_ca(answer.ca_cert)
     return TaskResult(changed=answer.changed, facts={"ca_cert_hash": run.learned.ca_cert_hash})
 
 
@@ -125,7 +122,7 @@ async def join(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> T
         # An earlier try may have succeeded. To find out needs no token, and for a node that is a member none is made.
         looked = await session.run_script(
             "join",
-            values.join(run.cluster, node, ca_cert_hash=ca_cert_hash, token=""),
+            run.as_built(values.join(run.cluster, node, ca_cert_hash=ca_cert_hash, token="")),
             timeout_s=run.timeouts.command,
             answer=JoinAnswer,
         )
@@ -134,7 +131,7 @@ async def join(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> T
     token = await run.tokens.token()
     answer = await session.run_script(
         "join",
-        values.join(run.cluster, node, ca_cert_hash=ca_cert_hash, token=token),
+        run.as_built(values.join(run.cluster, node, ca_cert_hash=ca_cert_hash, token=token)),
         timeout_s=run.timeouts.node_install,
         answer=JoinAnswer,
     )
@@ -142,7 +139,7 @@ async def join(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> T
 
 
 async def label(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
-    """Label the workers with their compute hosts and zones, through the master ``node``."""
+    """Label the new workers with their compute hosts and zones, through the master ``node``."""
     if not run.labels["LABELS"]:
         return TaskResult(changed=False)
     # A kubelet registers its node only after it has received its certificate, so kubectl may have to wait for it.
@@ -152,8 +149,9 @@ async def label(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
 
 
 async def verify(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
-    """Wait until every node is Ready, seen from the master ``node``; learn their uids and the version."""
+    """Wait until every new node is Ready, seen from the master ``node``; learn their uids and the version."""
     cluster, name = run.cluster, run.cluster.name(node)
+    new = {one.vnfc_id: cluster.name(one) for one in cluster.nodes if one.is_target}
     answer = await run.session(node).run_script(
         "verify",
         values.verify(cluster, run.files),
@@ -164,12 +162,12 @@ async def verify(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskR
     )
     found = {item.metadata.name: item for item in answer.nodes.items}
     # The list is read after these waits: a node may have stopped being Ready since.
-    unready = [one for one in cluster.name_by_vnfc.values() if one not in found or not found[one].is_ready]
+    unready = [one for one in new.values() if one not in found or not found[one].is_ready]
     if unready:
         raise NodeFailure(f"not Ready: {', '.join(sorted(unready))}", node=name)
     run.learned.version = found[name].status.node_info.kubelet_version
     # The uid distinguishes a node from an older one with the same name.
-    uids = {vnfc_id: found[one].metadata.uid for vnfc_id, one in cluster.name_by_vnfc.items()}
+    uids = {vnfc_id: found[one].metadata.uid for vnfc_id, one in new.items()}
     return TaskResult(facts={"node_uids": uids, "kubernetes_version": run.learned.version})
 
 
@@ -183,5 +181,11 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "join": join,
     "label": label,
     "verify": verify,
+    "facts": membership.facts,
+    "hosts": membership.hosts,
+    "cordon": membership.cordon,
+    "uncordon": membership.uncordon,
+    "drain": membership.drain,
+    "delete": membership.delete,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""

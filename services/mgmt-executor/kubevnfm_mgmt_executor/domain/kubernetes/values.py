@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubevnfm_events.mgmt import ManagedNode
@@ -47,12 +47,18 @@ def prepare(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
         **common(cluster),
         **proxies(cluster),
         "NODE_NAME": cluster.name(node),
-        # The names are made here, so no DNS has them.
-        "HOSTS_ENTRIES": "\n".join(f"{other.nic_address} {cluster.name(other)}" for other in cluster.nodes),
+        **hosts(cluster, cluster.nodes),
         "APT_REPOSITORY": _clear(cluster, mirror.apt),
         "APT_KEY_URL": _clear(cluster, mirror.apt_key),
         "IMAGE_MIRROR": _clear(cluster, mirror.images),
     }
+
+
+def hosts(cluster: Cluster, nodes: Sequence[ManagedNode]) -> Mapping[str, str]:
+    """Return the parameters of ``hosts`` for a file that names these nodes."""
+    # The names are made here, so no DNS has them.
+    entries = "\n".join(f"{node.nic_address} {cluster.name(node)}" for node in nodes)
+    return {**common(cluster), "HOSTS_ENTRIES": entries}
 
 
 def _clear(cluster: Cluster, secret: Secret | None) -> str:
@@ -98,12 +104,12 @@ def join(cluster: Cluster, node: ManagedNode, *, ca_cert_hash: str, token: str) 
 
 
 def labels(cluster: Cluster) -> Mapping[str, str]:
-    """Return the parameters of ``label``: one line for all workers with the same compute host and zone.
+    """Return the parameters of ``label``: one line for all new workers with the same compute host and zone.
 
     Raises Unprocessable when a host or zone has a name that cannot be the value of a label.
     """
     workers: defaultdict[str, list[str]] = defaultdict(list)
-    for node in cluster.workers:
+    for node in cluster.targets:
         given = {"CIS-node": node.host, "kubernetes.io/zone": node.zone, "topology.kubernetes.io/zone": node.zone}
         pairs = [f"{name}={value}" for name, value in given.items() if value]
         for name, value in given.items():
@@ -117,6 +123,28 @@ def labels(cluster: Cluster) -> Mapping[str, str]:
 
 
 def verify(cluster: Cluster, files: InstallFiles) -> Mapping[str, str]:
-    """Return the parameters of ``verify``."""
-    names = " ".join(cluster.name(node) for node in cluster.nodes)
-    return {**common(cluster), "NODES": names, "CNI_WORKLOADS": _workloads(files)}
+    """Return the parameters of ``verify``, for the new nodes."""
+    new = [node for node in cluster.nodes if node.is_target]
+    return {**of_nodes(cluster, new), "CNI_WORKLOADS": _workloads(files)}
+
+
+def of_nodes(cluster: Cluster, nodes: Sequence[ManagedNode]) -> Mapping[str, str]:
+    """Return the parameters of ``cordon`` and ``uncordon``."""
+    return {**common(cluster), "NODES": " ".join(cluster.name(node) for node in nodes)}
+
+
+def drain(cluster: Cluster, node: ManagedNode, *, call_s: int) -> Mapping[str, str]:
+    """Return the parameters of ``drain``; ``call_s``: how long one call of it waits."""
+    policy = cluster.parameters.x_drain
+    return {
+        **common(cluster),
+        "NODE_NAME": cluster.name(node),
+        "TIMEOUT_S": str(call_s),
+        "FORCE": str(policy.force).lower(),
+        "DELETE_EMPTYDIR_DATA": str(policy.delete_emptydir_data).lower(),
+    }
+
+
+def delete(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
+    """Return the parameters of ``delete``."""
+    return {**common(cluster), "NODE_NAME": cluster.name(node)}

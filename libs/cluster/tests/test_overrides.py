@@ -1,0 +1,92 @@
+"""Values of a later request in place of those of the instantiation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubevnfm_cluster import CLUSTER, with_overrides
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_secrets import Secret
+
+STORED: dict[str, Any] = {
+    CLUSTER: {
+        "script_path": "Scripts/install.sh",
+        "master_node": {
+            "ssh_cp_name": "CP1",
+            "cluster_cp_name": "CP1",
+            "username": "ubuntu",
+            "password": Secret("first"),
+            "pod_cidr": "192.168.0.0/16",
+        },
+        "worker_node": {"ssh_cp_name": "CP2", "username": "ubuntu", "password": Secret("second"), "ssh_port": 2222},
+        "x_timeouts": {"drain": 30, "command": 20},
+    }
+}
+
+
+def given(**section: Any) -> dict[str, Any]:
+    return {CLUSTER: section}
+
+
+def test_without_values_the_stored_ones_hold() -> None:
+    """W-41: no password has to be sent again."""
+    found = with_overrides(STORED, {"colour": "blue"})
+    assert found.worker_node.ssh_port == 2222
+    assert found.worker_node.password is not None
+
+
+def test_the_same_parameters_again_are_accepted() -> None:
+    """5.1: packages for Tacker's v2 API send all of them in every request."""
+    again = {**STORED[CLUSTER], "master_node": {**STORED[CLUSTER]["master_node"], "pod_cidr": "192.168.3.0/16"}}
+    assert with_overrides(STORED, {CLUSTER: again}) == with_overrides(STORED, {})
+
+
+def test_attributes_that_a_request_may_change_are_changed_one_by_one() -> None:
+    found = with_overrides(STORED, given(x_timeouts={"drain": 5}, x_drain={"force": True}, x_max_parallel_nodes=3))
+    assert (found.x_timeouts.drain, found.x_timeouts.command) == (5, 20)
+    assert found.x_drain.force
+    assert found.x_max_parallel_nodes == 3
+
+
+def test_a_login_replaces_the_stored_one_as_a_whole() -> None:
+    found = with_overrides(STORED, {"worker_node_username": "admin", "worker_node_password": "new"})
+    assert found.worker_node.username == "admin"
+    assert found.worker_node.ssh_port == 2222
+    assert found.master_node.username == "ubuntu"
+    other = with_overrides(STORED, given(worker_node={"username": "root", "password": "new"}))
+    assert other.worker_node.username == "root"
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        (given(master_node={"pod_cidr": "172.20.0.0/16"}), "master_node/pod_cidr"),
+        (given(worker_node={"ssh_cp_name": "CP9"}), "worker_node/ssh_cp_name"),
+        (given(worker_node={"vdu_id": "other"}), "worker_node/vdu_id"),
+        (given(vim_name="other"), "vim_name"),
+        (given(x_kubernetes_version="1.32.1"), "x_kubernetes_version"),
+        (given(helm_installation_script_path="Scripts/helm.sh"), "helm_installation_script_path"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_describes_the_cluster_cannot_be_changed(asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(Unprocessable) as caught:
+        with_overrides(STORED, asked)
+    assert caught.value.field.endswith(f"{CLUSTER}/{field}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({CLUSTER: "text"}, CLUSTER),
+        (given(x_timeouts={"drain": 0}), "x_timeouts/drain"),
+        ({"worker_node_username": "ubuntu"}, "worker_node_password"),
+        ({"worker_node_password": "x"}, "worker_node_username"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_malformed_values_are_named(asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        with_overrides(STORED, asked)
+    assert caught.value.field.endswith(field)

@@ -1,0 +1,142 @@
+"""The tasks on the nodes of a cluster that exists: what it says of itself, and how nodes leave it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from kubevnfm_events.mgmt import ManagedNode
+
+from kubevnfm_mgmt_executor.domain.errors import LoginRefused, NodeFailure, NodeNotDrained, NodeUnreachable
+from kubevnfm_mgmt_executor.domain.kubernetes import values
+from kubevnfm_mgmt_executor.domain.kubernetes.answers import DrainAnswer, FactsAnswer
+from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
+from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
+from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
+from kubevnfm_mgmt_executor.domain.ports import Earlier
+from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult
+
+DRAIN_CALL_S: Final = 2
+"""How long one call of ``kubectl drain`` waits for pods. Short, because each call takes one of the channels of the session to
+the master, and many nodes are drained side by side."""
+DRAIN_PAUSE_S: Final = 2.0
+
+
+async def facts(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Ask the master ``node`` for the CA, the endpoint, the version and the nodes of the cluster."""
+    name, learned = run.cluster.name(node), run.learned
+    answer = await run.session(node).run_script(
+        "facts",
+        values.common(run.cluster),
+        timeout_s=run.timeouts.command + run.timeouts.node_ready,
+        answer=FactsAnswer,
+    )
+    run.learn_ca(answer.ca_cert)
+    try:
+        learned.built = read_configuration(answer.configuration)
+    except ValueError as error:
+        raise NodeFailure(f"ConfigMap kube-system/kubeadm-config: {error}", node=name) from error
+    learned.not_ready = frozenset(one.metadata.name for one in answer.nodes.items if not one.is_ready)
+    members = {one.metadata.name for one in answer.nodes.items} | {run.cluster.name(one) for one in run.cluster.targets}
+    if len(members) > learned.built.places:
+        raise NodeFailure(
+            f"the pod network has room for {learned.built.places} nodes, and there would be {len(members)}", node=name
+        )
+    return TaskResult(
+        changed=False, facts={"ca_cert_hash": learned.ca_cert_hash, "kubernetes_version": f"v{learned.built.version}"}
+    )
+
+
+async def hosts(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Write the names of the nodes that stay, or join, into the hosts file of a node that is in the cluster already."""
+    cluster, session = run.cluster, run.session(node)
+    leaving = cluster.targets if run.learned.is_cordoned else ()
+    staying = [one for one in cluster.nodes if one not in leaving]
+    # Nothing in the cluster depends on these names, so an old worker that is out of order does not hold the others up.
+    # Its file is written as a whole by the next scaling.
+    if cluster.name(node) in run.learned.not_ready and node is not cluster.master:
+        return TaskResult(changed=False, remark="its Node is not Ready: its hosts file stays as it is")
+    try:
+        await session.reach()
+    except (NodeUnreachable, LoginRefused) as error:
+        if node is cluster.master:
+            raise
+        return TaskResult(changed=False, remark=f"its hosts file stays as it is: {error.reason}")
+    await session.copy({values.SCRIPT_FILE: run.files.script})
+    answer = await session.run_script(
+        "hosts", values.hosts(cluster, staying), timeout_s=run.timeouts.command, answer=ScriptAnswer
+    )
+    return TaskResult(changed=answer.changed)
+
+
+async def cordon(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Keep new pods off all nodes that leave, through the master ``node``, before the first of them is drained."""
+    run.learned.is_cordoned = True
+    answer = await run.session(node).run_script(
+        "cordon",
+        values.of_nodes(run.cluster, run.cluster.targets),
+        # Each node takes a few calls of the API.
+        timeout_s=run.timeouts.command * (1 + len(run.cluster.targets)),
+        answer=ScriptAnswer,
+    )
+    return TaskResult(changed=answer.changed)
+
+
+async def uncordon(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Let pods run again on the nodes that could not leave; nodes that people have cordoned stay so."""
+    answer = await run.session(node).run_script(
+        "uncordon",
+        values.of_nodes(run.cluster, run.cluster.targets),
+        timeout_s=run.timeouts.command * (1 + len(run.cluster.targets)),
+        answer=ScriptAnswer,
+    )
+    return TaskResult(changed=answer.changed)
+
+
+async def drain(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Evict the pods of ``node`` through the master, as PodDisruptionBudgets allow; those of DaemonSets stay.
+
+    A node that is not Ready confirms the end of no pod. Once ``x_timeouts.node_dead`` is over, its pods are given up: they
+    end with its Node.
+    """
+    name, limits, recorder = run.cluster.name(node), run.timeouts, run.tools.recorder
+    node_id, began, changed, published = NodeId(node.vnfc_id, name), time.monotonic(), False, ""
+    while True:
+        answer = await run.master.run_script(
+            "drain",
+            values.drain(run.cluster, node, call_s=DRAIN_CALL_S),
+            timeout_s=limits.command + DRAIN_CALL_S,
+            answer=DrainAnswer,
+            about=name,
+        )
+        changed = changed or answer.changed
+        if answer.drained:
+            return TaskResult(changed=changed)
+        waited_s, waits_for = time.monotonic() - began, answer.waits_for
+        is_dead = answer.node is not None and not answer.node.is_ready
+        if is_dead and waited_s >= limits.node_dead:
+            return TaskResult(remark=f"not Ready for {limits.node_dead} s: its pods are given up: {waits_for}")
+        if waited_s >= limits.drain:
+            if run.cluster.parameters.x_drain.on_failure == "continue":
+                return TaskResult(remark=f"not drained within {limits.drain} s; it leaves with {waits_for}")
+            raise NodeNotDrained(
+                f"not drained within {limits.drain} s; it waits for {waits_for}", node=name, task="drain"
+            )
+        if waits_for != published:
+            published = waits_for
+            await recorder.progress(node_id, "drain", f"waits for {waits_for}")
+        await asyncio.sleep(DRAIN_PAUSE_S)
+
+
+async def delete(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Delete the Node object of ``node`` through the master."""
+    name = run.cluster.name(node)
+    answer = await run.master.run_script(
+        "delete",
+        values.delete(run.cluster, node),
+        timeout_s=run.timeouts.command + run.timeouts.node_ready,
+        answer=ScriptAnswer,
+        about=name,
+    )
+    return TaskResult(changed=answer.changed)
