@@ -74,16 +74,20 @@ def vm_stack(*numbers: int) -> StackResources:
     )  # fmt: skip
 
 
-CLUSTER_STACK: Final = StackResources(
-    stack_id="stack-1",
-    stack_name="vnf-1",
-    servers=(
-        _server("masterNode", 1, cp="masterNode_CP1", group="master_instance"),
-        _server("workerNode", 2, cp="workerNode_CP2", group="worker_instance"),
-        _server("workerNode", 3, cp="workerNode_CP2", group="worker_instance"),
-    ),
-    networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
-)
+def cluster_stack(*workers: int) -> StackResources:
+    """Return what a stack of the sample ``cluster`` holds, with these workers."""
+    return StackResources(
+        stack_id="stack-1",
+        stack_name="vnf-1",
+        servers=(
+            _server("masterNode", 1, cp="masterNode_CP1", group="master_instance"),
+            *(_server("workerNode", number, cp="workerNode_CP2", group="worker_instance") for number in workers),
+        ),
+        networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
+    )
+
+
+CLUSTER_STACK: Final = cluster_stack(2, 3)
 CLUSTER_ACCESS: Final = ClusterAccess(
     server="https://10.10.0.11:6443",
     bearer_token=Secret("token-of-the-cluster"),
@@ -501,6 +505,16 @@ _OUT: Final = {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": "
 _IN: Final = {"type": "SCALE_IN", "aspectId": "VDU1_scale", "numberOfSteps": "1"}
 _TWO: Final = {**VM_ANSWERS, "infra.openstack.scale_resources": ResourcesChanged(resources=vm_stack(1, 2))}
 _CLUSTER: Final[Mapping[str, Event]] = CLUSTER_ANSWERS
+_SCALED_CLUSTER: Final[Mapping[str, Event]] = {
+    **CLUSTER_ANSWERS,
+    "infra.openstack.scale_resources": ResourcesChanged(resources=cluster_stack(2, 3, 4)),
+    "infra.openstack.restore_resources": ResourcesChanged(resources=CLUSTER_STACK),
+    "mgmt.run_phase/scale_start": PhaseDone(driver=DRIVER, phase="scale_start"),
+    "mgmt.run_phase/scale_end": PhaseDone(
+        driver=DRIVER, phase="scale_end", node_names={**NODE_NAMES, "vnfc-workerNode-4": "worker14"}
+    ),
+    "mgmt.run_phase/scale_rollback_end": PhaseDone(driver=DRIVER, phase="scale_rollback_end"),
+}
 _STARTED: Final = {
     **VM_ANSWERS,
     "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STARTED"),
@@ -704,6 +718,35 @@ STORIES: Final[Mapping[str, Story]] = {
         _TWO_LEFT,
     ),
     "scale-in": Story(change("scale", _IN, "scale_resources", before=[("scale", _OUT)])),
+    "scale-out-of-a-cluster": Story(
+        play(
+            live_cluster,
+            ask("scale", {**_OUT, "aspectId": "worker_instance"}),
+            succeed("scale_resources"),
+            retry("scale_end"),
+        ),
+        _SCALED_CLUSTER,
+    ),
+    "scale-out-of-a-cluster-rolled-back": Story(
+        play(
+            live_cluster,
+            ask("scale", {**_OUT, "aspectId": "worker_instance"}),
+            succeed("scale_resources"),
+            fail("scale_end", "rollback"),
+            fail("scale_end", "rollback"),
+            succeed("scale_end", "scale_resources", "scale_rollback_end"),
+            ends="ROLLED_BACK",
+        ),
+        _SCALED_CLUSTER,
+    ),
+    "scale-in-of-a-cluster": Story(
+        play(
+            live_cluster,
+            ask("scale", {**_IN, "aspectId": "worker_instance"}),
+            retry("scale_start", "scale_resources", "scale_end"),
+        ),
+        {**_SCALED_CLUSTER, "infra.openstack.scale_resources": ResourcesChanged(resources=cluster_stack(2))},
+    ),
     "scale-to-level": Story(change("scale_to_level", {"instantiationLevelId": "three"}, "scale_resources"), _TWO),
     "heal-in-place": Story(change("heal", {"cause": "it does not answer"}, "heal_resources")),
     "heal-in-place-v1": Story(change("heal", {"vnfcInstanceId": ["vnfc-VDU1-1"]}, "heal_resources", version="v1")),

@@ -30,7 +30,6 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ModifyScriptedDraft,
     OperateVmDraft,
     ReplaceVmDraft,
-    ScaleVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
@@ -41,6 +40,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo

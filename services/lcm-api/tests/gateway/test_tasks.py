@@ -306,16 +306,16 @@ async def test_a_cnf_has_terminate_alone(world: World) -> None:
         assert "CNF" in problem["detail"]
 
 
-async def test_a_cluster_has_terminate_alone(world: World) -> None:
-    """API-033, API-060: its VNFD maps phases of scale and heal to the driver, which does not have them yet."""
+async def test_a_cluster_has_scale_and_terminate(world: World) -> None:
+    """API-033, API-060: its VNFD maps phases of heal to the driver, too, which does not have them yet."""
     await world.sample("cluster")
     instance_id = await world.create("cluster")
     await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert set(shown["_links"]) == {"self", "terminate"}
-    for task in ("scale", "heal", "operate", "change_ext_conn"):
+    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel"}
+    for task in ("heal", "operate", "change_ext_conn"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
-        assert "clusters support instantiate and terminate only" in problem["detail"]
+        assert "clusters support instantiate, scale, scale to level and terminate only" in problem["detail"]
 
 
 @pytest.mark.parametrize("state", ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"])

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kubevnfm_events import CancelStep, CommandFailed, Envelope, Message, from_document
 from kubevnfm_events.lcm import AdvanceOperation
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.saga import CancelModeName, Move, Saga
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.states import CancelPending, IllegalTransition
 from kubevnfm_secrets import sealed
 from kubevnfm_sol.lcm import OperationState as S

@@ -21,12 +21,12 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     HealVmDraft,
     ModifyScriptedDraft,
     ReplaceVmDraft,
-    ScaleVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import addresses
 from kubevnfm_secrets import Secret, hide, sealed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
@@ -129,7 +128,7 @@ class ChangeVmDraft(ScriptedDraft):
         # None: no command was sent or none reported, so the stack is as the instance has it.
         if self.resources is None:
             return instance
-        scale_status = _scale_status(instance)
+        scale_status = scale_status_of(instance)
         info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
         return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
 
@@ -144,7 +143,11 @@ class ChangeVmDraft(ScriptedDraft):
 
     def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
         """Return the scale levels that the existing machines amount to."""
-        return _scale_status(instance)
+        return scale_status_of(instance)
+
+    def _node_names(self) -> Mapping[str, str]:
+        """Return the Kubernetes node by VNFC id, as far as the operation has learned it."""
+        return {}
 
     def _facts(self, resources: StackResources, connections: SecretParams) -> InstantiatedVnfInfo:
         return inventory.info_of_stack(
@@ -157,7 +160,7 @@ class ChangeVmDraft(ScriptedDraft):
             external_cps=self.external_cps,
             ext_virtual_links=connections.get("extVirtualLinks") or (),
             ext_managed_links=connections.get("extManagedVirtualLinks") or (),
-            node_names={},
+            node_names=self._node_names(),
         )
 
     def _info(
@@ -197,44 +200,6 @@ class ChangeVmDraft(ScriptedDraft):
                 "additional_params": old.additional_params,
             }
         )
-
-
-class ScaleVmDraft(ChangeVmDraft):
-    """SCALE, SCALE_TO_LEVEL."""
-
-    plan: ClassVar[str] = "scale_vm"
-
-    leaving: tuple[str, ...] = ()
-    """Nova ids of the servers that are removed."""
-    steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
-    """By aspect: for each level, the instances by VDU in addition to those of level 0."""
-
-    @property
-    def is_reversible(self) -> bool:
-        """Whether no machine is removed: a removed machine cannot be restored."""
-        return not self.leaving
-
-    def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
-        """Return for each aspect the highest level, from the old to the wanted one, whose machines all exist."""
-        count_now = Counter(server.vdu_id for server in resources.servers)
-        count_before = Counter(server.vdu_id for server in self.before.servers)
-        old_levels = {one.aspect_id: one.scale_level for one in _scale_status(instance)}
-        found = []
-        for one in self.scale_status:
-            levels = self.steps_of.get(one.aspect_id, ())
-            old = old_levels.get(one.aspect_id, 0)
-            # Relative to the machines before, as the request's counts are (`requests.scale`).
-            reached = [
-                level
-                for level in range(min(old, one.scale_level), max(old, one.scale_level) + 1)
-                if level < len(levels)
-                and all(
-                    count_now[vdu] >= count_before[vdu] + amount - levels[old].get(vdu, 0)
-                    for vdu, amount in levels[level].items()
-                )
-            ]
-            found.append(one.model_copy(update={"scale_level": max(reached, default=min(old, one.scale_level))}))
-        return tuple(found)
 
 
 class HealVmDraft(ChangeVmDraft):
@@ -639,6 +604,6 @@ def _named(resources: StackResources, connections: SecretParams) -> StackResourc
     return inventory.with_link_ports(resources, connections.get("extVirtualLinks") or ())
 
 
-def _scale_status(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
+def scale_status_of(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
     info = instance.vnf.instantiated_vnf_info
     return (info.scale_status if info is not None else None) or ()

@@ -16,7 +16,6 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ModifyScriptedDraft,
     OperateVmDraft,
     ReplaceVmDraft,
-    ScaleVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
@@ -25,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
 from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     ChangeMachines,
@@ -47,6 +47,13 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
+from kubevnfm_lcm_api.lifecycle.domain.steps.scaling import (
+    SCALE_END,
+    SCALE_ROLLBACK_END,
+    SCALE_START,
+    ForgetNewWorkers,
+    RunScalePhase,
+)
 from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import (
     CoordinateNew,
     CoordinateOld,
@@ -147,10 +154,21 @@ def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
 
 
 def scale_vm(draft: ScaleVmDraft) -> Plan[ScaleVmDraft]:
-    """Scale a VNF of plain machines."""
+    """Scale a VNF of machines; workers of a cluster leave it before their machines go, and join after they came."""
     plan = Plan[ScaleVmDraft]()
     _begin(plan, draft)
+    cluster = draft.cluster_parameters if draft.driver is not None else None
+    if cluster is not None:
+        if draft.leaving:
+            limit_s = max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
+            plan.then(RunScalePhase(SCALE_START, limit_s), id=SCALE_START)
+        else:
+            # Undone last, when the machines are gone.
+            plan.then(ForgetNewWorkers(), id=SCALE_ROLLBACK_END)
     plan.then(ScaleVnf())
+    if cluster is not None:
+        more = sum(draft.counts.values()) - len(draft.before.servers)
+        plan.then(RunScalePhase(SCALE_END, max(INSTALL_TIMEOUT_S, cluster.install_limit_s(max(1, more)))), id=SCALE_END)
     _finish(plan, draft)
     return plan
 
@@ -268,6 +286,8 @@ SEQUENCES: Final = Sequences(
         UpdateCnfObjects,
         RunCnfPhase,
         ScaleVnf,
+        RunScalePhase,
+        ForgetNewWorkers,
         HealVnfcs,
         RecreateVnf,
         RestoreScale,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,9 +12,11 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.inventory import index_of
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cluster_scaling import cluster_fields
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     SCALE,
     SCALE_TO_LEVEL,
@@ -95,6 +98,8 @@ class Scale:
         """``counts``: machines by VDU of an instantiation level; None: present machines and what the levels add."""
         wanted = {**vnf.counts, **(counts if counts is not None else _counts(vnf, levels))}
         leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(request.additional_params, version))
+        # In a thread, because a private key may have to be opened with its passphrase.
+        cluster = await asyncio.to_thread(cluster_fields, vnf, wanted, request.additional_params, _chosen_by(request))
         files = await self._vnfs.files(vnf.package.package_id)
         body = {**_direction(vnf.counts, wanted), **hide(original)}
         fields: ChangeFields = {
@@ -105,6 +110,7 @@ class Scale:
         await self._vnfs.check(fields)
         draft = ScaleVmDraft(
             **fields,
+            **cluster,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
             # Stored, so that the level that a failed scaling has reached is found without the package.
             steps_of={name: _steps(aspect) for name, aspect in vnf.flavour.aspects.items()},
@@ -112,6 +118,13 @@ class Scale:
         return await self._acceptance.accept(
             vnf.stored, vnf.record, operation, draft, original=original, version=version, flavour=vnf.flavour
         )
+
+
+def _chosen_by(request: ScaleVnfRequest | ScaleVnfToLevelRequest) -> str:
+    """Return the attribute by which the request chooses the machines."""
+    if isinstance(request, ScaleVnfRequest):
+        return "aspectId"
+    return "scaleInfo" if request.instantiation_level_id is None else "instantiationLevelId"
 
 
 def _counts(vnf: VnfUnderChange, levels: Mapping[str, int]) -> dict[str, int]:

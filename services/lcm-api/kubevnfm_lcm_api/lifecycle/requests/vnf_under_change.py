@@ -52,10 +52,15 @@ class TaskUnsupported(VnfmError):
 
 def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str, ...]:
     """Return the operations that an instance of this flavour supports, without terminate."""
-    # A cluster's nodes need the driver's phases for each change, and those do not exist yet.
-    if is_cnf or cluster_phases(flavour):
+    if is_cnf:
         return ()
     scales = bool(flavour.aspects)
+    phases = cluster_phases(flavour)
+    if phases:
+        # A cluster's nodes need the driver's phases for each change; those of other changes do not exist yet.
+        if "instantiate_end" not in phases or not {"scale_start", "scale_end"} <= phases.keys() or not scales:
+            return ()
+        return (SCALE, SCALE_TO_LEVEL)
     tasks = {
         SCALE: scales,
         SCALE_TO_LEVEL: scales or len(flavour.levels) > 1,
@@ -222,7 +227,11 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     if record.stack is None:
         raise TaskUnsupported(task, "CNFs support instantiate and terminate only")
     if record.internals.phases:
-        raise TaskUnsupported(task, "clusters support instantiate and terminate only")
+        if task in (SCALE, SCALE_TO_LEVEL):
+            raise TaskUnsupported(
+                task, "its VNFD maps scale_start or scale_end to no driver of clusters, or has no scaling aspect"
+            )
+        raise TaskUnsupported(task, "clusters support instantiate, scale, scale to level and terminate only")
     raise TaskUnsupported(task, _REASONS.get(task, "it was instantiated by an earlier version"))
 
 

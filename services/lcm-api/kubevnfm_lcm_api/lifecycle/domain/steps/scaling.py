@@ -1,0 +1,194 @@
+"""Steps that let workers of a cluster join and leave while the VNF is scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, Protocol
+
+from kubevnfm_cluster import ClusterParameters
+from kubevnfm_events import Command, Event, PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_secrets import SecretParams
+
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
+from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes, find_nodes
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S
+
+SCALE_START: Final = "scale_start"
+SCALE_END: Final = "scale_end"
+SCALE_ROLLBACK_END: Final = "scale_rollback_end"
+
+
+class NeedsWorkers(NeedsInstance, Protocol):
+    """An operation that changes the number of workers of a cluster."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def driver(self) -> str | None: ...
+
+    @property
+    def parameters(self) -> SecretParams: ...
+
+    @property
+    def cluster_parameters(self) -> ClusterParameters | None: ...
+
+    @property
+    def granted_zones(self) -> Mapping[str, tuple[str, ...]]: ...
+
+    @property
+    def node_names(self) -> Mapping[str, str]:
+        """Kubernetes node by VNFC id."""
+        ...
+
+    @property
+    def leaving(self) -> Collection[str]:
+        """Nova ids of the servers that are removed."""
+        ...
+
+    @property
+    def before(self) -> StackResources: ...
+
+    @property
+    def resources(self) -> StackResources | None:
+        """The stack now; None: as before."""
+        ...
+
+    @property
+    def grown(self) -> StackResources | None:
+        """The stack when it had more machines than before."""
+        ...
+
+    def with_node_names(self, names: Mapping[str, str]) -> Draft:
+        """Return the draft with the names that the driver has reported."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunScalePhase(Step[NeedsWorkers, PhaseDone]):
+    """Run the driver before the stack shrinks, or after the change of the stack (sequences.md 1.11: C1, C2, C3).
+
+    ``scale_start`` takes the workers that leave out of the cluster; ``scale_end`` joins the new ones, and removes what is
+    stored about those that are gone.
+    Adds: the names of the nodes.
+    Again: safe; continues from the journal, nodes that are Ready or gone are left alone.
+    Fails: an address, login or script error names node and task; a drain names the pods that it waits for.
+    """
+
+    phase: Literal["scale_start", "scale_end"]
+    limit_s: float = INSTALL_TIMEOUT_S
+    """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
+
+    kind: ClassVar[str] = "run_scale_phase"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Management driver: {phase}"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit that the plan gives it."""
+        return self.limit_s
+
+    def ask(self, draft: NeedsWorkers) -> RunPhase:
+        """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        if self.phase == SCALE_START:
+            leaving = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.leaving]
+            return _command(draft, SCALE_START, _nodes(draft, draft.before), targets=leaving)
+        now = draft.resources or draft.before
+        gone = _without(_nodes(draft, draft.before).nodes, now)
+        return _command(draft, SCALE_END, _nodes(draft, now), targets=_added(draft, now), gone=gone)
+
+    def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> Draft:
+        """Keep the names of the nodes."""
+        return draft.with_node_names(reply.node_names)
+
+    def undo(self, draft: NeedsWorkers) -> RunPhase | None:
+        """Take the new workers out of the cluster, before the stack shrinks to what it was."""
+        if self.phase == SCALE_START or draft.grown is None:
+            return None  # A scale in has no rollback: a machine that is deleted cannot be restored (api.md 4.3).
+        try:
+            found = _nodes(draft, draft.grown)
+        except VnfmError:
+            return None  # Nodes that cannot be found could not be asked to join.
+        return _command(draft, "scale_rollback_start", found, targets=_added(draft, draft.grown))
+
+
+@dataclass(frozen=True)
+class ForgetNewWorkers(Step[NeedsWorkers, PhaseDone]):
+    """In a rollback, after the stack is as before, remove what is left of the machines that were to be added.
+
+    Again: safe. Forwards it does nothing.
+    """
+
+    kind: ClassVar[str] = "forget_new_workers"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "In a rollback, management driver: scale_rollback_end"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+    only_undo: ClassVar[bool] = True
+
+    def ask(self, draft: NeedsWorkers) -> None:
+        """Nothing is to be done forwards."""
+
+    def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undone(self, draft: NeedsWorkers, reply: Event) -> None:
+        """Nothing to keep: the names are those of the nodes that were there before."""
+
+    def undo(self, draft: NeedsWorkers) -> RunPhase | None:
+        """Ask for the phase; None if no machine was added, or none of them could be found."""
+        if draft.grown is None:
+            return None
+        try:
+            gone = _without(_nodes(draft, draft.grown).nodes, draft.before)
+        except VnfmError:
+            return None
+        return _command(draft, SCALE_ROLLBACK_END, _nodes(draft, draft.before), gone=gone) if gone else None
+
+
+def _nodes(draft: NeedsWorkers, stack: StackResources) -> FoundNodes:
+    assert draft.cluster_parameters is not None
+    return find_nodes(stack, draft.cluster_parameters, draft.granted_zones)
+
+
+def _added(draft: NeedsWorkers, stack: StackResources) -> list[str]:
+    """Return the VNFC ids that the stack did not have before (sequences.md 3.3)."""
+    old = {server.vnfc_id for server in draft.before.servers}
+    return [server.vnfc_id for server in stack.servers if server.vnfc_id not in old]
+
+
+def _without(nodes: Iterable[ManagedNode], stack: StackResources) -> tuple[ManagedNode, ...]:
+    present = {server.vnfc_id for server in stack.servers}
+    return tuple(node for node in nodes if node.vnfc_id not in present)
+
+
+def _command(
+    draft: NeedsWorkers,
+    phase: Phase,
+    found: FoundNodes,
+    *,
+    targets: Collection[str] = (),
+    gone: Iterable[ManagedNode] = (),
+) -> RunPhase:
+    def known(node: ManagedNode, *, is_target: bool) -> ManagedNode:
+        return node.model_copy(update={"name": draft.node_names.get(node.vnfc_id), "is_target": is_target})
+
+    assert draft.driver is not None
+    return RunPhase(
+        vnf_instance_id=draft.vnf_instance_id,
+        driver=draft.driver,
+        phase=phase,
+        package=draft.package,
+        nodes=tuple(known(node, is_target=node.vnfc_id in targets) for node in found.nodes),
+        gone=tuple(known(node, is_target=False) for node in gone),
+        parameters=draft.parameters,
+        cluster=draft.cluster_parameters,
+        cluster_address=found.cluster_address,
+        cluster_public_address=found.cluster_public_address,
+    )

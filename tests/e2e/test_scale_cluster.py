@@ -1,0 +1,176 @@
+"""Workers that are added to a cluster and taken out of it, over both versions of the API."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+from guide_clusters import guide_package, guide_request
+from lab_process import LabControl
+from user import ApiVersion, User, sample_body
+
+OUT: Final = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
+IN: Final = {"type": "SCALE_IN", "aspectId": "worker_instance"}
+
+
+async def a_cluster(user: User, *, level: str = "smallest") -> str:
+    """Return an instantiated cluster; ``smallest`` has one worker, ``instantiation_level_1`` two."""
+    cluster_id = await user.create(await user.sample("cluster"))
+    await user.do(cluster_id, "instantiate", user.cluster(level=level))
+    return cluster_id
+
+
+async def nodes_of(user: User, lab: LabControl, cluster_id: str) -> set[str]:
+    """Return the names of the nodes, after checking that the instance shows the same ones and that all are Ready."""
+    vnfcs = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    names = {str(vnfc["metadata"]["node_name"]) for vnfc in vnfcs}
+    assert len(names) == len(vnfcs)
+    # By its nodes, because machines of other packages have other names, and floating addresses.
+    clusters = (await lab.inventory())["clusters"]
+    assert names in [{node["name"] for node in one["nodes"] if node["ready"]} for one in clusters], (names, clusters)
+    return names
+
+
+def tasks_of(view: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the tasks of an operation by name and node."""
+    return {(task["task"], node["name"]): task for node in view["nodes"] for task in node["tasks"]}
+
+
+@pytest.mark.parametrize("form", ["v1", "v2"])
+async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: ApiVersion) -> None:
+    """SEQ-150, SEQ-151, SEQ-152, SEQ-161, SEQ-188, W-50: out by two, in by one, and back to a level."""
+    caller = v1 if form == "v1" else user
+    cluster_id = await a_cluster(user)
+    vim = (await user.vims())[f"kubernetes_vim_{cluster_id}"]
+    first = await nodes_of(user, lab, cluster_id)
+    # v1 sends numbers as texts, as Tacker's client does.
+    steps: Any = "2" if form == "v1" else 2
+    view = await caller.do(cluster_id, "scale", {**OUT, "numberOfSteps": steps})
+    assert [step["name"] for step in view["steps"]] == ["scale_rollback_end", "scale_resources", "scale_end"]
+    three = await nodes_of(user, lab, cluster_id)
+    assert first < three
+    assert len(three) == 4
+    tasks = tasks_of(view)
+    for name in three - first:
+        for task in ("reach", "copy", "prepare", "join"):
+            assert tasks[task, name]["state"] == "finished", (task, name)
+            assert {"startedAt", "durationS"} <= tasks[task, name].keys()
+    for name in first:
+        assert ("join", name) not in tasks
+        assert tasks["hosts", name]["state"] == "finished"
+    assert (await user.vims())[f"kubernetes_vim_{cluster_id}"]["id"] == vim["id"]
+    assert set((await lab.cluster_of(cluster_id))["joins"].values()) == {1}
+
+    view = await caller.do(cluster_id, "scale", {**IN, "numberOfSteps": 1})
+    assert [step["name"] for step in view["steps"]] == ["scale_start", "scale_resources", "scale_end"]
+    two = await nodes_of(user, lab, cluster_id)
+    (left,) = three - two
+    assert (left in first) == (form == "v1"), "v1 removes the oldest, v2 the newest (3.4)"
+    tasks = tasks_of(view)
+    for task in ("drain", "delete"):
+        assert tasks[task, left]["state"] in ("finished", "skipped")
+    assert "evicting pod" in await user.log(view["id"]) or tasks["drain", left]["state"] == "skipped"
+
+    if form == "v2":
+        level = {"instantiationLevelId": "instantiation_level_2"}
+        await user.do(cluster_id, "scale_to_level", level)
+        assert len(await nodes_of(user, lab, cluster_id)) == 5
+        to_one = {"scaleInfo": [{"aspectId": "worker_instance", "scaleLevel": 0}]}
+        await user.do(cluster_id, "scale_to_level", to_one)
+        assert len(await nodes_of(user, lab, cluster_id)) == 2
+    await user.terminate(cluster_id)
+
+
+@pytest.mark.parametrize("form", ["v1", "v2"])
+async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
+    user: User, v1: User, lab: LabControl, form: ApiVersion
+) -> None:
+    """SEQ-153, SEQ-187, W-36, W-41: the request of the guide for v2 sends all parameters again."""
+    caller = v1 if form == "v1" else user
+    vnfd_id = str(uuid4())
+    await caller.upload(guide_package(form, vnfd_id))
+    body = guide_request(form, caller.installation.lab, (await caller.vims())["lab"]["id"])
+    cluster_id = await caller.create(vnfd_id)
+    await caller.do(cluster_id, "instantiate", body)
+    first = await nodes_of(user, lab, cluster_id)
+    if form == "v1":
+        out: dict[str, Any] = {**OUT, "numberOfSteps": 1}
+        masters = {"type": "SCALE_OUT", "aspectId": "master_instance", "numberOfSteps": 1}
+        refused = (await caller.ask(cluster_id, "scale", masters)).must(422)
+        assert "masters of the cluster: only workers can be scaled" in refused.detail
+        assert "aspectId" in refused.detail
+        largest = {"instantiationLevelId": "instantiation_level_2"}
+        assert "masters of the cluster" in (await user.ask(cluster_id, "scale_to_level", largest)).must(422).detail
+    else:
+        parameters = body["additionalParams"]
+        out = {"type": "SCALE_OUT", "aspectId": "workerNode_scale", "numberOfSteps": 1, "additionalParams": parameters}
+    view = await caller.do(cluster_id, "scale", out)
+    (remark,) = [task for task in view["tasks"] if task["task"] == "files"]
+    assert "is not run: the driver's own script works on the nodes" in remark["message"]
+    assert len(await nodes_of(user, lab, cluster_id) - first) == 1
+    await caller.do(cluster_id, "scale", {**out, "type": "SCALE_IN"})
+    assert len(await nodes_of(user, lab, cluster_id)) == 3
+    await caller.terminate(cluster_id)
+
+
+async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User, lab: LabControl) -> None:
+    """SEQ-191, 5.1."""
+    cluster_id = await a_cluster(user)
+    before = await lab.names()
+    section = {"master_node": {"pod_cidr": "172.20.0.0/16"}}
+    other = {**OUT, "numberOfSteps": 1, "additionalParams": {"k8s_cluster_installation_param": section}}
+    refused = (await user.ask(cluster_id, "scale", other)).must(422)
+    assert (
+        "k8s_cluster_installation_param/master_node/pod_cidr: differs from that of the instantiation" in refused.detail
+    )
+    half = {**OUT, "numberOfSteps": 1, "additionalParams": {"worker_node_username": "ubuntu"}}
+    assert "worker_node_password" in (await user.ask(cluster_id, "scale", half)).must(400).detail
+    heal = (await user.ask(cluster_id, "heal", sample_body("vm", "heal"))).must(404)
+    assert "clusters support instantiate, scale, scale to level and terminate only" in heal.detail
+    assert await lab.names() == before
+    await user.terminate(cluster_id)
+
+
+async def test_a_failed_scale_out_is_rolled_back_and_then_succeeds(user: User, lab: LabControl) -> None:
+    """1.11, SEQ-180: the nodes that had joined leave the cluster before their machines go."""
+    cluster_id = await a_cluster(user)
+    first, machines = await nodes_of(user, lab, cluster_id), await lab.names()
+    async with lab.fault("program", "kubeadm join", message="stop here", after=1, times=1):
+        view = await user.rest(await user.start(cluster_id, "scale", {**OUT, "numberOfSteps": 2}))
+    assert view["state"] == "FAILED_TEMP"
+    assert "task join" in view["error"]["detail"]
+    view = await user.act(view["id"], "rollback")
+    assert view["state"] == "ROLLED_BACK"
+    assert await nodes_of(user, lab, cluster_id) == first
+    assert await lab.names() == machines
+    tasks = tasks_of(view)
+    assert {name for task, name in tasks if task == "drain"} == {name for _, name in tasks} - first - {""}
+    await user.do(cluster_id, "scale", {**OUT, "numberOfSteps": 2})
+    assert len(await nodes_of(user, lab, cluster_id)) == 4
+    await user.terminate(cluster_id)
+
+
+async def test_a_drain_that_is_refused_names_the_pods_and_a_retry_ends_it(user: User, lab: LabControl) -> None:
+    """SEQ-188, W-09, W-10: what holds a drain up is shown while it waits."""
+    body = user.cluster(level="instantiation_level_1")
+    body["additionalParams"]["k8s_cluster_installation_param"]["x_timeouts"] = {"drain": 3}
+    cluster_id = await user.create(await user.sample("cluster"))
+    await user.do(cluster_id, "instantiate", body)
+    first = await nodes_of(user, lab, cluster_id)
+    vim = (await user.vims())[f"kubernetes_vim_{cluster_id}"]
+    cnf_id = await user.create(await user.sample("cnf"))
+    on_it = {"cluster": {"vimId": vim["id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}
+    await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})
+    budget = "Cannot evict pod as it would violate the pod's disruption budget."
+    async with lab.fault("kubernetes", "create pods/eviction", status=429, message=budget):
+        view = await user.rest(await user.start(cluster_id, "scale", {**IN, "numberOfSteps": 1}))
+    assert view["state"] == "FAILED_TEMP"
+    assert "not drained within 3 s; it waits for" in view["error"]["detail"]
+    assert "violate the pod's disruption budget" in view["error"]["detail"]
+    assert await nodes_of(user, lab, cluster_id) == first, "no machine is gone"
+    view = await user.act(view["id"], "retry")
+    assert view["state"] == "COMPLETED", view
+    assert len(await nodes_of(user, lab, cluster_id)) == 2
+    await user.terminate(cnf_id)
+    await user.terminate(cluster_id)
