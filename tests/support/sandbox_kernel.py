@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -75,6 +76,21 @@ def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
     while (pid := parents.get(pid, 0)) and pid not in found:
         found.add(pid)
     return found
+
+
+def copies_of_prints() -> list[Path]:
+    """Return the open files in which this process has a copy of what scripts print."""
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # it has been closed meanwhile
+            if "memfd:printed" in str(path.readlink()):
+                found.append(path)
+    return found
+
+
+def has_printed() -> bool:
+    """Return whether a script that runs has printed something."""
+    return any(path.stat().st_size for path in copies_of_prints())
 
 
 async def until(holds: Callable[[], bool]) -> None:

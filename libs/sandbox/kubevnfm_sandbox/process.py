@@ -11,8 +11,8 @@ import signal
 import sys
 import sysconfig
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -34,6 +34,7 @@ ANSWER_BYTES: Final = 8 * 1024 * 1024
 _LONGEST_OF_SCRIPT: Final = ANSWER_BYTES - 64 * 1024
 """Largest stdout of a script with the object that was read from it, in base64; the rest is for what says so."""
 _STDERR_BYTES: Final = 64 * 1024
+_PRINTED_BYTES: Final = 256 * 1024
 _FILE_MIB: Final = 16
 _GRACE_S: Final = 1.0
 """Time between closing stdin, on which the guard kills its child, and killing the guard."""
@@ -168,7 +169,8 @@ class ScriptEnded:
     status: int
     """Its exit status; that of a process if the script ended the process itself."""
     stdout: bytes
-    """Its beginning only, if it is too long; ``unreadable`` says so."""
+    """Its beginning only, if it is too long; ``unreadable`` says so. If the script was killed, the end of what it printed, also
+    of what it had not flushed."""
     stderr: bytes
     """The end of its stderr."""
     timed_out: bool
@@ -222,14 +224,17 @@ class Sandbox:
         self._limits = limits
         self._places = asyncio.Semaphore(limits.parallel)
 
-    async def run(self, program: Program, document: bytes, *, timeout_s: float | None = None) -> Ended:
-        """Run the program with the input (JSON); ``timeout_s`` None: the limit of the sandbox. Raises SandboxUnavailable."""
+    async def run(self, program: Program, document: bytes) -> Ended:
+        """Run the program with the input (JSON). Raises SandboxUnavailable."""
         async with self._places:
-            return await self._run(program, document, self._limits.timeout_s if timeout_s is None else timeout_s)
+            return await self._run(program, document, self._limits.timeout_s, said=bytearray())
 
-    async def run_script(self, script: Script) -> ScriptEnded:
+    async def run_script(
+        self, script: Script, *, when_cancelled: Callable[[ScriptEnded], None] | None = None
+    ) -> ScriptEnded:
         """Run the script; the whole of its stdout is kept, or its beginning if it is too long.
 
+        ``when_cancelled`` gets what the script has said until the caller is cancelled.
         Raises: SandboxUnavailable; ScriptRefused if the package has no such file.
         """
         program = Program(
@@ -249,11 +254,23 @@ class Sandbox:
             "pickled": script.given,
             "longest": _LONGEST_OF_SCRIPT,
         }
-        ended = await self.run(program, json.dumps(given).encode(), timeout_s=script.timeout_s)
+        limit_s = self._limits.timeout_s if script.timeout_s is None else script.timeout_s
+        said = bytearray()
+        async with self._places:
+            with _scratch() as printed:
+                document = json.dumps({**given, "printed": printed}).encode()
+                try:
+                    ended = await self._run(program, document, limit_s, said=said, passed=(printed,))
+                except asyncio.CancelledError:
+                    if when_cancelled is not None:
+                        killed = -signal.SIGKILL
+                        when_cancelled(ScriptEnded(killed, _end_of(printed), bytes(said), timed_out=False))
+                    raise
+                last_printed = _end_of(printed)
         try:
             answer = read_foreign(ended.answer)
         except ValueError:
-            return ScriptEnded(ended.status, b"", ended.said, ended.timed_out)
+            return ScriptEnded(ended.status, last_printed, ended.said, ended.timed_out)
         if "error" in answer:
             raise ScriptRefused(str(answer["error"]))
         value, unreadable = None, str(answer.get("unreadable", ""))
@@ -292,19 +309,21 @@ class Sandbox:
             log.warning("package_code_not_confined", what=what, reason=reason, allowed_by="trust_packages")
         return state
 
-    async def _run(self, program: Program, document: bytes, limit_s: float) -> Ended:
+    async def _run(
+        self, program: Program, document: bytes, limit_s: float, *, said: bytearray, passed: tuple[int, ...] = ()
+    ) -> Ended:
+        """See run; ``said`` gets the end of stderr as it arrives, ``passed`` are descriptors for the program."""
         with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:
             config = json.dumps(self._config(program, room, spare, limit_s))
-            async with _launched(config) as process:
-                try:
+            raw, status = b"", _GUARD_DEADLINE
+            async with _launched(config, passed, said) as process:
+                with suppress(TimeoutError):
                     async with asyncio.timeout(limit_s + _GRACE_S):
-                        raw, said, status = await _converse(process, document)
-                except TimeoutError:
-                    return Ended(b"", b"", _GUARD_DEADLINE, timed_out=True)
+                        raw, status = await _converse(process, document, said)
         if raw.startswith(b'{"unconfined"'):
             raise SandboxUnavailable(str(json.loads(raw)["unconfined"]))
         # The guard's own status, or that of SIGALRM if there is no guard.
-        return Ended(raw, said, status, timed_out=status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM))
+        return Ended(raw, bytes(said), status, timed_out=status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM))
 
     def _config(self, program: Program, room: str, spare: str, limit_s: float) -> _Config:
         # The base installation's standard library; the virtual environment also contains the service's packages.
@@ -386,9 +405,28 @@ def _parts_of(module: str, folder: Path) -> list[str]:
     return [*found, *(path.name for path in folder.glob(f"{module}-*.dist-info"))]
 
 
+@contextmanager
+def _scratch() -> Iterator[int]:
+    """Yield the descriptor of an empty file in memory."""
+    # No pipe: what a script prints is read only if it is killed, and must not wait for a reader.
+    fd = os.memfd_create("printed")
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _end_of(fd: int) -> bytes:
+    """Return the end of what a script has printed. The descriptors share one position, so that is left alone."""
+    return os.pread(fd, _PRINTED_BYTES, max(0, os.fstat(fd).st_size - _PRINTED_BYTES))
+
+
 @asynccontextmanager
-async def _launched(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start the launcher without environment and open files, in a session of its own; leaving ends it."""
+async def _launched(config: str, passed: tuple[int, ...], said: bytearray) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start the launcher without environment and with no open files but ``passed``, in a session of its own.
+
+    Leaving ends it; ``said`` gets what is left of its stderr.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -400,8 +438,10 @@ async def _launched(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
         stderr=asyncio.subprocess.PIPE,
         env={},
         cwd="/",
+        pass_fds=passed,
         start_new_session=True,
     )
+    assert process.stderr is not None
     try:
         yield process
     finally:
@@ -415,10 +455,14 @@ async def _launched(config: str) -> AsyncIterator[asyncio.subprocess.Process]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+        # Its last output may be unread. The time is for a process that inherited the descriptor.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await _read(process.stderr, said, last=_STDERR_BYTES)
 
 
-async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tuple[bytes, bytes, int]:
-    """Send the input; return the answer, the end of stderr, and the exit status.
+async def _converse(process: asyncio.subprocess.Process, document: bytes, said: bytearray) -> tuple[bytes, int]:
+    """Send the input; return the answer and the exit status. ``said`` gets the end of stderr as it arrives.
 
     An answer that is too long is cut after the first byte above the limit.
     """
@@ -433,21 +477,20 @@ async def _converse(process: asyncio.subprocess.Process, document: bytes) -> tup
         except (BrokenPipeError, ConnectionResetError):
             return  # the process ended before it had read everything; status and stderr contain the reason
 
-    _, raw, said = await asyncio.gather(
+    raw = bytearray()
+    await asyncio.gather(
         send(process.stdin),
-        _read(process.stdout, first=ANSWER_BYTES + 1),
-        _read(process.stderr, last=_STDERR_BYTES),
+        _read(process.stdout, raw, first=ANSWER_BYTES + 1),
+        _read(process.stderr, said, last=_STDERR_BYTES),
     )
-    return raw, said, await process.wait()
+    return bytes(raw), await process.wait()
 
 
-async def _read(stream: asyncio.StreamReader, *, first: int = 0, last: int = 0) -> bytes:
-    """Read to the end; return the first or the last bytes, as many as given."""
+async def _read(stream: asyncio.StreamReader, content: bytearray, *, first: int = 0, last: int = 0) -> None:
+    """Read to the end; keep the first or the last bytes, as many as given."""
     # All is read even if it is dropped, because a process that cannot write never ends.
-    content = bytearray()
     while chunk := await stream.read(1 << 16):
         if last:
-            content = (content + chunk)[-last:]
+            content[:] = (content + chunk)[-last:]
         else:
             content += chunk[: first - len(content)]
-    return bytes(content)

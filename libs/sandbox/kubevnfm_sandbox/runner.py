@@ -230,6 +230,8 @@ def main() -> None:
         sys.path.append(places["imports"])
     sys.meta_path.insert(0, _NoNativeCode(native, handed["native_folder"]))
     sys.meta_path.append(_OnlyThese(modules, places["modules"]))
+    # The output of a program that is killed is wanted too, and a buffer would be lost.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     entry = importlib.import_module(handed["entry"])
     if hasattr(entry, "answer"):
         vars(entry)["answer"] = functools.partial(answer, handed["answers"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_sandbox.process import Sandbox, Script, ScriptEnded, ScriptRefused
-from sandbox_kernel import KERNELS, Kernel, sandbox_processes, until
+from sandbox_kernel import KERNELS, Kernel, copies_of_prints, has_printed, sandbox_processes, until
 
 Run = Callable[..., Coroutine[Any, Any, ScriptEnded]]
 
@@ -29,10 +29,16 @@ def run(tmp_path: Path, kernel: Kernel) -> Run:
         folder.mkdir()
     (shim / "ours.py").write_text("NAME = 'ours'\n")
 
-    async def run(code: str, *, timeout_s: float = 30, **fields: Any) -> Any:
+    async def run(
+        code: str,
+        *,
+        timeout_s: float = 30,
+        when_cancelled: Callable[[ScriptEnded], None] | None = None,
+        **fields: Any,
+    ) -> Any:
         (package / "script.py").write_text(dedent(code))
         script = Script(file="script.py", package=package, shim=shim, **fields)
-        return await Sandbox(kernel.limits(timeout_s=timeout_s)).run_script(script)
+        return await Sandbox(kernel.limits(timeout_s=timeout_s)).run_script(script, when_cancelled=when_cancelled)
 
     return run
 
@@ -259,6 +265,51 @@ async def test_a_connected_socket_connects_to_no_other_address(run: Run, machine
         print("refused")
     """
     assert (await run(code, reach=(("127.0.0.1", machine),))).stdout == b"refused\n"
+
+
+HANGS = """
+import sys, time
+print("waiting", file=sys.stderr)
+print("printed")
+time.sleep(3600)
+"""
+
+
+async def test_what_a_script_said_before_its_time_was_over_is_returned(run: Run) -> None:
+    """Also what Python has not flushed: the buffer of a killed process is lost."""
+    ended = await run(HANGS, timeout_s=2)
+    assert ended.timed_out
+    assert (ended.stderr, ended.stdout) == (b"waiting\n", b"printed\n")
+
+
+async def test_what_a_cancelled_script_said_is_reported(run: Run) -> None:
+    heard: list[ScriptEnded] = []
+    task = asyncio.create_task(run(HANGS, timeout_s=3600, when_cancelled=heard.append))
+    await until(has_printed)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [(one.stderr, one.stdout) for one in heard] == [(b"waiting\n", b"printed\n")]
+    assert not copies_of_prints()
+
+
+async def test_a_text_that_a_script_does_not_flush_is_not_before_its_answer(run: Run) -> None:
+    code = """
+    import os, pickle, sys
+    print("done")
+    sys.stdout.buffer.write(pickle.dumps({"a": 1}))
+    sys.stdout.buffer.flush()
+    os._exit(0)
+    """
+    ended = await run(code)
+    assert (ended.value, ended.unreadable) == ({"a": 1}, "")
+
+
+@pytest.mark.parametrize("code", ["print 'done'", "raise KeyError('nfv')"])
+async def test_the_traceback_of_a_script_has_no_line_of_this_project(run: Run, code: str) -> None:
+    said = (await run(f"import sys\n{code}")).stderr.decode()
+    assert 'script.py", line 2' in said
+    assert "kubevnfm_script" not in said
 
 
 async def test_a_cancelled_script_leaves_no_process(run: Run) -> None:

@@ -299,8 +299,9 @@ async def test_an_endless_loop_is_killed(run: Run) -> None:
 
 
 async def test_a_sleeper_is_killed(run: Run) -> None:
-    with pytest.raises(UserDataTimedOut):
-        await run("import time\ntime.sleep(60)", timeout_s=1)
+    """The output shows where it hangs."""
+    with pytest.raises(UserDataTimedOut, match="killed after 1 s; its last output: waiting"):
+        await run("import time\nprint('waiting')\ntime.sleep(60)", timeout_s=1)
 
 
 async def test_too_much_memory_raises_a_memory_error(run: Run) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from kubevnfm_events.common import PackageRef
@@ -37,6 +39,20 @@ _NODE: Final = NodeId("script", "script")
 """A script runs beside the service and on no machine; under this name it has its tasks and its output."""
 _RESERVE_S: Final = 5.0
 """Time before the command's deadline in which the script is killed, so that its error names the script."""
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The output of a script, as errors show it."""
+
+    is_printed: bool
+    """Whether its stdout is a text."""
+    last_lines: str
+    """The end of stderr, or of the text if stderr is empty."""
+
+
+class _Keep(Protocol):
+    async def __call__(self, outcome: ScriptOutcome, *, is_killed: bool) -> _Said: ...
 
 
 class ScriptHandlers:
@@ -83,32 +99,49 @@ class ScriptHandlers:
             reach=command.reach,
             timeout_s=timeout_s,
         )
-        started_at, began = rfc3339(self._clock.now()), time.monotonic()
-        outcome = await self._scripts.run(run)
-        collected = CollectedOutput(Mask(secrets))
-        collected.add(outcome.output)
-        # Taken before stdout is added: the reason of a failure is in stderr, however much was printed.
-        last_lines = collected.last_lines()
-        is_printed = bool(outcome.unreadable) and bool(outcome.stdout) and is_text(outcome.stdout)
-        if is_printed or not command.answers:
-            collected.add(b"\n" + outcome.stdout)
-            last_lines = last_lines or collected.last_lines()
-        await self._output_log.keep(
-            CommandOutput(
-                vnf_instance_id=command.vnf_instance_id,
-                operation_id=context.operation_id,
-                node=_NODE.name,
-                task=command.task,
-                started_at=started_at,
-                duration_s=round(time.monotonic() - began, 3),
-                exit_code=None if outcome.timed_out else outcome.status,
-                text=collected.text(),
-            )
-        )
+        keep = self._keeper(command, context.operation_id, Mask(secrets))
+        cut_short: list[ScriptOutcome] = []
+        try:
+            outcome = await self._scripts.run(run, when_cancelled=cut_short.append)
+        except asyncio.CancelledError:
+            # The output until then shows why the script hangs.
+            for one in cut_short:
+                await keep(one, is_killed=True)
+            raise
+        said = await keep(outcome, is_killed=outcome.timed_out)
         if outcome.timed_out:
-            said = f"; its last output: {last_lines}" if last_lines else ""
-            raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{said}")
-        return self._judged(command, outcome, given, secrets, is_printed=is_printed, last_lines=last_lines)
+            last_output = f"; its last output: {said.last_lines}" if said.last_lines else ""
+            raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{last_output}")
+        return self._judged(command, outcome, given, secrets, said)
+
+    def _keeper(self, command: RunScript, operation_id: str, mask: Mask) -> _Keep:
+        """Return what puts the output of the script, which starts now, into the operation's log."""
+        started_at, began = rfc3339(self._clock.now()), time.monotonic()
+
+        async def keep(outcome: ScriptOutcome, *, is_killed: bool) -> _Said:
+            collected = CollectedOutput(mask)
+            collected.add(outcome.output)
+            # Taken before stdout is added: the reason of a failure is in stderr, however much was printed.
+            last_lines = collected.last_lines()
+            is_printed = (is_killed or bool(outcome.unreadable)) and bool(outcome.stdout) and is_text(outcome.stdout)
+            if is_printed or not command.answers:
+                collected.add(b"\n" + outcome.stdout)
+                last_lines = last_lines or collected.last_lines()
+            await self._output_log.keep(
+                CommandOutput(
+                    vnf_instance_id=command.vnf_instance_id,
+                    operation_id=operation_id,
+                    node=_NODE.name,
+                    task=command.task,
+                    started_at=started_at,
+                    duration_s=round(time.monotonic() - began, 3),
+                    exit_code=None if is_killed else outcome.status,
+                    text=collected.text(),
+                )
+            )
+            return _Said(is_printed, last_lines)
+
+        return keep
 
     def _judged(
         self,
@@ -116,13 +149,11 @@ class ScriptHandlers:
         outcome: ScriptOutcome,
         given: Mapping[str, object],
         secrets: frozenset[str],
-        *,
-        is_printed: bool,
-        last_lines: str,
+        said: _Said,
     ) -> Answer:
         """Return the answer. Raises ScriptFailed, with the answer that a script gave before it failed."""
         answer, problem = Answer(), ""
-        if command.answers and outcome.unreadable and not is_printed:
+        if command.answers and outcome.unreadable and not said.is_printed:
             problem = f"its answer is not a pickle of plain values: {Mask(secrets)(outcome.unreadable)}"
         elif command.answers:
             try:
@@ -130,9 +161,9 @@ class ScriptHandlers:
             except ValueError as error:
                 problem = str(error)
         if outcome.status != 0:
-            said = f": {last_lines}" if last_lines else " and wrote nothing to stderr"
+            reason = f": {said.last_lines}" if said.last_lines else " and wrote nothing to stderr"
             raise ScriptFailed(
-                command.task, f"{command.file} ended with exit status {outcome.status}{said}", remains=answer
+                command.task, f"{command.file} ended with exit status {outcome.status}{reason}", remains=answer
             )
         if problem:
             raise ScriptFailed(command.task, f"{command.file}: {problem}")

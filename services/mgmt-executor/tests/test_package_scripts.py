@@ -22,7 +22,7 @@ from kubevnfm_sandbox.process import Limits, SandboxUnavailable, ScriptRefused
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
-from sandbox_kernel import needs_confinement
+from sandbox_kernel import has_printed, needs_confinement, until
 
 RING = KeyRing([b"0" * 32])
 PASSWORD = "hunter2-hunter2"
@@ -46,6 +46,14 @@ inst, data = given["vnf_instance"], given["user_script_err_handling_data"]
 def answer(value):
     sys.stdout.buffer.write(pickle.dumps(value))
     sys.stdout.flush()
+"""
+
+
+HANGS = """
+import time
+print("waiting for", data["password"], file=sys.stderr)
+print("node 1 is ready,", data["password"])
+time.sleep(60)
 """
 
 
@@ -240,9 +248,20 @@ async def test_a_script_that_hangs_is_killed_and_what_it_said_is_not_lost(tmp_pa
     needs_confinement()
     world = World(tmp_path, store, Limits(timeout_s=2))
     with pytest.raises(ScriptTimedOut, match=r"scale_end: script\.py was killed after 2 s") as caught:
-        await world.run("print('waiting', file=sys.stderr, flush=True)\nimport time\ntime.sleep(60)")
+        await world.run(HANGS)
     assert caught.value.status == 504
-    assert "waiting" in str(caught.value)
+    assert str(caught.value).endswith("; its last output: waiting for ***")
+    assert (await world.log()).split("\n") == ["waiting for ***", "", "node 1 is ready, ***"]
+
+
+async def test_the_output_of_a_cancelled_script_is_in_the_log(world: World) -> None:
+    task = asyncio.create_task(world.run(HANGS))
+    await until(has_printed)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await world.log()).split("\n") == ["waiting for ***", "", "node 1 is ready, ***"]
+    assert world.news == ["started"]
 
 
 async def test_a_file_that_the_package_lacks_is_named(world: World) -> None:

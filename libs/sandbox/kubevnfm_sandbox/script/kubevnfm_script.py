@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import pickle
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing typing takes 2 ms
@@ -37,7 +39,8 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
 
     ``given``: ``file`` (a path in the package), ``stdin`` (base64), ``pickled`` (an object whose pickle takes the place of
     ``stdin``), ``folders`` (entries of that object that only this process knows), ``longest`` (of stdout and value together,
-    in characters). The file finds the package's folder in the environment variable ``KUBEVNFM_PACKAGE``.
+    in characters), ``printed`` (a descriptor for a copy of what the file prints). The file finds the package's folder in
+    the environment variable ``KUBEVNFM_PACKAGE``.
     """
     path = f"{package}/{given['file']}"
     if not os.path.isfile(path):  # noqa: PTH113 - pathlib would have to be loaded
@@ -56,6 +59,7 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
         answer(_ended(status & 0xFF, stdout, given["longest"]))
 
     os._exit = end
+    _copy_prints(given["printed"])
     status = _status_of(path)
     sys.stdout.flush()
     return _ended(status, stdout, given["longest"])
@@ -80,6 +84,25 @@ def _unpickled(raw: bytes) -> dict[str, str]:
     except Exception as error:  # noqa: BLE001 - foreign data may raise anything
         return {"unreadable": f"{type(error).__name__}: {error}"}
     return {"value": base64.b64encode(value.encode()).decode()}
+
+
+def _copy_prints(to: int) -> None:
+    """Have what is printed copied at once: the scratch file and Python's buffer are lost if the process is killed.
+
+    The buffer stays, because a text that the file never flushes must not come before the pickle that it writes.
+    """
+
+    class Copied(io.TextIOWrapper):
+        def write(self, text: str, /) -> int:
+            written = super().write(text)
+            with suppress(OSError):  # no room is left; the output itself reports that
+                os.write(to, text.encode(errors="backslashreplace"))
+            return written
+
+    plain = sys.stdout
+    assert isinstance(plain, io.TextIOWrapper)
+    encoding, errors = plain.encoding, plain.errors
+    sys.stdout = sys.__stdout__ = Copied(plain.detach(), encoding=encoding, errors=errors)  # type: ignore[misc] # of a module
 
 
 def _become(fd: int, content: bytes) -> int:
@@ -107,7 +130,9 @@ def _status_of(path: str) -> int:
             return (ended.code or 0) & 0xFF
         print(ended.code, file=sys.stderr)  # noqa: T201 - as Python does
         return 1
-    except BaseException:  # noqa: BLE001 - foreign code may raise anything; its author gets the text
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything; its author gets the text
+        # Without the line of this file.
+        outer = error.__traceback__
+        traceback.print_exception(type(error), error, outer and outer.tb_next)
         return 1
     return 0

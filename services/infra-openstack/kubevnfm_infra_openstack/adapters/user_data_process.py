@@ -86,11 +86,12 @@ class UserDataProcess:
     async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> Mapping[str, Any]:
         program = Program(entry="tacker_user_data", shim=_SHIM, package=package, modules=_MODULES, imports=TACKER_SHIM)
         ended = await self._sandbox.run(program, document)
-        if ended.timed_out:
-            raise UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s")
         last_words = _masked(ended.said.decode(errors="replace"), secrets)[-_STDERR_SHOWN:].strip()
         if last_words:
             log.info("user_data_output", file=file, text=last_words)
+        if ended.timed_out:
+            said = f"; its last output: {last_words}" if last_words else ""
+            raise UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s{said}")
         if len(ended.answer) > ANSWER_BYTES:
             raise UserDataFailed(f"{file}: returned more than {ANSWER_BYTES} bytes")
         try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
-from kubevnfm_sandbox.process import TACKER_SHIM, Limits, Sandbox, SandboxState, Script
+from kubevnfm_sandbox.process import TACKER_SHIM, Limits, Sandbox, SandboxState, Script, ScriptEnded
 
 from kubevnfm_mgmt_executor.domain.scripts import ScriptOutcome, ScriptRun
 
@@ -29,7 +29,7 @@ class ScriptProcess:
         """Try the sandbox; log and return whether scripts of packages are run. A trial takes some 60 ms."""
         return await self._sandbox.reported_state("scripts")
 
-    async def run(self, run: ScriptRun) -> ScriptOutcome:
+    async def run(self, run: ScriptRun, *, when_cancelled: Callable[[ScriptOutcome], None]) -> ScriptOutcome:
         """See Scripts."""
         ended = await self._sandbox.run_script(
             Script(
@@ -41,11 +41,10 @@ class ScriptProcess:
                 modules=_MODULES,
                 reach=tuple(self._granted(run.reach)),
                 timeout_s=run.timeout_s,
-            )
+            ),
+            when_cancelled=lambda ended: when_cancelled(_outcome(ended)),
         )
-        return ScriptOutcome(
-            ended.status, ended.stderr, ended.stdout, ended.timed_out, value=ended.value, unreadable=ended.unreadable
-        )
+        return _outcome(ended)
 
     def _granted(self, addresses: Iterable[str]) -> Iterable[tuple[str, int]]:
         """Yield the granted pairs. A VIM reports the addresses, and one of them may be an address of this host."""
@@ -60,3 +59,9 @@ class ScriptProcess:
                 continue
             # The services listen there, each at another port.
             yield text, self._ssh_port if address.is_loopback else _ANY_PORT
+
+
+def _outcome(ended: ScriptEnded) -> ScriptOutcome:
+    return ScriptOutcome(
+        ended.status, ended.stderr, ended.stdout, ended.timed_out, value=ended.value, unreadable=ended.unreadable
+    )

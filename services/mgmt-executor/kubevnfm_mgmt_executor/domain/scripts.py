@@ -81,6 +81,7 @@ class ScriptOutcome:
     output: bytes
     """The end of its stderr."""
     stdout: bytes
+    """The end of what it printed, if it was killed."""
     timed_out: bool
     value: object
     """The object whose pickle stdout is."""
@@ -91,8 +92,11 @@ class ScriptOutcome:
 class Scripts(Protocol):
     """Runs scripts apart from the service."""
 
-    async def run(self, run: ScriptRun) -> ScriptOutcome:
-        """Run the script. Raises SandboxUnavailable, ScriptRefused."""
+    async def run(self, run: ScriptRun, *, when_cancelled: Callable[[ScriptOutcome], None]) -> ScriptOutcome:
+        """Run the script. Raises SandboxUnavailable, ScriptRefused.
+
+        ``when_cancelled`` gets what the script has said until the caller is cancelled.
+        """
         ...
 
 
