@@ -168,7 +168,7 @@ CLASS = "from tacker.vnfm.mgmt_drivers import vnflcm_abstract_driver as base\ncl
 
 @pytest.mark.parametrize(
     ("code", "is_class"),
-    [(CLASS, True), (f"{CLASS}if __name__ == '__main__':\n    pass\n", False), ("import sys\n", False), ("(", False)],
+    [(CLASS, True), (f"{CLASS}if __name__ == '__main__':\n    pass\n", False), ("import sys\n", False)],
 )
 def test_a_driver_class_of_v1_is_no_script(tmp_path: Path, code: str, is_class: bool) -> None:
     changed = flavour(driver_file="Scripts/own.py")
@@ -176,6 +176,36 @@ def test_a_driver_class_of_v1_is_no_script(tmp_path: Path, code: str, is_class: 
     driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
     assert driver is not None
     assert ("a driver class of Tacker's v1" in driver.problem) is is_class
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import sys\nprint 'done'\n", "Scripts/own.py, line 2: SyntaxError: Missing parentheses"),
+        ("#!/bin/bash\napt-get install nginx\n", "Scripts/own.py, line 2: SyntaxError: invalid syntax"),
+        ("if True:\npass\n", "Scripts/own.py, line 2: IndentationError: expected an indented block"),
+        ("return 1\n", "Scripts/own.py, line 1: SyntaxError: 'return' outside function"),
+        ("# coding: none\n", "Scripts/own.py: SyntaxError: "),
+        ("a = '\0'\n", "Scripts/own.py: SyntaxError: source code string cannot contain null bytes"),
+    ],
+)
+def test_a_file_that_python_cannot_read_is_no_script(tmp_path: Path, code: str, problem: str) -> None:
+    changed = flavour(driver_file="Scripts/own.py")
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
+    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    assert driver is not None
+    assert driver.problem.startswith(problem)
+    assert driver.problem.endswith("; a script for Python 3 expected")
+
+
+@pytest.mark.parametrize("code", ["assert 1 is 1\n", "(" * 90 + ")" * 90, "a = '\\d'\n"])
+def test_a_script_that_python_reads_has_no_problem(tmp_path: Path, code: str) -> None:
+    """Warnings of Python are for the author alone."""
+    changed = flavour(driver_file="Scripts/own.py")
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
+    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    assert driver is not None
+    assert driver.problem == ""
 
 
 @pytest.mark.parametrize(

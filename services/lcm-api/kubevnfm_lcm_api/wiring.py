@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.granting.wiring import external_grants
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.package_users import PackageUsers
-from kubevnfm_lcm_api.lifecycle.requests.drivers import certain_refusals
+from kubevnfm_lcm_api.lifecycle.requests.drivers import foreseen
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_operation
 from kubevnfm_lcm_api.packages import wiring as packages
@@ -115,7 +115,7 @@ async def _connected(
                 session=session,
                 data_dir=settings.data_dir,
                 limit_bytes=settings.package_limit_bytes,
-                foresee=certain_refusals,
+                foresee=foreseen,
             )
         )
         notification_parts = await stack.enter_async_context(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.printable import printable
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
@@ -67,7 +69,7 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
         file=file or named,
         sha256=hashlib.sha256(raw).hexdigest() if file is not None else "",
         dependencies=tuple(place for _, place in others if place is not None),
-        problem=f"the package has no file {missing}" if missing is not None else _other_form(raw),
+        problem=f"the package has no file {missing}" if missing is not None else _problem(raw, file or named),
     )
 
 
@@ -89,11 +91,17 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
     return reference, locate(topology.files, reference, beside=topology.file)
 
 
-def _other_form(raw: bytes) -> str:
-    """Return why the file is no script, if it is the driver class of Tacker's v1, which does nothing when it is run."""
+def _problem(raw: bytes, file: str) -> str:
+    """Return why the file cannot be run as a script: Python cannot read it, or it is the driver class of Tacker's v1."""
     try:
-        tree = ast.parse(raw)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(raw)
+            compile(tree, file, "exec", dont_inherit=True)  # finds what the grammar allows, such as `return` at the top
+    except SyntaxError as error:
+        # The kind too: of `print "text"` the message alone is a question.
+        place = f"{file}, line {error.lineno}" if error.lineno else file
+        return f"{place}: {type(error).__name__}: {printable(error.msg)}; a script for Python 3 expected"
+    except (ValueError, RecursionError, MemoryError):
         return ""  # Python reports it, when the script is run
     bases = [ast.unparse(base) for node in tree.body if isinstance(node, ast.ClassDef) for base in node.bases]
     is_run = any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)

@@ -71,8 +71,7 @@ async def test_a_script_that_a_cnf_cannot_run_is_a_warning_of_its_package_and_re
     world.vims.add("VIM_ID", "kubernetes")
     package = await world.upload(variant(world.folder, phases={phase: "own"}, files=script))
     reason = "whose script cannot be run: it defines a driver class of Tacker's v1"
-    (warning,) = package["warnings"]
-    assert f"maps {phase} to own, {reason}" in warning
+    assert f"maps {phase} to own, {reason}" in package["warnings"][0]
     await refused(world, await world.create("cnf"), phase, "own", reason)
 
 

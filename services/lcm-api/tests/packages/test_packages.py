@@ -550,6 +550,12 @@ async def test_what_the_vnf_does_not_use_is_a_warning_of_the_package(world: Worl
             "maps heal_end to own, whose script cannot be run: the package has no file Scripts/driver.py",
         ),
         ("heal_end", "own", "class Own(VnflcmMgmtAbstractDriver):\n    pass\n", "a driver class of Tacker's v1"),
+        (
+            "heal_end",
+            "own",
+            "import sys\nprint 'done'\n",
+            "maps heal_end to own, whose script cannot be run: Scripts/driver.py, line 2: SyntaxError: Missing",
+        ),
         ("heal", "own", "", "for VNFs of machines, a script is run before and after instantiate, scale, "),
     ],
 )
@@ -569,6 +575,29 @@ async def test_what_instantiate_will_refuse_is_a_warning_of_the_package(
     instance = (await world.lcm("POST", "/vnf_instances", {"vnfdId": package["vnfdId"]})).must(201).json["id"]
     refused = await world.lcm("POST", f"/vnf_instances/{instance}/instantiate", {"flavourId": "simple"})
     assert refused.problem(422)["detail"].partition(": ")[2] in warning
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_warning"),
+    [
+        ("terminate_rollback_start", True),
+        ("heal_rollback_end", True),
+        ("scale_rollback_end", False),
+        ("heal_end", False),
+    ],
+)
+async def test_a_script_that_never_runs_is_a_warning_of_the_package(
+    world: World, tmp_path: Path, phase: str, is_warning: bool
+) -> None:
+    vnfd = ONE_VNFD + (
+        f"      interfaces: {{Vnflcm: {{{phase}: {{implementation: own}}}}}}\n"
+        "      artifacts: {own: {type: tosca.artifacts.Implementation.Python, file: Scripts/driver.py}}\n"
+    )
+    files = {"one.yaml": vnfd, "one.mf": "metadata:\n", "Scripts/driver.py": "import sys\n"}
+    package = await world.upload(zip_of(tmp_path / "one.zip", files).read_bytes())
+    operation = phase.partition("_")[0]
+    never = f"one.yaml: the script of {phase}, own, is never run: {operation} cannot be rolled back"
+    assert package.get("warnings", []) == ([never] if is_warning else [])
 
 
 async def test_a_package_that_another_gateway_has_just_disabled_makes_no_instance(world: World) -> None:

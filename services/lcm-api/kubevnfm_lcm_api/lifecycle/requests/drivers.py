@@ -10,6 +10,8 @@ from kubevnfm_csar import Flavour, PhaseDriver, Vnfd
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType
 
+from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK
+
 NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
 CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
@@ -33,6 +35,12 @@ _PHASES: Final[Mapping[OperationType, str]] = {
 """The operations' names in VNFDs (SOL001 6.7, Tacker v2 for the last one)."""
 _MOMENTS: Final = ("start", "end", "rollback_start", "rollback_end")
 """SOL001 has the first two. Tacker v2 reads the others, which a VNFD adds with an interface type of its own."""
+_NEVER_RUN: Final = frozenset(
+    f"{name}_{moment}"
+    for operation, name in _PHASES.items()
+    for moment in _MOMENTS
+    if "rollback" in moment and not CAN_BE_ROLLED_BACK[operation]
+)
 CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE, NODE_PORTS})
 """Implementation names of the built-in drivers of CNFs."""
 
@@ -138,11 +146,21 @@ def missing_base_hot(flavour_id: str) -> Unprocessable:
     return Unprocessable("flavourId", f"the package has no Base HOT for flavour {flavour_id}")
 
 
-def certain_refusals(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]:
-    """Yield why instantiate will be refused, for each flavour where the package alone decides so, whatever is requested.
+def foreseen(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]:
+    """Yield the warnings of a package: what will be refused, and which scripts will never run.
 
-    ``hot_flavours``: the flavours with a Base HOT. Onboarding shows the texts as warnings of the package.
+    ``hot_flavours``: the flavours with a Base HOT.
     """
+    yield from _certain_refusals(vnfd, hot_flavours)
+    for flavour in vnfd.flavours.values():
+        for phase, driver in flavour.phases.items():
+            if phase in _NEVER_RUN and _is_script(driver):
+                operation = phase.partition("_rollback_")[0]
+                yield f"{flavour.file}: the script of {phase}, {driver.name}, is never run: {operation} cannot be rolled back"
+
+
+def _certain_refusals(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]:
+    """Yield why instantiate will be refused, for each flavour where the package alone decides so, whatever is requested."""
     for flavour_id, flavour in vnfd.flavours.items():
         as_cnf = _refusal_of_cnf(flavour)
         # Which of both it is, the VIM of the request decides: packages for Tacker describe containers as Vdu.Compute too.
