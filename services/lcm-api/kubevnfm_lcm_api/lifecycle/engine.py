@@ -44,7 +44,7 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import Grants
 from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
-from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task
+from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, Task, allowed_tasks
 
 log = structlog.get_logger()
 
@@ -62,8 +62,10 @@ class OperationRunning(Conflict):
 
     code = "operation-running"
 
-    def __init__(self, operation: str, occurrence_id: str, state: str) -> None:
-        hint = "; retry, roll back or fail it first" if state == "FAILED_TEMP" else ""
+    def __init__(self, operation: str, occurrence_id: str, state: str, tasks: frozenset[str] = frozenset()) -> None:
+        """``tasks``: those that the operation allows now."""
+        ways = "retry, roll back or fail" if "rollback" in tasks else "retry or fail"
+        hint = f"; {ways} it first" if "retry" in tasks else ""
         super().__init__(
             f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}"
         )
@@ -438,7 +440,10 @@ class Engine:
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
         if stored is None:  # between the two writes of `accept`
             return OperationRunning("(just accepted)", occurrence_id, OperationState.STARTING)
-        return OperationRunning(stored.body["operation"], occurrence_id, stored.body["operationState"])
+        record = OccurrenceRecord.from_document(stored.body)
+        state, operation = record.occ.operation_state, record.occ.operation
+        tasks = allowed_tasks(state, operation, is_reversible=record.is_reversible)
+        return OperationRunning(operation, occurrence_id, state, tasks)
 
     async def _claim_error(self, instance_id: str) -> Exception:
         """Return why the claim failed: the instance was deleted, claimed or changed since the request read it."""

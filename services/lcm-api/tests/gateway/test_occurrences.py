@@ -124,6 +124,8 @@ async def test_a_failed_terminate_leaves_the_instance_instantiated_and_has_no_wa
     assert {"retry", "fail"} == set(occ["_links"]) - {"self", "vnfInstance"}
     path = f"/vnf_lcm_op_occs/{operation_id}"
     (await world.lcm("POST", f"{path}/rollback")).problem(404)
+    busy = (await world.lcm("POST", f"/vnf_instances/{instance_id}/terminate", FORCEFUL)).problem(409)
+    assert busy["detail"].endswith("is running on this VNF instance; retry or fail it first")
     (await world.lcm("POST", f"{path}/fail")).must(200)
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
     assert shown["instantiationState"] == "INSTANTIATED"
