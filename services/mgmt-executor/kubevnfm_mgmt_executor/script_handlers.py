@@ -37,6 +37,14 @@ log = structlog.get_logger()
 
 _NODE: Final = NodeId("script", "script")
 """A script runs beside the service and on no machine; under this name it has its tasks and its output."""
+_WITHOUT_NETWORK: Final = (
+    "Function not implemented",
+    "name resolution",
+    "Name or service not known",
+    "start new thread",
+)
+"""Texts of the errors that calls for sockets, names and threads raise in a script without addresses."""
+_NO_NETWORK: Final = "\n(a script has no network and no threads if its VNF has no machines, as that of a CNF)"
 _RESERVE_S: Final = 5.0
 """Time before the command's deadline in which the script is killed, so that its error names the script."""
 
@@ -162,6 +170,8 @@ class ScriptHandlers:
                 problem = str(error)
         if outcome.status != 0:
             reason = f": {said.last_lines}" if said.last_lines else " and wrote nothing to stderr"
+            if not command.reach and any(sign in said.last_lines for sign in _WITHOUT_NETWORK):
+                reason += _NO_NETWORK
             raise ScriptFailed(
                 command.task, f"{command.file} ended with exit status {outcome.status}{reason}", remains=answer
             )

@@ -240,7 +240,7 @@ async def test_the_reason_of_a_failure_is_what_stderr_says_however_much_was_prin
     """
     with pytest.raises(ScriptFailed) as caught:
         await world.run(code)
-    assert str(caught.value).endswith("ended with exit status 1: the machine is not ready")
+    assert str(caught.value).endswith("ended with exit status 1: the machine is not ready"), "and nothing of networks"
     assert "progress 99" in await world.log()
 
 
@@ -325,6 +325,19 @@ async def test_a_script_without_addresses_has_no_network(world: World) -> None:
         """
         await world.run(code)
     assert (await world.log()).split() == ["refused"] * 4
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'import socket; socket.create_connection(("192.0.2.1", 22), timeout=10)',
+        'import socket; socket.getaddrinfo("kubernetes.default", 443)',
+        "import threading; threading.Thread(target=print).start()",
+    ],
+)
+async def test_a_script_that_fails_for_want_of_a_network_says_so(world: World, code: str) -> None:
+    with pytest.raises(ScriptFailed, match="a script has no network and no threads if its VNF has no machines"):
+        await world.run(code)
 
 
 async def test_scripts_find_what_those_for_tacker_import(world: World) -> None:
