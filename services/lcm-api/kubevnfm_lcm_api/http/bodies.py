@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kubevnfm_lcm_api.http.errors import BadRequest, BodyTooLarge, NotAcceptable, UnsupportedMediaType
+from kubevnfm_lcm_api.http.spelling import check_spelling
 
 JSON = ("application/json",)
 PATCH = ("application/merge-patch+json", "application/json")
@@ -83,9 +84,14 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
 
 
 def parse(model: type[B], document: Any) -> B:
-    """Return the document as the type, its secret texts hidden. Raises BadRequest with the wrong attributes."""
+    """Return the document as the type, its secret texts hidden. Raises BadRequest with the wrong attributes.
+
+    Attributes that the type does not have are ignored, unless they are misspelled or the type forbids them.
+    """
     if not isinstance(document, Mapping):
         raise InvalidInput("", "a JSON object expected")
+    if model.model_config.get("extra") != "forbid":
+        check_spelling(model, document)
     try:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)

@@ -101,8 +101,8 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
         ),
         (
             "change_vnfpkg",
-            {"vnfdId": "x", "additionalParams": {"lcm-operation-coordinate-newvnf": "Scripts/a.py"}},
-            "lcm-operation-coordinate-newvnf: lcm-operation-coordinate-new-vnf or",
+            {"vnfdId": "x", "additionalParams": {"lcm-operation-coordinate-vnf": "Scripts/a.py"}},
+            "lcm-operation-coordinate-vnf: lcm-operation-coordinate-new-vnf or",
         ),
     ],
 )

@@ -1,0 +1,73 @@
+"""Finds misspelled attributes of requests.
+
+SOL013 wants unknown attributes of a request ignored, because a later version may define them, and additionalParams may have
+any name for user data and scripts. A name that differs from a known one by one character, or by case, hyphens and underscores
+only, is neither: to ignore it would carry out another request than the caller means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import AliasChoices, BaseModel
+
+from kubevnfm_lcm_api.http.errors import BadRequest
+
+PARAMETERS: Final = frozenset(
+    """
+    helm_chart_path is_reverse k8s_cluster_installation_param lcm-kubernetes-def-files lcm-kubernetes-external-lb
+    lcm-operation-coordinate-new-vnf lcm-operation-coordinate-old-vnf lcm-operation-user-data lcm-operation-user-data-class
+    multi_namespace namespace upgrade_type use_helm vdu_mapping vdu_params wait_timeout
+    """.split()  # noqa: SIM905 - a list of names is read as a text
+)
+"""The names in additionalParams that kubevnfm reads, without those so short that other names resemble them."""
+_PARAMETERS_OF: Final = "additionalParams"
+_SHORTEST: Final = 6
+"""Below, one other character makes another word (``type``)."""
+
+
+def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
+    """Raise BadRequest for attributes of a request, and for names in its additionalParams, that are nearly known ones."""
+    known = tuple(_attributes(model))
+    wrong = [
+        (name, f"no such attribute; did you mean {meant}? Known are {', '.join(known)}")
+        for name in document
+        if (meant := _meant(name, known))
+    ]
+    parameters = document.get(_PARAMETERS_OF)
+    if _PARAMETERS_OF in known and isinstance(parameters, Mapping):
+        wrong.extend(
+            (f"{_PARAMETERS_OF}/{name}", f"did you mean {meant}?")
+            for name in parameters
+            if (meant := _meant(name, PARAMETERS))
+        )
+    if wrong:
+        raise BadRequest(wrong)
+
+
+def _attributes(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias or field.alias or name
+        yield from (str(choice) for choice in alias.choices) if isinstance(alias, AliasChoices) else (str(alias),)
+
+
+def _meant(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that another one resembles; None if it is known itself, or resembles none."""
+    if name in known:
+        return None
+    return next((one for one in known if _plain(one) == _plain(name) or _is_one_edit_away(name, one)), None)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "").replace("_", "")
+
+
+def _is_one_edit_away(name: str, known: str) -> bool:
+    """Return whether one character was left out, added or replaced, or two neighbours were exchanged."""
+    if len(known) < _SHORTEST or abs(len(name) - len(known)) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(name, known, strict=False)) if a != b), min(len(name), len(known)))
+    left, right = name[start:], known[start:]
+    exchanged = left[:2] == right[1::-1] and left[2:] == right[2:]
+    return exchanged or left[1:] == right[1:] or left[1:] == right or left == right[1:]
