@@ -184,6 +184,13 @@ async def test_machines_by_tosca_alone_are_coordinated_by_the_names_of_the_vnfd(
 
     refused = (await user.ask(recorded.instance_id, "change_vnfpkg", request("VDU2_CP1"))).must(422)
     assert "vdu_params[0]/old_vnfc_param/cp_name: there is no connection point VDU2_CP1" in refused.detail
+    for name in ("VDU1_CP9", "VDU2_CP1"):
+        body = request("VDU1_CP1", cp_name=name)
+        refused = (await user.ask(recorded.instance_id, "change_vnfpkg", body)).must(422)
+        assert (
+            f"vdu_params[0]/new_vnfc_param/cp_name: VDU VDU1 of the package has no connection point {name}"
+            in refused.detail
+        )
     operation = await user.start(recorded.instance_id, "change_vnfpkg", request("VDU1_CP1", fails=True))
     assert "coordinate-new/VDU1-0/0 failed" in (await user.rest(operation))["error"]["detail"]
     assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"

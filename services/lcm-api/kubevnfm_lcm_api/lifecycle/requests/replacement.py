@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
+from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -36,6 +37,7 @@ _COORDINATION: Final[Mapping[Age, str]] = {
     "new": "lcm-operation-coordinate-new-vnf",
     "old": "lcm-operation-coordinate-old-vnf",
 }
+_NUMBER: Final = re.compile(r"-\d+$")
 _MANAGED: Final = "extManagedVirtualLinks"
 _EXTERNAL: Final = "extVirtualLinks"
 
@@ -133,6 +135,7 @@ class ChangePackage:
         missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
         if missing:
             raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
+        _check_new_points(change, flavour, await self._packages.base_hot(named.package_id, flavour.flavour_id))
         # The new package may allow fewer levels; the machines above them stay until the next scaling.
         levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
         draft = await replaced(
@@ -212,10 +215,7 @@ def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageC
 
 
 def _check_old_points(change: PackageChange, before: StackResources) -> None:
-    """Raise Unprocessable for a connection point that a machine does not have: a rollback could never coordinate it.
-
-    Those of the new machines are known when they are there; if one is wrong, the operation can be rolled back.
-    """
+    """Raise Unprocessable for a connection point that a machine does not have: a rollback could never coordinate it."""
     for index, (vdu_id, vdu) in enumerate(change.params.items() if "old" in change.coordination else ()):
         place = f"additionalParams/vdu_params[{index}]/old_vnfc_param/cp_name"
         for server in before.servers:
@@ -225,6 +225,25 @@ def _check_old_points(change: PackageChange, before: StackResources) -> None:
                 connection_address(server, before, vdu["old_vnfc_param"]["cp_name"], field=place)
             except NodeNotFound as error:
                 raise Unprocessable(place, error.reason) from error
+
+
+def _check_new_points(change: PackageChange, flavour: Flavour, hot: BaseHot | None) -> None:
+    """Raise Unprocessable for a connection point that no machine of the new package will have.
+
+    A name that the templates contain is left to the stack: it may be that of a floating IP.
+    """
+    texts = [hot.top_text, *hot.file_texts.values()] if hot is not None else []
+    for index, (vdu_id, vdu) in enumerate(change.params.items() if "new" in change.coordination else ()):
+        name = vdu["new_vnfc_param"]["cp_name"]
+        # Templates may number the resources of each machine, and user data add the numbers.
+        names = {name, _NUMBER.sub("", name)}
+        own = [cp_id for cp_id, cp in flavour.cps.items() if cp.vdu_id == vdu_id]
+        written = [re.compile(rf"(?<![\w-]){re.escape(one)}(?![\w-])") for one in names]
+        if names.isdisjoint(own) and not any(pattern.search(text) for pattern in written for text in texts):
+            raise Unprocessable(
+                f"additionalParams/vdu_params[{index}]/new_vnfc_param/cp_name",
+                f"VDU {vdu_id} of the package has no connection point {name}; it has {', '.join(own) or 'none'}",
+            )
 
 
 def _rolling(change: PackageChange, before: StackResources) -> tuple[str, ...]:
