@@ -29,6 +29,7 @@ from kubevnfm_lcm_api.lifecycle.domain.saga import Move
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import addresses
+from kubevnfm_lcm_api.lifecycle.domain.views import step_views
 from kubevnfm_secrets import Secret, hide, sealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -342,6 +343,22 @@ def test_an_operation_that_completes_runs_no_script_of_a_rollback() -> None:
     move, sent = run(granted(draft))
     assert [command.stepid for command in sent] == ["scale_start", "scale_resources", "scale_end"]
     assert all(step.state is StepState.DONE for step in move.record.steps)
+
+
+def test_the_scripts_of_a_rollback_are_not_shown_as_done_by_an_operation_that_goes_forwards() -> None:
+    draft = scripted(a_change_draft(ScaleVmDraft), "scale", "start", "end", "rollback_start", "rollback_end")
+
+    def shown(record: Any) -> list[str]:
+        return [step["state"] for step in step_views(record) if "_rollback_" in step["name"]]
+
+    move = granted(draft)
+    assert shown(move.record) == ["waiting", "waiting"]
+    completed, _ = run(granted(draft))
+    assert shown(completed.record) == ["skipped", "skipped"]
+    move = answered(move, failed(commands_of(move)[0]))
+    assert shown(move.record) == ["waiting", "waiting"]
+    rolled_back, _ = run(SAGA.rollback(reread(move.record), later(5)))
+    assert shown(rolled_back.record) == ["undone", "undone"]
 
 
 def test_a_clean_up_of_a_failed_instantiate_runs_no_script() -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+
+from kubevnfm_sol.lcm import TERMINAL
 
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+
+_SKIPPED: Final = "skipped"
 
 
 def step_views(record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
@@ -16,7 +21,7 @@ def step_views(record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
             "name": step.id,  # the attribute's name in 0.1.0, which clients read
             "kind": step.kind,
             "title": SEQUENCES.step(step).title,
-            "state": step.state.value,
+            "state": _shown_state(step, is_over=record.occ.operation_state in TERMINAL),
             "attempt": step.attempt,
             "after": list(step.after),
             "timeoutS": step.timeout_s,
@@ -26,3 +31,11 @@ def step_views(record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
         }
         for step in record.steps
     ]
+
+
+def _shown_state(step: PlannedStep, *, is_over: bool) -> str:
+    """Return the step's state; of one for a rollback alone that has not run, ``waiting``, or ``skipped`` at the end."""
+    # The plan has it as done or undone, so that the steps beside it go on.
+    if step.attempt == 0 and step.state in (StepState.DONE, StepState.UNDONE) and SEQUENCES.step(step).only_undo:
+        return _SKIPPED if is_over else StepState.WAITING.value
+    return step.state.value
