@@ -364,10 +364,15 @@ async def test_a_rollback_takes_out_what_had_joined_and_forgets_the_machines(lab
     """1.11: rollback of scale-out."""
     nodes, access = await a_cluster(lab, workers=1)
     new = await two_more(lab)
-    lab.faults.add(part="program", verb="kubeadm join", node=lab.machine(new[1]).name, status=1, after=0)
-    lab.faults.add(part="program", verb="kubeadm join", node=lab.machine(new[1]).name, effect="slow", seconds=1)
+    second = {"part": "program", "verb": "kubeadm join", "node": lab.machine(new[1]).name}
+    waiting = lab.faults.add(**second, effect="hang")
+    lab.faults.add(**second, status=1)
+    work = asyncio.create_task(lab.run(scaling(lab, "scale_end", [*nodes, *new], new)))
+    joined = ("join", "worker21", "finished")
+    await lab.until(lambda: any((news.task, news.node, news.state) == joined for news in lab.news))
+    lab.faults.remove(waiting.fault_id)
     with pytest.raises(CommandUnsuccessful):
-        await lab.run(scaling(lab, "scale_end", [*nodes, *new], new, x_max_parallel_nodes=1))
+        await work
     assert await node_of(lab, access, "worker21") is not None
     await web(lab, access, "worker21")
     await lab.run(scaling(lab, "scale_rollback_start", [*nodes, *new], new), message="m-2")

@@ -57,6 +57,8 @@ async def test_kubernetes_asyncio_reads_endpoint_slices_of_every_fill(api: Any, 
     slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
     bare = {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"port": 80}]}
     await api.post(slices, {"metadata": {"name": "bare"}, **bare})
+    ready = {"addresses": ["192.0.2.2"], "conditions": {"ready": True}}
+    await api.post(slices, {"metadata": {"name": "ready"}, "addressType": "IPv4", "endpoints": [ready]})
     await api.post(slices, {"metadata": {"name": "empty"}, "addressType": "IPv4", "endpoints": []})
     configuration = client.Configuration(host=cluster.endpoint, ssl_ca_cert=None)
     configuration.verify_ssl = False
@@ -69,6 +71,7 @@ async def test_kubernetes_asyncio_reads_endpoint_slices_of_every_fill(api: Any, 
     assert endpoint.conditions.to_dict() == {"ready": None, "serving": None, "terminating": None}
     assert [(port.name, port.port, port.protocol) for port in by_name["bare"].ports] == [("", 80, "TCP")]
     assert by_name["empty"].endpoints == []
+    assert [endpoint.conditions.ready for endpoint in by_name["ready"].endpoints] == [True]
 
 
 async def test_kubernetes_asyncio_works_with_a_bearer_token(cluster: LabCluster) -> None:

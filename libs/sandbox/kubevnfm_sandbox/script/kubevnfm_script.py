@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # importing typing takes 2 ms
 
 LONGEST_HEAD = 64 * 1024
 """Bytes of a stdout that is too long which are kept, so that a text among it is not lost."""
+LONGEST_LINE = 4096
+"""Characters of a printed line that are copied before its end."""
 PRELOADED = ("asyncio", "pickle", "subprocess", "threading", "time")
 """Modules that scripts import, which the sandbox imports while it can certainly read their folder."""
 
@@ -87,17 +89,30 @@ def _unpickled(raw: bytes) -> dict[str, str]:
 
 
 def _copy_prints(to: int) -> None:
-    """Have what is printed copied at once: the scratch file and Python's buffer are lost if the process is killed.
+    """Have each printed line copied at once, and what is flushed: the scratch file and Python's buffer are lost if the process is killed.
 
     The buffer stays, because a text that the file never flushes must not come before the pickle that it writes.
     """
 
     class Copied(io.TextIOWrapper):
+        _line = ""
+
         def write(self, text: str, /) -> int:
             written = super().write(text)
-            with suppress(OSError):  # no room is left; the output itself reports that
-                os.write(to, text.encode(errors="backslashreplace"))
+            self._line += text
+            # At the end of a line: `print` writes that apart, and a system call before it would let other threads print there.
+            if "\n" in text or len(self._line) > LONGEST_LINE:
+                self._copy()
             return written
+
+        def flush(self) -> None:
+            super().flush()
+            self._copy()
+
+        def _copy(self) -> None:
+            line, self._line = self._line, ""
+            with suppress(OSError):  # no room is left; the output itself reports that
+                os.write(to, line.encode(errors="backslashreplace"))
 
     plain = sys.stdout
     assert isinstance(plain, io.TextIOWrapper)
