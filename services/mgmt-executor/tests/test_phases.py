@@ -46,7 +46,7 @@ def a_cluster(*, workers: int) -> Cluster:
             {"script_path": "x", "master_node": {**login, "cluster_cp_name": "CP1"}, "worker_node": login}
         ),
         reveal=str,
-        master=nodes[0],
+        masters=nodes[:1],
         workers=nodes[1:],
         name_by_vnfc={node.vnfc_id: f"{node.role}{node.vnfc_id[1:]}" for node in nodes},
         address="10.0.0.1",

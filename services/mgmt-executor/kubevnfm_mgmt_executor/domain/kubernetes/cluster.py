@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, ip_address, ip_network
 
 from kubevnfm_cluster import (
@@ -26,6 +26,8 @@ from kubevnfm_mgmt_executor.domain.ports import Address, Login
 
 # kubeadm's default, and the bindPort that the install script writes.
 API_PORT = 6443
+# Where haproxy listens on each of several masters: beside the API server, which has the other port (SEQ-159).
+BALANCER_PORT = 16443
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,31 @@ class Cluster:
     vnf_instance_id: str
     parameters: ClusterParameters
     reveal: Callable[[Secret], str] = field(repr=False)
-    master: ManagedNode
+    masters: Sequence[ManagedNode]
     workers: Sequence[ManagedNode]
     name_by_vnfc: Mapping[str, str]
     address: str
-    """The API's address in the cluster's own network."""
+    """The API's address in the cluster's own network: of several masters the virtual one."""
     public_address: str | None
     node_mask: int
     gone: Sequence[ManagedNode] = ()
     """Machines that no longer exist; ``name_by_vnfc`` has them too."""
+    live: ManagedNode | None = None
+    """The master that was found to answer; None: none was looked for."""
+
+    @property
+    def master(self) -> ManagedNode:
+        """The master through which the cluster is worked on: the first one of a cluster that is being built."""
+        return self.live or self.masters[0]
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether there are several masters, behind a virtual address (sequences.md 1.4, B2)."""
+        return len(self.masters) > 1
+
+    def through(self, master: ManagedNode) -> Cluster:
+        """Return the cluster as it is worked on through this master."""
+        return replace(self, live=master)
 
     @property
     def targets(self) -> Sequence[ManagedNode]:
@@ -52,13 +70,14 @@ class Cluster:
 
     @property
     def others(self) -> Sequence[ManagedNode]:
-        """The workers that stay as they are."""
-        return [node for node in self.workers if not node.is_target]
+        """The nodes beside ``master`` that stay as they are."""
+        staying = [*self.masters, *(node for node in self.workers if not node.is_target)]
+        return [node for node in staying if node is not self.master]
 
     @property
     def nodes(self) -> Sequence[ManagedNode]:
-        """The master, then the workers."""
-        return (self.master, *self.workers)
+        """The masters, then the workers."""
+        return (*self.masters, *self.workers)
 
     def name(self, node: ManagedNode) -> str:
         """Return the node's host name."""
@@ -76,17 +95,22 @@ class Cluster:
         return Address(self.name(node), self.vnf_instance_id, node.vnfc_id, node.ssh_address, group.ssh_port, way)
 
     def _group(self, node: ManagedNode) -> NodeGroup:
-        return self.parameters.group("master" if node is self.master else "worker")
+        return self.parameters.group("master" if node.role == "master" else "worker")
+
+    @property
+    def port(self) -> int:
+        """The port of the API at ``address``."""
+        return BALANCER_PORT if self.is_balanced else API_PORT
 
     @property
     def endpoint(self) -> str:
         """``host:port`` as kubeadm takes it."""
-        return f"{bracketed(self.address)}:{API_PORT}"
+        return f"{bracketed(self.address)}:{self.port}"
 
     @property
     def server(self) -> str:
         """The API's URL for clients outside the cluster's own network."""
-        return f"https://{bracketed(self.public_address or self.address)}:{API_PORT}"
+        return f"https://{bracketed(self.public_address or self.address)}:{self.port}"
 
 
 def bracketed(address: str) -> str:
@@ -119,7 +143,7 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
         vnf_instance_id=command.vnf_instance_id,
         parameters=parameters,
         reveal=reveal,
-        master=masters[0],
+        masters=masters,
         workers=workers,
         name_by_vnfc=node_names([*nodes, *command.gone]),
         address=command.cluster_address or masters[0].nic_address,
@@ -160,7 +184,7 @@ def no_proxy(cluster: Cluster) -> str:
     the machine itself.
     """
     parameters = cluster.parameters
-    nodes = parameters.proxy.k8s_node_cidr or _surroundings(cluster.master.nic_address)
+    nodes = parameters.proxy.k8s_node_cidr or _surroundings(cluster.masters[0].nic_address)
     own = [
         str(parameters.master_node.pod_cidr),
         str(parameters.master_node.cluster_cidr),
