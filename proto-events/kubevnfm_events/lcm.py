@@ -37,6 +37,26 @@ class RemoveRemains(Command, kind="lcm.remove_remains", service="lcm-api", reply
     """The FAILED occurrence: its plan and its draft determine what may have been left."""
 
 
+class OrphansMarked(Event, kind="lcm.orphans.marked"):
+    """Every VNF instance that loses what an instance provides is marked; InstanceOrphaned was published about each."""
+
+    vnf_instance_id: str
+    count: int = 0
+    """The instances that the command has marked; those that an earlier delivery had marked do not count."""
+
+
+class MarkOrphans(Command, kind="lcm.mark_orphans", service="lcm-api", reply=OrphansMarked):
+    """Mark the VNF instances that use what an instance provides and is about to delete; answered by OrphansMarked."""
+
+    vnf_instance_id: str
+    """The provider."""
+    provided: Literal["cluster"]
+    resource_id: str
+    """The id of what they use: that of the cluster's VIM."""
+    operation: str
+    """The operation that deletes it: TERMINATE ..."""
+
+
 class PackageChecked(Event, kind="lcm.package.checked"):
     """The content of a VNF package was checked and accepted; PackageChanged has reported its new state."""
 
@@ -132,6 +152,17 @@ class InstanceDrifted(InstanceEvent, kind="lcm.instance.drifted", by="lcm-api"):
     stack as failed. INCOMPLETE: some of its servers do not exist or are in state ERROR."""
     vnfc_ids: tuple[str, ...] = ()
     """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR; empty if the stack is MISSING."""
+    reason: str = ""
+    """One sentence for a person."""
+
+
+class InstanceOrphaned(InstanceEvent, kind="lcm.instance.orphaned", by="lcm-api"):
+    """A VNF instance loses what another one provides: the other is terminated FORCEFUL, or is healed as a whole."""
+
+    provider_id: str
+    """The VNF instance that provided it."""
+    provided: Literal["cluster"]
+    """The kind of what it provided; a later version may add values."""
     reason: str = ""
     """One sentence for a person."""
 

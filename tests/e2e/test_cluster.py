@@ -71,14 +71,16 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
 
 
 async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -> None:
-    """SEQ-040: the check applies to GRACEFUL only; FORCEFUL overrides it."""
+    """SEQ-040, API-156: the check applies to GRACEFUL only; FORCEFUL overrides it, and marks the CNF."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     vim_id = (await user.vims())[f"kubernetes_vim_{cluster_id}"]["id"]
     cnf_id = await user.create(await user.sample("cnf"))
     on_it = {"cluster": {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}}
     await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})
-    await user.do(cluster_id, "terminate", FORCEFUL)
+    view = await user.do(cluster_id, "terminate", FORCEFUL)
+    assert view["steps"][0]["name"] == "mark_orphans"
+    assert (await user.instance(cnf_id))["metadata"]["kubevnfm_orphaned"]["provider_id"] == cluster_id
     await user.delete(cluster_id)
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)

@@ -19,7 +19,7 @@ from kubevnfm_events.infra import (
     ServersOperated,
     StackResources,
 )
-from kubevnfm_events.lcm import RemainsRemoved
+from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
@@ -226,6 +226,7 @@ ANSWERS: dict[str, Event] = {
     "vim.register": VimRegistered(vim_id="vim-2", name="cluster-1", vim_type="k", endpoint="https://10.10.0.4:6443"),
     "vim.deregister": VimDeregistered(vim_ids=("vim-2",)),
     "lcm.remove_remains": RemainsRemoved(vnf_instance_id="inst-1"),
+    "lcm.mark_orphans": OrphansMarked(vnf_instance_id="inst-1"),
 }
 """The event that a service publishes in reply, by the command's routing key."""
 

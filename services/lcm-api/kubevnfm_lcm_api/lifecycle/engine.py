@@ -32,9 +32,13 @@ from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.dependencies import Dependencies
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.domain import problems
 from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_occurrence_id
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import without_mark
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drift import after_operation, drift_events
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
@@ -104,6 +108,7 @@ class Engine:
         self._saga, self._sequences = Saga(ring, sequences), sequences
         self._clean_up_poll_s = clean_up_poll_s
         self._grants = grants
+        self._dependencies = Dependencies(store)
         self._accepting: dict[str, asyncio.Event] = {}
         """The occurrences that this process is accepting; each event is set when the occurrence is stored.
 
@@ -154,6 +159,10 @@ class Engine:
             raise running
         if instance.vnf.instantiation_state is not expected:
             raise Conflict(f"the VNF instance is {instance.vnf.instantiation_state}; {expected} expected")
+
+    async def refusal(self, draft: Draft) -> Conflict | None:
+        """Return why the operation must not begin, because of what other instances use or delete; None if it may."""
+        return await self._dependencies.refusal(draft)
 
     async def retry(self, occurrence_id: str) -> None:
         """Run the failed steps again, and those after them. Raises NotFound, IllegalTransition."""
@@ -356,13 +365,12 @@ class Engine:
             moved = move(before, self._clock.now())
             if moved is None:
                 return before
+            if _is_granted(before, moved.record):
+                moved = await self._checked_again(before, moved)
             record = moved.record
             # The instance first: once the occurrence is in a terminal state, no message repeats this write.
             if moved.ends and not record.is_internal:
                 await self._release_instance(record)
-            # Also first: vim-registry must refuse to delete the VIM before a command creates anything on it.
-            if record.granting is not None and _is_granted(before, record):
-                await self._record_granted_vim(record)
             events = _internal_messages(moved) if record.is_internal else list(moved.messages)
             try:
                 await self._outbox.replace(
@@ -377,6 +385,18 @@ class Engine:
             _log_change(before, record)
             return record
         raise RuntimeError(f"occurrence {occurrence_id}: {_WRITE_ATTEMPTS} writes lost in a row")
+
+    async def _checked_again(self, before: OccurrenceRecord, granted: Move) -> Move:
+        """Return the move, or one that refuses the operation because of another that was accepted at the same time."""
+        record = granted.record
+        # Written first: vim-registry must refuse to delete the VIM before a command creates anything on it, and an
+        # operation that takes the VIM away must see who begins to use it.
+        if record.granting is not None:
+            await self._record_granted_vim(record)
+        refusal = await self.refusal(self._sequences.draft(record.plan, record.draft))
+        if refusal is None:
+            return granted
+        return self._saga.refuse(before, problems.refusal(refusal, before), self._clock.now())
 
     async def _release_instance(self, record: OccurrenceRecord) -> None:
         """Write the operation's result to the instance and clear its claim; do nothing if that was done before."""
@@ -398,8 +418,10 @@ class Engine:
                 instance = draft.rolled_back(instance)
             elif occ.operation_state is OperationState.FAILED:
                 instance = draft.failed(instance, occ.id)
-            instance = after_operation(instance.with_its_vims(), occ)
-            instance = instance.with_internals(current_operation=None, dst_vnfd_id=None, last_news=state_event(occ))
+            instance = without_mark(after_operation(instance.with_its_vims(), occ), occ)
+            instance = instance.with_internals(
+                current_operation=None, is_withdrawing=False, dst_vnfd_id=None, last_news=state_event(occ)
+            )
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:
                 await self._outbox.replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, RemoveRemains
@@ -12,25 +12,19 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names
-from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, OperationState, VnfInstance
+from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, VnfInstance
 from kubevnfm_store.port import DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Op, Query, Stored
+from kubevnfm_store.query import Stored
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.domain.drift import check_not_given
+from kubevnfm_lcm_api.lifecycle.dependencies import Dependencies
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import creation_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.own_metadata import check_not_given
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
-
-_IS_RUNNING_CLEAN_UP: Final = AllOf(
-    [
-        Compare("internal/isInternal", Op.EQ, [True]),
-        Compare("operationState", Op.IN, [OperationState.ROLLING_BACK, OperationState.FAILED_TEMP]),
-    ]
-)
 
 
 def _always(_: Stored) -> None:
@@ -128,15 +122,8 @@ class Instances:
             raise Conflict("the VNF instance was changed by another request meanwhile: try again") from error
 
     async def users(self, vim_id: str) -> list[str]:
-        """Return the ids of the instances that have, are getting or may still have resources on the VIM.
-
-        A deleted instance counts too while its remains are being removed: the clean-up needs the VIM's access data.
-        """
-        uses_vim = Compare("internal/vimIds", Op.EQ, [vim_id])
-        cleans_up_vim = AllOf([_IS_RUNNING_CLEAN_UP, Compare("internal/draft/vim/vim_id", Op.EQ, [vim_id])])
-        users = await self._store.find(COLLECTION, Query(uses_vim))
-        clean_ups = await self._store.find(occurrences.COLLECTION, Query(cleans_up_vim))
-        return list(dict.fromkeys([*(s.id for s in users), *(s.body["vnfInstanceId"] for s in clean_ups)]))
+        """Return the ids of the instances that have, are getting or may still have resources on the VIM."""
+        return await Dependencies(self._store).users(Provided("cluster", vim_id))
 
 
 def _creation(record: InstanceRecord, event_id: str) -> Envelope[Message]:

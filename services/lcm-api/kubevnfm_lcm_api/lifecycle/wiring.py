@@ -10,13 +10,14 @@ from typing import Final
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
-from kubevnfm_events.lcm import AdvanceOperation, RemoveRemains
+from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
 from kubevnfm_kit.run import background
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_lcm_api.lifecycle import progress
+from kubevnfm_lcm_api.lifecycle.dependencies import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
 from kubevnfm_lcm_api.lifecycle.domain.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
@@ -37,6 +38,7 @@ INDEXES = {
         Index(["vnfdId"]),
         Index(["vnfInstanceName"]),
         Index(["internal/vimIds"]),
+        Index(["internal/clusterVimId"]),
         Index(["internal/dstVnfdId"]),
     ],
     occurrence.COLLECTION: [
@@ -56,11 +58,13 @@ class LifecycleParts:
 
     services: LifecycleServices
     drift: DriftWatch
+    marks: OrphanMarks
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the engine's commands; before the worker starts."""
         worker.handle_direct(AdvanceOperation, self.services.engine.advance_operation)
         worker.handle(RemoveRemains, self.services.engine.remove_remains)
+        worker.handle(MarkOrphans, self.marks.mark_orphans)
 
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
@@ -115,4 +119,4 @@ async def lifecycle_parts(
     if drift_every_s:
         watches["drift"] = drift.watch()
     async with background(**watches):
-        yield LifecycleParts(services, drift)
+        yield LifecycleParts(services, drift, OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock))

@@ -10,6 +10,7 @@ from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
 from pydantic import BaseModel, ConfigDict
 
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 
 
@@ -44,6 +45,16 @@ class Draft(BaseModel):
         # Not a field of the base: a modification has no VIM.
         vim: VimConnection | None = getattr(self, "vim", None)
         return vim.vim_id if vim is not None else None
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The thing that the operation takes away from other instances; None if it takes none."""
+        return None
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The things that the operation begins to use and that other instances may provide."""
+        return ()
 
     def changes(self) -> ResourceChanges:
         """Return what the operation has added or removed so far, for ``resourceChanges``."""

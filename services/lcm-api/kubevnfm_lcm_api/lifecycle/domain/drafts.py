@@ -17,6 +17,7 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.granting import granted_zones, merged
 from kubevnfm_lcm_api.lifecycle.domain.instance import (
     Deployment,
@@ -79,6 +80,11 @@ class InstantiateDraft(ScriptedDraft):
     """The operations that the VNFD allows on the instance later, without terminate."""
     remains_of: str | None = None
     """A FAILED instantiate whose resources must be removed first."""
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIM, which another instance's cluster may be."""
+        return (Provided("cluster", self.vim.vim_id),) if self.vim.vim_id is not None else ()
 
     def _instantiated(
         self,
@@ -356,7 +362,16 @@ class TerminateVmDraft(TerminateDraft):
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
     cluster_vim_key: str | None = None
+    cluster_vim_id: str | None = None
+    """The VIM that the cluster is registered as; None also if version 0.1.0 accepted the request."""
     max_nodes: int | None = None
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The cluster, which CNFs may run on."""
+        if self.cluster_vim_id is None:
+            return None
+        return Withdrawn(Provided("cluster", self.cluster_vim_id), is_forced=self.is_forceful)
 
     @property
     def stacks(self) -> tuple[StackResources | None, StackResources | None]:

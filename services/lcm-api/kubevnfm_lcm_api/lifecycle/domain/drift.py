@@ -12,7 +12,7 @@ from typing import Any, Final
 from kubevnfm_events import Envelope
 from kubevnfm_events.infra import DriftState, StackDrift
 from kubevnfm_events.lcm import InstanceDrifted
-from kubevnfm_kit.errors import Conflict, InvalidInput
+from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -116,17 +116,6 @@ def drift_events(before: InstanceRecord, after: InstanceRecord) -> list[Envelope
         reason=new.reason if new is not None else "",
     )
     return [Envelope(data=event, source=SOURCE, subject=after.vnf.id)]
-
-
-def check_not_given(metadata: Mapping[str, Any] | None, present: Mapping[str, Any]) -> None:
-    """Raise InvalidInput if a request sets the key. The present value is allowed: clients send back what they have read."""
-    if metadata is not None and KEY in metadata and metadata[KEY] != present.get(KEY):
-        raise InvalidInput(f"metadata/{KEY}", "kubevnfm sets this key itself; leave it out")
-
-
-def own_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is left of the metadata if a request removes all of them."""
-    return {KEY: metadata[KEY]} if KEY in metadata else {}
 
 
 def check_stack_exists(record: InstanceRecord, task: str) -> None:

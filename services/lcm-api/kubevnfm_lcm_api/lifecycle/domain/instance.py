@@ -73,6 +73,8 @@ class InstanceInternals(SolType):
 
     current_operation: str | None = None
     """The occurrence that has claimed the instance; set and cleared by compare-and-set."""
+    is_withdrawing: bool = False
+    """Whether this occurrence takes away what other instances may use (`domain.dependencies`)."""
     dst_vnfd_id: str | None = None
     """The VNFD that this occurrence changes to: its package is in use until the occurrence ends."""
     deployments: tuple[Deployment, ...] = ()

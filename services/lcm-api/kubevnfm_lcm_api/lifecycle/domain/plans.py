@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubevnfm_sol.lcm import OperationType
+
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
     HealVmDraft,
@@ -46,6 +48,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     RunDriverPhase,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
+from kubevnfm_lcm_api.lifecycle.domain.steps.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
 from kubevnfm_lcm_api.lifecycle.domain.steps.scaling import (
     SCALE_END,
@@ -122,6 +125,9 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
 def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     """Delete a VM-based VNF: the stack first, then the records about it (SEQ-035)."""
     plan = Plan[TerminateVmDraft]()
+    # GRACEFUL: no instance uses the cluster, or the operation would have been refused.
+    if draft.withdrawn is not None and draft.withdrawn.is_forced:
+        plan.then(MarkOrphans(OperationType.TERMINATE))
     _begin(plan, draft)
     # Without a stack there are no machines to run the phase on.
     if TERMINATE_START in draft.phases and draft.resources is not None and not draft.is_stack_missing:
@@ -275,6 +281,7 @@ SEQUENCES: Final = Sequences(
     ],
     [
         RemoveRemains,
+        MarkOrphans,
         RunDriverPhase,
         CreateVnfResources,
         RegisterClusterVim,

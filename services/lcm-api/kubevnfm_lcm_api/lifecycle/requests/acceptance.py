@@ -13,6 +13,7 @@ from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, ModifyDraft
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
@@ -54,8 +55,12 @@ class Acceptance:
         ``claims`` further fields of the instance that are true from now on.
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
-        Raises Conflict if the instance was changed or claimed meanwhile.
+        Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
+        instances use, or would use what another operation takes away.
         """
+        refusal = await self._engine.refusal(draft)
+        if refusal is not None:
+            raise refusal
         now = rfc3339(self._clock.now())
         names = frozenset(record.internals.secret_names).union(secret_names, listed_names(original))
         occ = VnfLcmOpOcc(
@@ -82,6 +87,8 @@ class Acceptance:
         if len(names) > len(record.internals.secret_names):
             # From now on: a later request may give another value for a name without listing it again.
             claims = {**claims, "internal/secretNames": sorted(names)}
+        if draft.withdrawn is not None:
+            claims = {**claims, IS_WITHDRAWING: True}
         # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
         vim_ids = record.internals.vim_ids
         if draft.vim_id is not None and draft.vim_id not in vim_ids:

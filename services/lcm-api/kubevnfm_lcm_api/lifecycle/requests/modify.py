@@ -21,8 +21,8 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ModifyScriptedDraft,
     ModifyScriptedFields,
 )
-from kubevnfm_lcm_api.lifecycle.domain.drift import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances

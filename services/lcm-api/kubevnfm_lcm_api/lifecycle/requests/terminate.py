@@ -8,7 +8,7 @@ from typing import Final
 from kubevnfm_cluster import LOAD_BALANCER
 from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_kit.errors import Conflict, NotFound
+from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
 
@@ -46,16 +46,13 @@ class Terminate:
     ) -> str:
         """Accept a terminate; return the occurrence's id.
 
-        Raises: NotFound; Conflict while NOT_INSTANTIATED, while an operation runs, or, if GRACEFUL, while another
-        instance uses its cluster.
+        Raises: NotFound; Conflict while NOT_INSTANTIATED or while an operation runs; ProvidedInUse if GRACEFUL while
+        another instance uses its cluster.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
         is_forceful = request.termination_type == "FORCEFUL"
-        # Checked here for a 409; deregister_vim checks again, as an instance may begin to use the cluster meanwhile.
-        if not is_forceful:
-            await self._check_unused(record)
         package = await self._package(record)
         draft = await self._draft(record, package, request, is_forceful=is_forceful)
         flavour = await self._flavour(record, package)
@@ -71,16 +68,6 @@ class Terminate:
         return await self._acceptance.accept(
             stored, record, OperationType.TERMINATE, draft, original=original, version=version, flavour=flavour
         )
-
-    async def _check_unused(self, record: InstanceRecord) -> None:
-        if record.internals.cluster_vim_id is None:
-            return
-        users = [user for user in await self._instances.users(record.internals.cluster_vim_id) if user != record.vnf.id]
-        if users:
-            raise Conflict(
-                f"the VIM of this cluster is used by VNF instances {', '.join(users[:3])}: "
-                "terminate those first, or terminate this one FORCEFUL"
-            )
 
     async def _draft(
         self, record: InstanceRecord, package: PackageRef, request: TerminateVnfRequest, *, is_forceful: bool
@@ -110,6 +97,7 @@ class Terminate:
             # The driver's terminate phases need the login data of the instantiate request.
             parameters={**internals.parameters, **request.additional_params},
             cluster_vim_key=internals.cluster_vim_key,
+            cluster_vim_id=internals.cluster_vim_id,
         )
 
     async def _cnf_draft(
