@@ -118,7 +118,7 @@ async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_mac
     """API 3.4, SEQ 6.5: in Tacker's order, one machine after the other, and backwards in the rollback."""
     recorded = Recorded(user, await user.create(await onboarded(user)))
     await recorded.do("instantiate", instantiate_body(FORM))
-    other = await onboarded(user, version="2.0", flavor="m1.small")
+    other = await onboarded(user, version="2.0", flavor="m1.micro")
 
     def of_both(**second: Any) -> list[dict[str, Any]]:
         logins = [{"cp_name": f"{vdu}_CP1", "username": "ubuntu", "password": PASSWORD} for vdu in VDUS]
@@ -170,7 +170,7 @@ async def test_machines_by_tosca_alone_are_coordinated_by_the_names_of_the_vnfd(
     recorded = Recorded(user, await user.create(await onboarded(user, form=form)))
     await recorded.do("instantiate", instantiate_body(form))
     await recorded.do("scale", {"type": "SCALE_OUT", "aspectId": "VDU1_scale"})
-    other = await onboarded(user, version="2.0", flavor="m1.small", form=form)
+    other = await onboarded(user, version="2.0", flavor="m1.micro", form=form)
     login = {"cp_name": "VDU1_CP1", "username": "ubuntu", "password": PASSWORD}
     params = {
         "upgrade_type": "RollingUpdate",

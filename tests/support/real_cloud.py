@@ -31,11 +31,14 @@ class RealCloud:
     """A cloud with the methods of `lab_process.LabProcess` and `lab_process.LabControl` that the tests of machines call.
 
     ``name`` is an entry of the file clouds.yaml, which openstacksdk finds. The cloud must have what the samples name: the
-    networks net0 and net1, the flavors m1.tiny and m1.small, the images ubuntu and dummy. Its password must differ from
-    all other words, since tests search for it. Tests that inject faults have the mark ``faults`` and are skipped.
+    networks net0 and net1, the flavors m1.tiny, m1.micro (its disk as large as that of m1.tiny: tests change from one to the
+    other and back) and m1.small, the images ubuntu and dummy; ubuntu/``$KUBEVNFM_E2E_MACHINE_PASSWORD`` (ubuntu) logs in
+    to their machines. Its own password must differ from all other words, since tests search for it. Tests that inject
+    faults have the mark ``faults`` and are skipped.
     """
 
     ssh_port = 22
+    machine_password = os.environ.get("KUBEVNFM_E2E_MACHINE_PASSWORD", "ubuntu")
 
     def __init__(self, name: str) -> None:
         self._connection: Connection = openstack.connect(cloud=name)

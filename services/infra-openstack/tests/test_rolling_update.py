@@ -90,7 +90,7 @@ class Site:
     def __init__(self, lab: Lab, clouds: OpenStackClouds, store: SqliteStore, root: Path, form: str) -> None:
         self.lab, self.form, self.packages = lab, FORMS[form], Packages(root)
         self.first = self.packages.add(form)
-        self.second = self.packages.add(form, version="2.0", flavor="m1.small")
+        self.second = self.packages.add(form, version="2.0", flavor="m1.micro")
         self.vim = openstack_vim(lab.auth_url)
         flavours = CachedFlavours(self.packages)
         orders = StackOrders(flavours, UserDataProcess(Limits(trust_packages=True)), RING)

@@ -40,6 +40,7 @@ FLAVORS: Final = (
     Flavor("3", "m1.medium", 2, 4096, 40),
     Flavor("4", "m1.large", 4, 8192, 80),
     Flavor("5", "m1.impossible", 1, 9_000_000, 1, fits=False),
+    Flavor("84", "m1.micro", 1, 256, 1),
 )
 
 

@@ -168,6 +168,27 @@ async def test_a_replaced_server_takes_its_volume_along(stand: Stand) -> None:
     assert resources["storage_attachment"]["resource_status"] == "UPDATE_COMPLETE"
 
 
+async def test_a_flavor_with_a_smaller_disk_than_the_image_was_put_on_is_refused(stand: Stand) -> None:
+    """As Nova 26 does: a rebuild notes the disk of that time, a resize does not."""
+    stack = await stand.make_stack("one", SMALL, parameters={"flavor": "m1.tiny"})
+    path = path_of(stack)
+
+    async def becomes(flavor: str, *, image: str = "ubuntu") -> tuple[str, str]:
+        template = SMALL.replace("image: ubuntu", f"image: {image}")
+        after = await stand.update_stack(path, template=template, parameters={"flavor": flavor})
+        return after["stack_status"], after["stack_status_reason"]
+
+    for flavor in ("m1.small", "m1.tiny"):
+        assert (await becomes(flavor))[0] == "UPDATE_COMPLETE"
+    assert (await becomes("m1.small", image="dummy"))[0] == "UPDATE_COMPLETE"
+    status, reason = await becomes("m1.tiny")
+    assert status == "UPDATE_FAILED"
+    assert reason.startswith(
+        "Resource UPDATE failed: BadRequest: resources.server: Flavor's disk is smaller than the minimum size specified in"
+        " image metadata. Flavor disk is 1073741824 bytes, minimum size is 21474836480 bytes. (HTTP 400) (Request-ID: req-"
+    )
+
+
 async def test_a_failed_create_keeps_its_resources_until_it_is_deleted(stand: Stand) -> None:
     stack = await stand.make_stack("one", SMALL, parameters={"flavor": "m1.impossible"})
     assert stack["stack_status"] == "CREATE_FAILED"

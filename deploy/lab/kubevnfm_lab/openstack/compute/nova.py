@@ -82,6 +82,7 @@ class Nova:
             config_drive=request.config_drive,
             host=request.host,
             tags=request.tags,
+            image_min_disk_gib=flavor.disk_gib if request.image_id else 0,
         )
         self.servers[server.server_id] = server
         for port in ports:
@@ -195,6 +196,7 @@ class Nova:
     async def rebuild(self, server: Server, image_id: str | None) -> None:
         """Give a server a fresh disk; it keeps its id, ports and volumes."""
         server.image_id = image_id or server.image_id
+        server.image_min_disk_gib = server.flavor.disk_gib if server.image_id else 0
         server.status, server.task_state = "REBUILD", "rebuilding"
         await self._machines.destroy(server.server_id)
         await self._machines.boot(self._spec(server))
@@ -226,8 +228,14 @@ class Nova:
             await self._machines.stop(server.server_id)
 
     def resize(self, server: Server, flavor: Flavor) -> None:
-        """Change a server's flavor."""
+        """Change a server's flavor; raise Nova's 400 if the new disk is smaller than that on which the image was put."""
         before = server.flavor
+        if flavor.disk_gib < server.image_min_disk_gib:
+            raise bad_request(
+                "nova",
+                "Flavor's disk is smaller than the minimum size specified in image metadata. Flavor disk is"
+                f" {flavor.disk_gib * 2**30} bytes, minimum size is {server.image_min_disk_gib * 2**30} bytes.",
+            )
         wanted = {"cores": flavor.vcpus - before.vcpus, "ram": flavor.ram_mib - before.ram_mib}
         if full := self._quotas.exceeded(server.project_id, **wanted):
             raise self._over_quota(server.project_id, full, wanted)

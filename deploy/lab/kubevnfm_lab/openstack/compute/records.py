@@ -112,6 +112,8 @@ class Server:
     created: str = field(default_factory=now_z)
     updated: str = field(default_factory=now_z)
     launched_at: str | None = None
+    image_min_disk_gib: int = 0
+    """The least disk of a new flavor: Nova notes the disk that the server had when its image was put on it."""
     locked: bool = False
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the server is deleted."""
