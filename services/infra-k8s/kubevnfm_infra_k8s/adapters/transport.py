@@ -18,14 +18,13 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.http_exceptions import LineTooLong
-from kubernetes_asyncio.client.configuration import Configuration
-from kubernetes_asyncio.client.rest import RESTClientObject
 from kubevnfm_clients.bounded import read_body
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
 from kubevnfm_infra_k8s.adapters.access import Access
+from kubevnfm_infra_k8s.adapters.rest_client import Configuration, RESTClientObject
 from kubevnfm_infra_k8s.adapters.tokens import Authorization
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
 
