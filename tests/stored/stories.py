@@ -693,6 +693,9 @@ STORIES: Final[Mapping[str, Story]] = {
         ),
         _CLUSTER,
     ),
+    "terminate-cluster-forceful": Story(
+        play(live_cluster, ask("terminate", _FORCEFUL), succeed(*TERMINATE_STEPS)), _CLUSTER
+    ),
     "terminate-cluster-cancelled": Story(
         play(
             live_cluster,
