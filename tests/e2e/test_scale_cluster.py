@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from guide_clusters import guide_package, guide_request
+from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from lab_process import LabControl
 from user import ApiVersion, User, sample_body
 
@@ -86,11 +87,16 @@ async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: 
 async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
     user: User, v1: User, lab: LabControl, form: ApiVersion
 ) -> None:
-    """SEQ-153, SEQ-187, W-36, W-41: the request of the guide for v2 sends all parameters again."""
+    """SEQ-131, SEQ-134, SEQ-153, SEQ-187, W-36, W-41: the request of the guide for v2 sends all parameters again."""
     caller = v1 if form == "v1" else user
+    registry = RegistryPort(["127.0.0.1"], 0, RegistrySettings(password_by_user={"tacker": "pull-word"}))
+    await registry.open()
+    login = {"username": "tacker", "password": "pull-word"}
+    connection = {"connection_type": "0", "server": f"127.0.0.1:{registry.port}", **login}
     vnfd_id = str(uuid4())
     await caller.upload(guide_package(form, vnfd_id))
     body = guide_request(form, caller.installation.lab, (await caller.vims())["lab"]["id"])
+    body["additionalParams"]["k8s_cluster_installation_param"]["private_registry_connection_info"] = [connection]
     cluster_id = await caller.create(vnfd_id)
     await caller.do(cluster_id, "instantiate", body)
     first = await nodes_of(user, lab, cluster_id)
@@ -108,10 +114,14 @@ async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
     view = await caller.do(cluster_id, "scale", out)
     (remark,) = [task for task in view["tasks"] if task["task"] == "files"]
     assert "is not run: the driver's own script works on the nodes" in remark["message"]
-    assert len(await nodes_of(user, lab, cluster_id) - first) == 1
+    (new,) = await nodes_of(user, lab, cluster_id) - first
+    connected = [key for key in tasks_of(view) if key[0] == "registries"]
+    assert connected == [("registries", new)]
+    assert "pull-word" not in str(await user.instance(cluster_id))
     await caller.do(cluster_id, "scale", {**out, "type": "SCALE_IN"})
     assert len(await nodes_of(user, lab, cluster_id)) == 3
     await caller.terminate(cluster_id)
+    registry.close()
 
 
 async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User, lab: LabControl) -> None:

@@ -39,13 +39,16 @@ class Authority:
         self.file = self.folder / f"{self.name}.pem"
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *, dns: str | None = None, file: str | None = None) -> Pair:
-        """Issue a certificate for 127.0.0.1, and for ``dns`` if given; replaces files of the same name."""
+    def issue(self, name: str, *, dns: str | None = None, file: str | None = None, has_names: bool = True) -> Pair:
+        """Issue a certificate for 127.0.0.1, and for ``dns`` if given; replaces files of the same name.
+
+        ``has_names``: False leaves out the subject alternative names, as older certificates do.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.IPAddress(ip_address("127.0.0.1"))]
         if dns is not None:
             names.append(x509.DNSName(dns))
-        certificate = self._signed(name, key, is_ca=False, names=names)
+        certificate = self._signed(name, key, is_ca=False, names=names if has_names else [])
         pair = Pair(self.folder / f"{file or name}.crt", self.folder / f"{file or name}.key")
         pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         pair.key.write_bytes(

@@ -17,6 +17,7 @@ from kubevnfm_cluster.parameters import (
     Timeouts,
     Vrrp,
 )
+from kubevnfm_cluster.registries import Registry, check_certificate
 from kubevnfm_cluster.request import (
     LOAD_BALANCER,
     BalancerLogin,
@@ -47,6 +48,7 @@ __all__ = [
     "NodeChoice",
     "NodeGroup",
     "Proxy",
+    "Registry",
     "RequestedCluster",
     "Role",
     "SharedAddress",
@@ -54,6 +56,7 @@ __all__ = [
     "StorageServer",
     "Timeouts",
     "Vrrp",
+    "check_certificate",
     "check_networks",
     "node_mask",
     "read_cluster_parameters",

@@ -17,6 +17,7 @@ from kubevnfm_cluster.parameters import (
     PrivateKey,
     UserName,
 )
+from kubevnfm_cluster.registries import REGISTRIES, Registry
 from kubevnfm_cluster.request import read_cluster_parameters, read_part, unsupported_parts
 
 _GROUPS: Final = ("master_node", "worker_node")
@@ -102,8 +103,16 @@ def _check_same(present: ClusterParameters, wanted: ClusterParameters) -> None:
             for attribute in type(old).model_fields:
                 if attribute not in _LOGIN and getattr(old, attribute) != getattr(new, attribute):
                     raise _fixed(f"{name}/{attribute}")
+        elif name == REGISTRIES:
+            # Their logins may be new ones: a password can have changed since the instantiation.
+            if [_without_login(one) for one in old] != [_without_login(one) for one in new]:
+                raise _fixed(name)
         elif old != new:
             raise _fixed(name)
+
+
+def _without_login(registry: Registry) -> Registry:
+    return registry.model_copy(update={"username": None, "password": None})
 
 
 def _fixed(place: str) -> Unprocessable:

@@ -19,6 +19,7 @@ from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
 from kubevnfm_secrets import Secret
 
 from kubevnfm_cluster.forms import (
+    ARRAY,
     FLAG,
     HOST,
     PACKAGE_PATH,
@@ -34,6 +35,7 @@ from kubevnfm_cluster.forms import (
     text,
     whole,
 )
+from kubevnfm_cluster.registries import Registry
 
 CLUSTER: Final = "k8s_cluster_installation_param"
 ROOT: Final = f"additionalParams/{CLUSTER}"
@@ -268,6 +270,8 @@ class ClusterParameters(Part):
     master_node: MasterGroup
     worker_node: NodeGroup
     proxy: Proxy = Proxy()
+    private_registry_connection_info: Annotated[tuple[Registry, ...], ARRAY] = ()
+    """The private registries that every node is connected to."""
     x_kubernetes_version: Annotated[str, Form("a version such as 1.31.4", _release)] | None = None
     """Without a leading ``v``; None: the version that the script names."""
     x_cri: Annotated[str, text("a container runtime")] = "containerd"
@@ -292,9 +296,15 @@ class ClusterParameters(Part):
         limits = self.x_timeouts
         rounds = math.ceil(nodes / self.x_max_parallel_nodes)
         start_s = limits.ssh_ready + limits.node_install  # the first master: reached, and kubeadm init
-        by_round_s = 2 * limits.node_install + limits.node_ready
+        by_round_s = 2 * limits.node_install + limits.node_ready + self.registries_limit_s()
         rest_s = 10 * limits.command + 6 * limits.node_ready  # the pod network, the administrator, checks at the end
         return float(start_s + rounds * by_round_s + rest_s)
+
+    def registries_limit_s(self) -> float:
+        """Return how long it may take to connect one node to the private registries."""
+        # To write the files, and for each registry to ask for its API, for a token and for an image.
+        count = len(self.private_registry_connection_info)
+        return float((1 + 3 * count) * self.x_timeouts.command) if count else 0.0
 
     def drain_limit_s(self) -> float:
         """Return how long it may take to take workers out of the cluster if every task on the way uses up its limit."""

@@ -4,7 +4,7 @@
 value or to what can be installed. Unknown attributes are accepted, because KeyValuePairs are open and the packages of
 other managers carry more.
 
-Registries, storage servers, persistent volumes (sequences.md 2.6 to 2.8) and others cannot be installed yet. Their form
+Storage servers, persistent volumes (sequences.md 2.7 and 2.8) and others cannot be installed yet. Their form
 is checked all the same, so a request is not accepted today with values that a later version refuses. They are no part
 of `ClusterParameters`, which is published in messages, until a cluster with them can be installed.
 """
@@ -42,34 +42,15 @@ from kubevnfm_cluster.ssh_keys import new_key_pair
 KEY_PAIR_PARAMETER: Final = "x_key_pair_parameter"
 LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
-_SERVER: Final = rf"{HOST}(:\d{{1,5}})?"
 _FOLDER: Final = r"/[A-Za-z0-9._/-]{1,1023}"
 _SYSTEM: Final = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var")
 """Folders of the root that no volume may be mounted over."""
 _NOT_INSTALLED_YET: Final = (
-    "private_registry_connection_info",
     "storage_server",
     "pv_registration_params",
     "helm_installation_script_path",
     "kuryr_param",
 )
-
-
-def _connection_type(value: object) -> str:
-    # Both the text and the number are in use. In Python, True is an int.
-    if isinstance(value, bool) or str(value) not in {"0", "1"}:
-        raise ValueError
-    return str(value)
-
-
-def _hosts_entry(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    address, _, name = value.partition(" ")
-    ip_address(address)
-    if not re.fullmatch(HOST, name):
-        raise ValueError
-    return value
 
 
 def _address(value: object) -> str:
@@ -101,19 +82,6 @@ def _network_or_host(value: object) -> str:
     if not re.fullmatch(HOST, value):
         ip_network(value, strict=False)
     return value
-
-
-class Registry(Part):
-    """A private container registry (``private_registry_connection_info``)."""
-
-    pairs: ClassVar = (("username", "password"),)
-
-    connection_type: Annotated[str, Form("0 (HTTP) or 1 (HTTPS)", _connection_type)]
-    server: Annotated[str, text("host or host:port", _SERVER)]
-    username: Annotated[str, text("one line of text", r"[^\r\n\0]{1,255}")] | None = None
-    password: Password | None = None
-    certificate_path: PackagePath | None = None
-    hosts_string: Annotated[str, Form("one line '<ip> <fqdn>'", _hosts_entry)] | None = None
 
 
 class CinderVolume(Part):
@@ -149,7 +117,6 @@ class PersistentVolume(Part):
 class RequestedCluster(ClusterParameters):
     """The configuration of a cluster in a request, with the parts that are not installed yet."""
 
-    private_registry_connection_info: Annotated[tuple[Registry, ...], ARRAY] = ()
     storage_server: StorageServer | None = None
     pv_registration_params: Annotated[tuple[PersistentVolume, ...], ARRAY] = ()
     helm_installation_script_path: PackagePath | None = None
@@ -337,22 +304,10 @@ def _refuse_unknown(given: Mapping[str, object], part: Part, *, path: str) -> No
 
 def _check_features(cluster: RequestedCluster) -> None:
     """Refuse values that contradict each other. Raises InvalidInput, Unprocessable naming the field."""
-    _check_registries(cluster.private_registry_connection_info)
     if cluster.storage_server is not None:
         _check_storage(cluster.storage_server)
     elif cluster.pv_registration_params:
         raise Unprocessable(f"{ROOT}/pv_registration_params", "given without storage_server")
-
-
-def _check_registries(registries: Sequence[Registry]) -> None:
-    seen: set[str] = set()
-    for index, registry in enumerate(registries):
-        place = f"{ROOT}/private_registry_connection_info/{index}"
-        if registry.server in seen:
-            raise Unprocessable(f"{place}/server", f"{registry.server} is listed twice")
-        seen.add(registry.server)
-        if registry.certificate_path is not None and registry.connection_type == "0":
-            raise Unprocessable(f"{place}/certificate_path", "given for a registry without TLS (connection_type 0)")
 
 
 def _check_storage(storage: StorageServer) -> None:

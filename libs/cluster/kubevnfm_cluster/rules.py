@@ -14,6 +14,7 @@ from typing import Final
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 
 from kubevnfm_cluster.parameters import ROOT, ClusterParameters
+from kubevnfm_cluster.registries import check_registries
 
 FIRST_MINOR, LAST_MINOR = 28, 34
 """Kubernetes 1.28 is the first version in the community's package repositories by minor version."""
@@ -24,7 +25,7 @@ LONGEST_NODE_MASK: Final = 28
 
 
 def check_rules(parameters: ClusterParameters) -> None:
-    """Refuse what cannot be installed, and networks that overlap. Raises Unprocessable."""
+    """Refuse what cannot be installed, and values that contradict each other. Raises Unprocessable."""
     release = parameters.x_kubernetes_version
     if release is not None:
         # Any patch is accepted: new patches appear after this list of minor versions was written.
@@ -36,6 +37,7 @@ def check_rules(parameters: ClusterParameters) -> None:
     # Here and not in the model: the name is well-formed, so the answer is 422 and not 400.
     if parameters.x_cri != "containerd":
         raise Unprocessable(f"{ROOT}/x_cri", "this container runtime is not supported; containerd is")
+    check_registries(parameters.private_registry_connection_info, path=ROOT)
     check_networks(parameters)
 
 

@@ -21,6 +21,9 @@ STORED: dict[str, Any] = {
         },
         "worker_node": {"ssh_cp_name": "CP2", "username": "ubuntu", "password": Secret("second"), "ssh_port": 2222},
         "x_timeouts": {"drain": 30, "command": 20},
+        "private_registry_connection_info": [
+            {"connection_type": "1", "server": "r:5000", "username": "u", "password": Secret.from_sealed("v1.a.b")}
+        ],
     }
 }
 
@@ -49,6 +52,13 @@ def test_attributes_that_a_request_may_change_are_changed_one_by_one() -> None:
     assert found.x_max_parallel_nodes == 3
 
 
+def test_a_registry_may_have_a_new_login_since_the_instantiation() -> None:
+    registry = {"connection_type": 1, "server": "r:5000", "username": "other", "password": "new"}
+    found = with_overrides(STORED, given(private_registry_connection_info=[registry]))
+    (read,) = found.private_registry_connection_info
+    assert (read.username, read.password) == ("other", Secret("new"))
+
+
 def test_a_login_replaces_the_stored_one_as_a_whole() -> None:
     found = with_overrides(STORED, {"worker_node_username": "admin", "worker_node_password": "new"})
     assert found.worker_node.username == "admin"
@@ -66,6 +76,11 @@ def test_a_login_replaces_the_stored_one_as_a_whole() -> None:
         (given(worker_node={"vdu_id": "other"}), "worker_node/vdu_id"),
         (given(vim_name="other"), "vim_name"),
         (given(x_kubernetes_version="1.32.1"), "x_kubernetes_version"),
+        (given(private_registry_connection_info=[]), "private_registry_connection_info"),
+        (
+            given(private_registry_connection_info=[{"connection_type": 1, "server": "other:5000"}]),
+            "private_registry_connection_info",
+        ),
         (given(helm_installation_script_path="Scripts/helm.sh"), "helm_installation_script_path"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

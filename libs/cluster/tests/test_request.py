@@ -156,6 +156,33 @@ def test_a_version_of_kubernetes_is_read_with_and_without_its_letter(version: st
         ("x_mirror/images", 5, 400, "a URL"),
         ("private_registry_connection_info", {}, 400, "an array of objects expected"),
         ("private_registry_connection_info", ["x"], 400, "an object expected"),
+        (
+            "private_registry_connection_info",
+            [{"connection_type": 0, "server": "r:0"}],
+            400,
+            "host or host:port expected",
+        ),
+        (
+            "private_registry_connection_info",
+            [{"connection_type": 0, "server": "R:1"}, {"connection_type": 1, "server": "r:1"}],
+            422,
+            "r:1 is listed twice",
+        ),
+        (
+            "private_registry_connection_info",
+            [{"connection_type": 0, "server": "r", "username": "a:b", "password": "x"}],
+            400,
+            "one line of text without a colon expected",
+        ),
+        (
+            "private_registry_connection_info",
+            [
+                {"connection_type": 0, "server": "r:1", "hosts_string": "10.0.0.1 r"},
+                {"connection_type": 0, "server": "r:2", "hosts_string": "10.0.0.2 R"},
+            ],
+            422,
+            "R has two addresses",
+        ),
         ("storage_server", "x", 400, "an object expected"),
         ("pv_registration_params", {}, 400, "an array of objects expected"),
         ("storage_server", {"ssh_cp_name": "a", "username": "u", "password": "p"}, 400, "an array of at least one"),
@@ -266,10 +293,15 @@ def test_what_a_message_carries_is_what_was_read() -> None:
         "x_vrrp": {"router_id": 7},
         "x_drain": {"force": True},
         "x_mirror": {"apt": "https://mirror/"},
+        "private_registry_connection_info": [
+            {"connection_type": 0, "server": "10.0.0.1:5000"},
+            {"connection_type": "1", "server": "r.example", "username": "u", "password": "hidden-too"},
+        ],
     }
     requested = read_request(request(whole))
     sent = Carrier(cluster=requested).model_dump(mode="json", context=sealing(RING), exclude_none=True)
-    assert not {"x_strict", "private_registry_connection_info"} & set(sent["cluster"])
+    assert not {"x_strict", "pv_registration_params"} & set(sent["cluster"])
+    assert "hidden-too" not in json.dumps(sent)
     received = Carrier.model_validate_json(json.dumps(sent)).cluster
     assert received.model_dump(mode="json") == Carrier(cluster=requested).model_dump(mode="json")["cluster"]
     assert received.master_node.password is not None
@@ -278,6 +310,10 @@ def test_what_a_message_carries_is_what_was_read() -> None:
     assert (received.network_manifest, received.x_max_parallel_nodes) == ("Files/cni.yaml", 50)
     assert (received.x_timeouts.command, received.x_timeouts.node_install) == (5, 2700)
     assert (received.x_drain.force, received.x_drain.on_failure, received.x_vrrp.router_id) == (True, "fail", 7)
+    plain, secured = received.private_registry_connection_info
+    assert (plain.url, plain.username, secured.url) == ("http://10.0.0.1:5000", None, "https://r.example")
+    assert secured.password is not None
+    assert secured.password.reveal(RING) == "hidden-too"
     assert received.x_mirror.apt is not None
     assert received.x_mirror.apt.reveal(RING) == "https://mirror/"
 
@@ -297,6 +333,11 @@ def test_a_message_with_a_version_that_is_not_known_here_can_be_read() -> None:
         ({}, 10, 600 + 2700 + (5400 + 600) + (600 + 3600)),
         ({}, 11, 600 + 2700 + 2 * (5400 + 600) + (600 + 3600)),
         ({"x_max_parallel_nodes": 1}, 3, 600 + 2700 + 3 * (5400 + 600) + (600 + 3600)),
+        (
+            {"private_registry_connection_info": [{"connection_type": 0, "server": server} for server in ("a", "b")]},
+            1,
+            600 + 2700 + (5400 + 600 + 7 * 60) + (600 + 3600),
+        ),
         ({"x_timeouts/node_install": 86_400}, 1, 600 + 86_400 + (172_800 + 600) + (600 + 3600)),
     ],
 )

@@ -26,7 +26,7 @@ INLINE_LIMIT = 512
 """Bytes of output that the script reads itself; bash reads sockets byte by byte, so more is read by cat."""
 
 WITH_VERB = frozenset(
-    words("kubeadm kubectl apt-get apt apt-mark systemctl hostnamectl docker cloud-init containerd ip modprobe")
+    words("kubeadm kubectl apt-get apt apt-mark systemctl hostnamectl docker cloud-init containerd ctr ip modprobe")
 )
 """Programs that faults and counters name with their first argument, which is a command or a name."""
 

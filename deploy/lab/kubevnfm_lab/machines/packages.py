@@ -42,8 +42,8 @@ def _distribution() -> tuple[Package, ...]:
         Package("nfs-common", "1:2.6.1-1ubuntu1.2", ("sbin/mount.nfs", "sbin/showmount"), (), ("rpcbind", "keyutils")),
         Package("nfs-kernel-server", "1:2.6.1-1ubuntu1.2", ("sbin/exportfs",), ("nfs-kernel-server",), ("nfs-common",)),
         Package("runc", "1.1.12-0ubuntu2~22.04.1", ()),
-        Package("containerd", "1.7.24-0ubuntu1~22.04.1", ("bin/containerd",), ("containerd",), ("runc",)),
-        Package("containerd.io", "1.7.25-1", ("bin/containerd",), ("containerd",)),
+        Package("containerd", "1.7.24-0ubuntu1~22.04.1", ("bin/containerd", "bin/ctr"), ("containerd",), ("runc",)),
+        Package("containerd.io", "1.7.25-1", ("bin/containerd", "bin/ctr"), ("containerd",)),
         Package("docker-ce-cli", "5:27.5.1-1~ubuntu.22.04~jammy", ("bin/docker",)),
         Package(
             "docker-ce",

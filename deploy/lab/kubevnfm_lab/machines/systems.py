@@ -55,7 +55,7 @@ ID=debian
         "containerd": Package(
             "containerd",
             "1.6.20~ds1-1+deb12u1",
-            ("bin/containerd",),
+            ("bin/containerd", "bin/ctr"),
             ("containerd",),
             ("runc",),
             conffiles={

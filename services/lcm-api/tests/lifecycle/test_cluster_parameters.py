@@ -305,8 +305,6 @@ def storage(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("features", "field"),
     [
-        ({"private_registry_connection_info": REGISTRIES}, "private_registry_connection_info"),
-        ({"private_registry_connection_info": [{"connection_type": 0, "server": "r"}]}, "private_registry"),
         (storage(), "storage_server"),
         ({"storage_server": STORAGE_SERVER}, "storage_server"),
         (storage(nic_cp_name="storage_server_CP"), "storage_server"),
@@ -319,6 +317,16 @@ def test_a_well_formed_feature_to_come_is_refused_as_not_supported_yet(
         check(body(**features))
     assert caught.value.field.startswith(f"{ROOT}/{field}")
     check(body(private_registry_connection_info=[], pv_registration_params=[]))
+
+
+def test_the_sample_with_two_registries_is_accepted(check: Checker) -> None:
+    """SEQ-124, SEQ-125, SEQ-135, SEQ-136: document 004's own request, for the VNFD of a cluster without registries."""
+    found = check(body(private_registry_connection_info=REGISTRIES)).parameters.private_registry_connection_info
+    assert [(one.url, one.username) for one in found] == [
+        (f"http://{REGISTRIES[0]['server']}", None),
+        (f"https://{REGISTRIES[1]['server']}", REGISTRIES[1]["username"]),
+    ]
+    assert check(body()).parameters.private_registry_connection_info == ()
 
 
 def registry(**changes: Any) -> dict[str, Any]:

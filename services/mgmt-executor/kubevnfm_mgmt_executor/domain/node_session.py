@@ -117,12 +117,19 @@ class NodeSession:
         await self._reopening(lambda machine: machine.upload(self._files.folder, files))
 
     async def run_script(
-        self, task: str, values: Mapping[str, str], *, timeout_s: float, answer: type[A], about: str = ""
+        self,
+        task: str,
+        values: Mapping[str, str],
+        *,
+        timeout_s: float,
+        answer: type[A],
+        about: str = "",
+        script: str = "",
     ) -> A:
         """Run a task of the install script as root; return the JSON object that it wrote.
 
         ``about``: the node that the task is about, if it is another one than this machine. Errors and output then name it,
-        and tasks about several nodes can run side by side.
+        and tasks about several nodes can run side by side. ``script``: another script in the folder than the usual one.
 
         Raises: CommandUnsuccessful naming the command in the script that failed; CommandTimedOut; NodeFailure when
         the script wrote no JSON, or not of the form ``answer``.
@@ -130,12 +137,19 @@ class NodeSession:
 
         async def once(machine: Machine) -> A:
             async with self._calls:
-                return await self._run_script(machine, task, values, timeout_s, answer, about)
+                return await self._run_script(machine, task, values, timeout_s, answer, about, script)
 
         return await self._reopening(once)
 
     async def _run_script(
-        self, machine: Machine, task: str, values: Mapping[str, str], timeout_s: float, answer: type[A], about: str
+        self,
+        machine: Machine,
+        task: str,
+        values: Mapping[str, str],
+        timeout_s: float,
+        answer: type[A],
+        about: str,
+        script: str,
     ) -> A:
         folder, node = self._files.folder, about or self.address.node
         name = f"{task}-{about}" if about else task
@@ -143,7 +157,8 @@ class NodeSession:
         # In a file, because every user of the machine can read the arguments of processes. The empty result replaces
         # that of an earlier try: if the script is killed, the old result must not be taken for its own.
         await machine.upload(folder, {params: assignments(values), result: b""})
-        argv = ["bash", f"{folder}/{self._files.script}", task]
+        script = script or self._files.script
+        argv = ["bash", f"{folder}/{script}", task]
         argv += ["--params", f"{folder}/{params}", "--result", f"{folder}/{result}"]
         try:
             exit_code, last_lines = await self._run(machine, argv, task=task, timeout_s=timeout_s, node=node)
@@ -155,7 +170,7 @@ class NodeSession:
             raise CommandUnsuccessful(
                 node=node,
                 task=task,
-                command=self._mask(failure.command or f"{self._files.script} {task}"),
+                command=self._mask(failure.command or f"{script} {task}"),
                 exit_code=exit_code if failure.exit_code is None else failure.exit_code,
                 last_lines=last_lines,
                 reason=self._mask(failure.error or ""),

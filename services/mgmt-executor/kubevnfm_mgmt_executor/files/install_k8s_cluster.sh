@@ -875,6 +875,43 @@ delete() {
   changed=true
 }
 
+# ---- the call --------------------------------------------------------------------------------------------------------
+
+read_arguments() { # [--params FILE] [--result FILE]: sets params, result and work, the folder of FILE
+  while (($# > 0)); do
+    case $1 in
+      --params) params=${2:?--params: a file expected} && shift 2 ;;
+      --result) result=${2:?--result: a file expected} && shift 2 ;;
+      *) die "unknown option $1" ;;
+    esac
+  done
+  [[ -f $params ]] || die "--params: no file ${params:-given}"
+  case $params in /*) ;; *) params=./$params ;; esac
+  readonly work=${params%/*}
+}
+
+readonly url_form='https?://[^[:space:]"\\]+'
+
+use_proxies() { # HTTP_PROXY_URL, HTTPS_PROXY_URL, NO_PROXY_LIST
+  local name
+  for name in HTTP_PROXY_URL HTTPS_PROXY_URL; do
+    if [[ -n ${!name} ]]; then want "$name" "$url_form"; fi
+  done
+  [[ $NO_PROXY_LIST =~ ^[A-Za-z0-9.,:/*_-]*$ ]] || die "parameter NO_PROXY_LIST: hosts, addresses and networks expected"
+  if [[ -n $HTTP_PROXY_URL ]]; then export http_proxy=$HTTP_PROXY_URL; fi # curl reads only the lower-case name
+  if [[ -n $HTTPS_PROXY_URL ]]; then export https_proxy=$HTTPS_PROXY_URL; fi
+  if [[ -n $HTTP_PROXY_URL$HTTPS_PROXY_URL ]]; then export no_proxy=$NO_PROXY_LIST; fi
+}
+
+work_alone() { # NAME: a call whose connection was lost may still be running; wait for it rather than work concurrently
+  mkdir -p "$root/run"
+  exec 9>"$root/run/kubevnfm-$1.lock"
+  flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
+}
+
+# A script that uses these functions reads this file and has a main part of its own.
+if [[ ${BASH_SOURCE[0]} != "$0" ]]; then return 0; fi
+
 # ---- main ------------------------------------------------------------------------------------------------------------
 
 task=${1:-}
@@ -886,16 +923,7 @@ case $task in
     exit 64
     ;;
 esac
-while (($# > 0)); do
-  case $1 in
-    --params) params=${2:?--params: a file expected} && shift 2 ;;
-    --result) result=${2:?--result: a file expected} && shift 2 ;;
-    *) die "unknown option $1" ;;
-  esac
-done
-[[ -f $params ]] || die "--params: no file ${params:-given}"
-case $params in /*) ;; *) params=./$params ;; esac
-readonly work=${params%/*}
+read_arguments "$@"
 
 : "${OWNER:=}" "${KUBERNETES_VERSION:=}" "${HOSTS_ENTRIES:=}" "${HTTP_PROXY_URL:=}" "${HTTPS_PROXY_URL:=}" \
   "${NO_PROXY_LIST:=}" "${APT_REPOSITORY:=}" "${APT_KEY_URL:=}" "${IMAGE_MIRROR:=}" "${CERT_SANS:=}" "${LABELS:=}" \
@@ -905,21 +933,15 @@ readonly work=${params%/*}
 readonly version=${KUBERNETES_VERSION:-1.31.4}
 [[ $version =~ ^1\.([0-9]+)\.[0-9]+$ ]] || die "parameter KUBERNETES_VERSION: 1.<minor>.<patch> expected"
 readonly minor=${BASH_REMATCH[1]}
-readonly url_form='https?://[^[:space:]"\\]+'
-for name in HTTP_PROXY_URL HTTPS_PROXY_URL APT_REPOSITORY APT_KEY_URL IMAGE_MIRROR; do
+for name in APT_REPOSITORY APT_KEY_URL IMAGE_MIRROR; do
   if [[ -n ${!name} ]]; then want "$name" "$url_form"; fi
 done
-[[ $NO_PROXY_LIST =~ ^[A-Za-z0-9.,:/*_-]*$ ]] || die "parameter NO_PROXY_LIST: hosts, addresses and networks expected"
 readonly apt_repository=${APT_REPOSITORY:-https://pkgs.k8s.io/core:/stable:/v1.$minor/deb/}
 readonly apt_key=${APT_KEY_URL:-${apt_repository%/}/Release.key}
-if [[ -n $HTTP_PROXY_URL ]]; then export http_proxy=$HTTP_PROXY_URL; fi # curl reads only the lower-case name
-if [[ -n $HTTPS_PROXY_URL ]]; then export https_proxy=$HTTPS_PROXY_URL; fi
-if [[ -n $HTTP_PROXY_URL$HTTPS_PROXY_URL ]]; then export no_proxy=$NO_PROXY_LIST; fi
+use_proxies
 
 exec </dev/null
 
-# A call whose connection was lost may still be running: wait for it rather than work concurrently.
-mkdir -p "$root/run"
 case $task in # calls that only use the API may run concurrently
   prepare | init | join | hosts) lock=node ;;
   drain | delete)
@@ -928,8 +950,7 @@ case $task in # calls that only use the API may run concurrently
     ;;
   *) lock=$task ;;
 esac
-exec 9>"$root/run/kubevnfm-$lock.lock"
-flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
+work_alone "$lock"
 
 begun=true
 "$task"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubevnfm_lab.machines.containers import Container, with_tag
 from kubevnfm_lab.machines.jsonpath import render
 from kubevnfm_lab.machines.machine import Machine
+from kubevnfm_lab.machines.names import resolved
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Options, Program, options
 from kubevnfm_lab.machines.registry import REGISTRY_IMAGE, RegistryPort
 from kubevnfm_lab.machines.wordlist import words
@@ -285,7 +286,7 @@ async def _login(call: Call, given: Options, names: list[str]) -> Exit:
     if not user or not password:
         raise Failed("Error: Cannot perform an interactive login from a non TTY device")
     host = server.split(":")[0]
-    machine = call.world.machine_at(_resolved(call.machine, host))
+    machine = call.world.machine_at(resolved(call.machine.root, host))
     if machine is None or not any(
         server.endswith(f":{port}")
         for c in machine.images.containers.values()
@@ -307,14 +308,6 @@ async def _login(call: Call, given: Options, names: list[str]) -> Exit:
     config.touch(0o600)
     config.write_text(json.dumps({"auths": {server: {"auth": secret}}}))
     return Exit(0, "Login Succeeded\n")
-
-
-def _resolved(machine: Machine, host: str) -> str:
-    for line in (machine.root / "etc/hosts").read_text().splitlines():
-        address, *names = line.split("#")[0].split() or [""]
-        if host in names:
-            return address
-    return host
 
 
 async def _nothing(_call: Call, _given: Options, _names: list[str]) -> Exit:

@@ -133,10 +133,10 @@ def _check_endpoint(master: MasterGroup, group: Group, places: Places) -> None:
 
 
 def _check_features(cluster: RequestedCluster, places: Places, file_names: Collection[str]) -> None:
-    """Refuse names that package and templates do not have, then every feature.
+    """Refuse names that package and templates do not have, then the features that are not built yet.
 
-    A cluster with registries, a storage server and the like (sequences.md 2.6 to 2.8) cannot be built yet. A request for
-    one is refused for its mistakes first.
+    A cluster with a storage server and the like (sequences.md 2.7 and 2.8) cannot be built yet. A request for one is
+    refused for its mistakes first.
     """
     for index, registry in enumerate(cluster.private_registry_connection_info):
         field = f"{ROOT}/private_registry_connection_info/{index}/certificate_path"

@@ -25,6 +25,7 @@ from kubevnfm_lcm_api.lifecycle.requests.drivers import (
     scripts_of,
 )
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_linked, check_links, check_user_data
+from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
 
 
@@ -84,6 +85,7 @@ class VmDrafts:
                 instantiation_level_id=request.instantiation_level_id,
             )
             _check_masters(cluster)
+            await check_certificates(self._packages, package, cluster.parameters)
             cluster_vim_name = cluster.parameters.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
         scripts = scripts_of(flavour, OperationType.INSTANTIATE)

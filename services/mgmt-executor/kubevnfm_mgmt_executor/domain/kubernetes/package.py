@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
@@ -11,6 +11,7 @@ from kubevnfm_cluster import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
+from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import RegistryFiles, read_registry_files
 
 MARKER: Final = b"# kubevnfm-install-script: "
 """Begins the line in the head of a script that declares its interface by a number; each interface has the tasks before it."""
@@ -37,6 +38,7 @@ class InstallFiles:
     """Namespace and ``kind/name`` of the workloads that must run before pods have a network."""
     remarks: Sequence[str] = ()
     """Which files are the driver's own, and why, for people who watch the operation."""
+    registries: RegistryFiles = field(default_factory=RegistryFiles)
 
 
 async def read_files(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
@@ -55,13 +57,15 @@ async def read_files(package: PackageFiles, own: PackageFiles, parameters: Clust
     elif manifest is None:
         raise _missing("x_cni", parameters.network_manifest)
     text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
-    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks))
+    registries = await read_registry_files(package, own, parameters.private_registry_connection_info)
+    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks), registries)
 
 
 async def read_script(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
     """Read the script alone, as a phase needs it on a cluster that exists. Raises Unprocessable as `read_files`."""
     script, remarks = await _script(package, own, parameters, least=SCALES, does="works on the nodes")
-    return InstallFiles(script, b"", (), tuple(remarks))
+    registries = await read_registry_files(package, own, parameters.private_registry_connection_info)
+    return InstallFiles(script, b"", (), tuple(remarks), registries)
 
 
 async def _script(

@@ -72,6 +72,13 @@ ResultFunction = Callable[[ClusterRun], PhaseResult]
 FilesFunction = Callable[[PackageFiles, PackageFiles, ClusterParameters], Awaitable[InstallFiles]]
 
 
+def connect(plan: Plan, cluster: Cluster, node: ManagedNode, prepared: TaskId) -> TaskId:
+    """Connect a new node to the private registries of its cluster, if it has any; return what its join comes after."""
+    if not cluster.parameters.private_registry_connection_info:
+        return prepared
+    return plan.add("registries", node, after=[prepared], takes_slot=node is not cluster.master)
+
+
 def install_cluster(cluster: Cluster) -> Plan:
     """Install a cluster (sequences.md 1.10): all machines side by side, and the master waits for no worker."""
     plan, master = Plan(cluster), cluster.master
@@ -80,7 +87,8 @@ def install_cluster(cluster: Cluster) -> Plan:
         reached = plan.add("reach", node)
         copied = plan.add("copy", node, after=[reached])
         # The master takes no slot: all joins wait for it, so it must not queue behind workers.
-        prepared[node.vnfc_id] = plan.add("prepare", node, after=[copied], takes_slot=node is not master)
+        installed = plan.add("prepare", node, after=[copied], takes_slot=node is not master)
+        prepared[node.vnfc_id] = connect(plan, cluster, node, installed)
     started = plan.add("init", master, after=[prepared[master.vnfc_id]])
     network = plan.add("network", master, after=[started])
     # It needs the API only, so it does not wait for the pod network.
@@ -109,7 +117,7 @@ def finish_scaling(cluster: Cluster) -> Plan:
     joined = []
     for node in cluster.targets:
         uploaded = plan.add("copy", node, after=[plan.add("reach", node)])
-        prepared = plan.add("prepare", node, after=[uploaded, known], takes_slot=True)
+        prepared = connect(plan, cluster, node, plan.add("prepare", node, after=[uploaded, known], takes_slot=True))
         joined.append(plan.add("join", node, after=[prepared], takes_slot=True))
     for node in (master, *cluster.others):
         plan.add("hosts", node, after=[known])

@@ -15,7 +15,7 @@ from typing import Final
 from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from kubevnfm_mgmt_executor.domain.kubernetes import membership, values
+from kubevnfm_mgmt_executor.domain.kubernetes import membership, registries, values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
     AdminAnswer,
     InitAnswer,
@@ -187,5 +187,6 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "uncordon": membership.uncordon,
     "drain": membership.drain,
     "delete": membership.delete,
+    "registries": registries.registries,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""

@@ -57,8 +57,10 @@ def prepare(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
 def hosts(cluster: Cluster, nodes: Sequence[ManagedNode]) -> Mapping[str, str]:
     """Return the parameters of ``hosts`` for a file that names these nodes."""
     # The names are made here, so no DNS has them.
-    entries = "\n".join(f"{node.nic_address} {cluster.name(node)}" for node in nodes)
-    return {**common(cluster), "HOSTS_ENTRIES": entries}
+    entries = [f"{node.nic_address} {cluster.name(node)}" for node in nodes]
+    # Private registries that no DNS knows either.
+    entries += [one.hosts_string for one in cluster.parameters.private_registry_connection_info if one.hosts_string]
+    return {**common(cluster), "HOSTS_ENTRIES": "\n".join(dict.fromkeys(entries))}
 
 
 def _clear(cluster: Cluster, secret: Secret | None) -> str:
