@@ -92,8 +92,11 @@ def guide_package(form: ApiVersion, vnfd_id: str) -> bytes:
     return zipped({name: one.encode() if isinstance(one, str) else one for name, one in packed.items()})
 
 
-def guide_request(form: ApiVersion, lab: LabProcess, vim_id: str) -> dict[str, Any]:
-    """Return the guide's instantiate request for the flavour ``simple``, on the lab's cloud with its machines' password."""
+def guide_request(form: ApiVersion, lab: LabProcess, vim_id: str, *, flavour: str = "simple") -> dict[str, Any]:
+    """Return the guide's instantiate request for a flavour, on the lab's cloud with its machines' password.
+
+    Only v1 has a request for ``complex``: in v2 it also needs a floating IP of the virtual address.
+    """
     login = {"username": "ubuntu", "password": lab.machine_password}
     worker_cp = WORKER_CP[form]
     cluster: dict[str, Any] = {"script_path": "Scripts/install_k8s_cluster.sh", "vim_name": "kubernetes_vim"}
@@ -105,7 +108,7 @@ def guide_request(form: ApiVersion, lab: LabProcess, vim_id: str) -> dict[str, A
             **login,
             "pod_cidr": "192.168.3.0/16",
             "cluster_cidr": "10.199.187.0/24",
-            "cluster_cp_name": "masterNode_CP1",
+            "cluster_cp_name": "masterNode_CP1" if flavour == "simple" else "vip_CP",
         }
         worker = {"aspect_id": "worker_instance", "ssh_cp_name": worker_cp, "nic_cp_name": worker_cp}
         cluster["proxy"] = {
@@ -131,7 +134,7 @@ def guide_request(form: ApiVersion, lab: LabProcess, vim_id: str) -> dict[str, A
         else ("userdata_standard.py", "StandardUserData")
     )
     return {
-        "flavourId": "simple",
+        "flavourId": flavour,
         "vimConnectionInfo": _connections(form, lab, vim_id),
         "additionalParams": {
             "k8s_cluster_installation_param": cluster,

@@ -288,17 +288,19 @@ class ClusterParameters(Part):
         """The path of the pod network's manifest in the package."""
         return self.x_cni or DEFAULT_NETWORK_MANIFEST
 
-    def install_limit_s(self, nodes: int) -> float:
+    def install_limit_s(self, nodes: int, *, masters: int = 1) -> float:
         """Return how long an installation on ``nodes`` machines may take if every task on the way uses up its limit.
 
-        Machines beyond ``x_max_parallel_nodes`` wait for the others: to be prepared, and to join.
+        Machines beyond ``x_max_parallel_nodes`` wait for the others: to be prepared, and to join. Several masters first
+        share the API's address, then join one after another.
         """
         limits = self.x_timeouts
         rounds = math.ceil(nodes / self.x_max_parallel_nodes)
         start_s = limits.ssh_ready + limits.node_install  # the first master: reached, and kubeadm init
         by_round_s = 2 * limits.node_install + limits.node_ready + self.registries_limit_s()
         rest_s = 10 * limits.command + 6 * limits.node_ready  # the pod network, the administrator, checks at the end
-        return float(start_s + rounds * by_round_s + rest_s)
+        by_master_s = limits.node_install + 2 * limits.node_ready + 5 * limits.command
+        return float(start_s + rounds * by_round_s + (masters - 1) * by_master_s + rest_s)
 
     def registries_limit_s(self) -> float:
         """Return how long it may take to connect one node to the private registries."""

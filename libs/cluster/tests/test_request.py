@@ -345,3 +345,8 @@ def test_an_installation_may_take_the_sum_of_the_limits_on_its_way(
     changes: Mapping[str, object], nodes: int, seconds: float
 ) -> None:
     assert read_cluster_parameters(request(changes)).install_limit_s(nodes) == seconds
+
+
+def test_each_further_master_joins_by_itself() -> None:
+    limits = read_cluster_parameters(request({}))
+    assert limits.install_limit_s(5, masters=3) - limits.install_limit_s(5) == 2 * (2700 + 1200 + 300)

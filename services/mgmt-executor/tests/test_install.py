@@ -432,12 +432,6 @@ async def test_a_pod_network_that_overlaps_that_of_the_nodes_is_refused(lab: Mgm
             await lab.run(lab.command(nodes, changes={"master_node": {"pod_cidr": cidr}}))
 
 
-async def test_several_masters_are_not_supported_yet(lab: MgmtLab) -> None:
-    nodes = [await lab.boot("master", 10), await lab.boot("master", 11)]
-    with pytest.raises(PhaseUnsupported, match="2 masters"):
-        await lab.run(lab.command(nodes))
-
-
 async def test_files_that_the_package_lacks_are_refused_by_name(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=0)
     for field in ("script_path", "x_cni"):

@@ -22,6 +22,7 @@ class Balancer:
         self._machines, self._control_planes = machines, control_planes
         self._relays: dict[tuple[str, int], Relay] = {}
         self._targets: dict[tuple[str, int], list[Target]] = {}
+        self._holders: dict[str, Machine] = {}
         self._turns = itertools.count()
         self._lock = asyncio.Lock()
         self._stale = False
@@ -41,19 +42,28 @@ class Balancer:
             self._stale = False
             await self.settle()
 
-    def holders(self) -> Mapping[str, Machine]:
-        """Return the machine that holds each virtual address: of those that run, the one with the highest priority."""
+    def elect(self) -> Mapping[str, Machine]:
+        """Return the machine that holds each virtual address from now on.
+
+        The one with the highest priority of those that run; a holder stays if it is set not to give way (nopreempt).
+        """
         best: dict[str, tuple[int, Machine]] = {}
+        staying: dict[str, Machine] = {}
         for machine in self._machines():
             file = machine.root / "etc/keepalived/keepalived.conf"
             if not (machine.powered and machine.units.is_active("keepalived") and file.exists()):
                 continue
             for instance in parse_keepalived(file.read_text()):
+                if instance.is_tracked and not machine.units.is_active("haproxy"):
+                    continue
                 for address in instance.addresses:
+                    if self._holders.get(address) is machine and not instance.preempts:
+                        staying[address] = machine
                     # VRRP elects the highest priority; a tie goes to the machine that booted first.
                     if address not in best or instance.priority > best[address][0]:
                         best[address] = instance.priority, machine
-        return {address: machine for address, (_, machine) in best.items()}
+        self._holders = {address: machine for address, (_, machine) in best.items()} | staying
+        return self._holders
 
     def resolve(self, host: str, port: int) -> Sequence[Target]:
         """Return the targets behind an address and port of a balancer; empty if none listens there."""
@@ -78,7 +88,7 @@ class Balancer:
 
     def _wanted(self) -> dict[tuple[str, int], list[Target]]:
         wanted: dict[tuple[str, int], list[Target]] = {}
-        holders = self.holders()
+        holders = self.elect()
         for machine in self._machines():
             if not machine.powered:
                 continue

@@ -66,8 +66,8 @@ class ControlPlane:
     """The content of kubeadm-config: podSubnet, serviceSubnet, kubernetesVersion."""
     members: dict[str, Member] = field(default_factory=dict)
     """By machine id."""
-    certificate_keys: dict[str, float] = field(default_factory=dict)
-    """When each certificate key expires (time.monotonic)."""
+    certificate_key: tuple[str, float] = ("", 0.0)
+    """The key of the last upload, and when it expires (time.monotonic): each upload replaces the one before."""
     tokens: dict[str, float] = field(default_factory=dict)
     """When each bootstrap token that kubeadm made expires (time.time)."""
     relays: dict[str, list[Relay]] = field(default_factory=dict)
@@ -81,12 +81,13 @@ class ControlPlane:
     def add_certificate_key(self, key: str | None = None) -> str:
         """Upload the certificates under a key, which is new unless given."""
         key = key or secrets.token_hex(32)
-        self.certificate_keys[key] = time.monotonic() + CERTIFICATE_KEY_LIFE_S
+        self.certificate_key = key, time.monotonic() + CERTIFICATE_KEY_LIFE_S
         return key
 
     def accepts_certificate_key(self, key: str) -> bool:
         """Return whether certificates can be fetched with this key now."""
-        return self.certificate_keys.get(key, 0.0) > time.monotonic()
+        uploaded, expires = self.certificate_key
+        return key == uploaded and expires > time.monotonic()
 
     def create_token(self, ttl_s: float) -> str:
         """Create a bootstrap token; 0 s means that it never expires."""

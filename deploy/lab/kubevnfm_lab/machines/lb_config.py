@@ -94,6 +94,10 @@ class VrrpInstance:
     router_id: int
     priority: int
     addresses: tuple[str, ...]
+    preempts: bool = True
+    """False: an address stays with its holder, whatever their priorities are (``nopreempt``)."""
+    is_tracked: bool = False
+    """Whether it holds addresses only while haproxy runs."""
 
 
 def parse_keepalived(text: str) -> list[VrrpInstance]:
@@ -109,7 +113,13 @@ def parse_keepalived(text: str) -> list[VrrpInstance]:
             inner = _block(block, start) if start < len(block) else []
             addresses = tuple(word.split("/")[0] for word in inner if word.count(".") == 3 or ":" in word)
             instances.append(
-                VrrpInstance(int(values.get("virtual_router_id", 51)), int(values.get("priority", 100)), addresses)
+                VrrpInstance(
+                    int(values.get("virtual_router_id", 51)),
+                    int(values.get("priority", 100)),
+                    addresses,
+                    preempts="nopreempt" not in block,
+                    is_tracked="track_script" in block,
+                )
             )
     return instances
 

@@ -11,7 +11,7 @@ DEFAULT_NETWORK = "net0"
 
 
 class ClusterUserData(abstract_user_data.AbstractUserData):
-    """Flavor and image by VDU, network by connection point, and the number of workers."""
+    """Flavor and image by VDU, network by connection point, and the numbers of masters and workers."""
 
     @staticmethod
     def instantiate(base_hot_dict=None, vnfd_dict=None, inst_req_info=None, grant_info=None):
@@ -28,7 +28,10 @@ class ClusterUserData(abstract_user_data.AbstractUserData):
                     for name, vdu in vdus.items()
                 },
                 "CP": {name: {"network": networks.get(name, DEFAULT_NETWORK)} for name in cps},
-                "desired_capacity": {"worker_instance": _instances(topology, "workerNode", level)},
+                "desired_capacity": {
+                    "master_instance": _instances(topology, "masterNode", level),
+                    "worker_instance": _instances(topology, "workerNode", level),
+                },
             }
         }
 

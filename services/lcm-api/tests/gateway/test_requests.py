@@ -146,22 +146,21 @@ async def test_a_request_that_cannot_work_is_refused_by_the_name_of_its_attribut
     assert (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiationState"] == "NOT_INSTANTIATED"
 
 
-async def test_several_masters_are_refused_before_anything_is_made(world: World, tmp_path: Path) -> None:
-    """The driver builds one; the package of this test asks for three behind a VIP."""
+async def test_masters_that_cannot_share_an_address_are_refused_before_anything_is_made(
+    world: World, tmp_path: Path
+) -> None:
     source = Path(shutil.copytree(SAMPLES / "cluster", tmp_path / "ha"))
-    flavour = next((source / "Definitions").glob("*df_simple.yaml"))
-    several = "- masterNode_instantiation_levels:", "instantiation_level_1: { number_of_instances: 1 }"
-    head, tail = flavour.read_text().split(several[0])
-    flavour.write_text(head + several[0] + tail.replace(several[1], several[1].replace("1 }", "3 }"), 1))
-    hot = source / "BaseHOT/simple/cluster_hot.yaml"
-    vip = "resources:\n  vip_CP: { type: 'OS::Neutron::Port', properties: { network: net0 } }\n"
-    hot.write_text(hot.read_text().replace("resources:\n", vip, 1))
+    hot = source / "BaseHOT/complex/nested/master.hot.yaml"
+    hot.write_text(hot.read_text().replace("allowed_address_pairs", "value_specs"))
     pack(source, tmp_path / "ha.zip")
     assert (await world.upload((tmp_path / "ha.zip").read_bytes()))["onboardingState"] == "ONBOARDED"
-    body = copy.deepcopy(sample_request("cluster", "instantiate"))
+    body = {**copy.deepcopy(sample_request("cluster", "instantiate")), "flavourId": "complex"}
     node("master_node", cluster_cp_name="vip_CP")(body)
     answer = await world.lcm("POST", f"/vnf_instances/{await world.create('cluster')}/instantiate", body)
-    assert "3 masters at this instantiation level" in answer.problem(422)["detail"]
+    assert (
+        "masterNode_CP1 of BaseHOT/complex/nested/master.hot.yaml: allowed_address_pairs"
+        in answer.problem(422)["detail"]
+    )
     assert world.twins.commands == []
 
 

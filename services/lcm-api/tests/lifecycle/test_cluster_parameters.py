@@ -33,6 +33,10 @@ STORAGE = """\
 FLOATING = """\
   masterNode_fip: {type: OS::Neutron::FloatingIP, properties: {floating_network: ext}}
 """
+HA_MASTER_HOT = MASTER_HOT.replace(
+    "{network: {get_param: network}}",
+    "{network: {get_param: network}, allowed_address_pairs: [{ip_address: {get_param: vip_port_ip}}]}",
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +44,7 @@ def taken_in(tmp_path_factory: pytest.TempPathFactory) -> tuple[Vnfd, dict[str, 
     files = v1_files()
     for flavour in ("simple", "complex"):
         files[f"BaseHOT/{flavour}/cluster.yaml"] = TOP_HOT + STORAGE
-        files[f"BaseHOT/{flavour}/nested/nested_master.yaml"] = MASTER_HOT + FLOATING
+        files[f"BaseHOT/{flavour}/nested/nested_master.yaml"] = HA_MASTER_HOT + FLOATING
     for name in ("Files/kubernetes/nfs-pv2.yaml", "Files/kubernetes/nfs-pv3.yaml", "Files/registries/ca.crt"):
         files[name] = "a: 1\n"
     files["Scripts/install_helm.sh"] = "#!/bin/bash\n"
@@ -291,6 +295,33 @@ def test_several_masters_have_their_endpoint_in_the_top_template(check: Checker)
         check(body(), flavour="complex")
     with pytest.raises(InvalidInput, match="cluster_fip_name: missing"):
         check(body(master_node__ssh_cp_name="masterNode_fip", master_node__cluster_cp_name="vip_CP"), flavour="complex")
+
+
+def test_the_ports_of_several_masters_must_allow_the_virtual_address(check: Checker) -> None:
+    asked, hot = body(master_node__cluster_cp_name="vip_CP"), check.hots["complex"]
+    master = hot.nested["nested_master.yaml"]
+    for change, is_refused in ({"allowed_address_pairs": []}, True), ({"port_security_enabled": False}, False):
+        port: dict[str, Any] = {"type": "OS::Neutron::Port", "properties": change}
+        template = {**master.body, "resources": {**master.body["resources"], "masterNode_CP1": port}}
+        nested = {**hot.nested, "nested_master.yaml": master.model_copy(update={"body": template})}
+        check.hots = {"complex": hot.model_copy(update={"nested": nested})}
+        if is_refused:
+            with pytest.raises(
+                Unprocessable, match=r"nic_cp_name: masterNode_CP1 of .*: allowed_address_pairs .* vip_CP"
+            ):
+                check(asked, flavour="complex")
+        else:
+            assert check(asked, flavour="complex").masters == 3
+
+
+def test_an_even_number_of_masters_is_refused(check: Checker) -> None:
+    """etcd with four members survives the loss of one, as with three."""
+    level_id, simple = "instantiation_level_2", check.vnfd.flavour("simple")
+    level = simple.levels[level_id].model_copy(update={"counts": {"masterNode": 4, "workerNode": 2}})
+    flavour = simple.model_copy(update={"levels": {level_id: level}})
+    check.vnfd = check.vnfd.model_copy(update={"flavours": {"simple": flavour}})
+    with pytest.raises(Unprocessable, match="master_node: 4 masters at this instantiation level: an odd number"):
+        check(body(master_node__cluster_cp_name="vip_CP"), level=level_id)
 
 
 def test_an_instantiation_level_sets_the_number_of_machines(check: Checker) -> None:

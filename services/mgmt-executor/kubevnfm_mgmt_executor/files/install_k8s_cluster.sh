@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# kubevnfm-install-script: 2
+# kubevnfm-install-script: 3
 #
 # Makes one machine a node of a kubeadm cluster, one task per call. Every task checks first and changes only what is
 # missing, so an interrupted call can simply be repeated.
 #
 #   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
 #
-# Tasks      on every node:  prepare  hosts  join (workers)
-#            on the master:  init  network  admin  token  revoke  label  verify  facts  cordon  uncordon  drain  delete
+# Tasks      on every node:  prepare  hosts  join
+#            on one of several masters:  balance  certificates  remove_member
+#            on a master:  init  network  admin  token  revoke  label  verify  facts  cordon  uncordon  drain  delete
 # --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
 #
@@ -101,6 +102,11 @@ diagnose() {
       if command -v containerd >/dev/null; then show containerd 15 journalctl -u containerd -n 15 -o cat --no-pager; fi
       return 0
       ;;
+    balance)
+      show addresses 10 ip -o address show
+      show 'haproxy and keepalived' 20 journalctl -u haproxy -u keepalived -n 20 -o cat --no-pager
+      return 0
+      ;;
     init | join)
       # without the lines of level I, which are most of them
       show kubelet 20 bash -c "journalctl -u kubelet -n 300 -o cat --no-pager | grep -v '^I[0-9]'"
@@ -183,7 +189,7 @@ mark() { put "$marks/$1" 600 "$OWNER"; }
 
 # ---- prepare ---------------------------------------------------------------------------------------------------------
 # NODE_NAME, HOSTS_ENTRIES (lines "address name"), KUBERNETES_VERSION, HTTP_PROXY_URL, HTTPS_PROXY_URL, NO_PROXY_LIST,
-# APT_REPOSITORY, APT_KEY_URL, IMAGE_MIRROR (each may be empty)
+# APT_REPOSITORY, APT_KEY_URL, IMAGE_MIRROR (each may be empty), BALANCED (true: one of several masters)
 
 prepare() {
   want NODE_NAME "$name_form"
@@ -349,6 +355,7 @@ runtime_config() {
 }
 
 readonly plain_packages='containerd conntrack ethtool iptables socat'
+readonly balancer_packages='haproxy keepalived'
 # Nothing here can answer dpkg's question about a configuration file that was changed: the file on the machine stays.
 readonly -a apt=(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold -qq)
 
@@ -375,12 +382,13 @@ repair_packages() {
 }
 
 packages() {
-  local name wanted have missing=() key=$root/etc/apt/keyrings/kubernetes.asc
+  local name wanted have missing=() plain=$plain_packages key=$root/etc/apt/keyrings/kubernetes.asc
   export DEBIAN_FRONTEND=noninteractive
+  if [[ $BALANCED == true ]]; then plain+=" $balancer_packages"; fi
   # shellcheck disable=SC2016,SC2086 # dpkg-query's own fields; a list of words
-  have=$(dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' $plain_packages kubelet kubeadm kubectl 2>/dev/null) || true
+  have=$(dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' $plain kubelet kubeadm kubectl 2>/dev/null) || true
   have=$'\n'$have$'\n'
-  for name in $plain_packages; do
+  for name in $plain; do
     [[ $have =~ $'\n'$name' '[^' ']+' installed'$'\n' ]] || missing+=("$name")
   done
   for name in kubelet kubeadm kubectl; do
@@ -420,9 +428,165 @@ runtime_running() {
   mark prepare
 }
 
+# ---- balance ---------------------------------------------------------------------------------------------------------
+# NODE_NAME, NODE_IP, ENDPOINT (the virtual address and its port), MASTERS (lines "name address"), ROUTER_ID, PRIORITY,
+# VRRP_PASSWORD (8 characters), PREFIX_LENGTH (empty: that of the interface), TIMEOUT_S
+
+on_address() { # LINE ADDRESS: whether a line of `ip -o address` is about it; sets $interface and $prefix
+  local number family address rest
+  read -r number interface family address rest <<<"$1"
+  : "$number $family $rest"
+  prefix=${address#*/}
+  [[ ${address%/*} == "$2" ]]
+}
+
+find_interface() { # the one with NODE_IP
+  local line listed
+  doing='ip -o address show'
+  listed=$(ip -o address show)
+  doing=
+  while IFS= read -r line; do
+    if on_address "$line" "$NODE_IP"; then return 0; fi
+  done <<<"$listed"
+  die "no interface has the address $NODE_IP"
+}
+
+# The owed reload is noted before the file changes, so that it survives an interruption in between.
+put_balancer() { # UNIT MODE TEXT
+  local file=$root/etc/$1/$1.cfg
+  if [[ $1 == keepalived ]]; then file=$root/etc/keepalived/keepalived.conf; fi
+  if ! holds "$file" "$3"; then
+    put "$marks/reload-owed-$1" 600 "$1"
+    put "$file" "$2" "$3"
+  fi
+  if [[ ! -e $marks/reload-owed-$1 ]] && systemctl is-active -q "$1"; then return 0; fi
+  step "systemctl enable of $1" systemctl enable -q "$1"
+  step "systemctl reload-or-restart of $1 with $file" systemctl reload-or-restart "$1"
+  remove "$marks/reload-owed-$1"
+  changed=true
+}
+
+# A server is used while its API says that it is ready, etcd included (401: it answers no anonymous requests). A connection
+# that fails goes to another one.
+haproxy_text() { # HOST PORT: prints the configuration
+  local name address servers='' any='*'
+  if [[ $1 == '['* ]]; then any='::'; fi
+  while read -r name address; do
+    want name "$name_form"
+    want address "$host_form"
+    if [[ $address == *:* ]]; then address="[$address]"; fi
+    servers+=$'\n'"  server $name $address:6443"
+  done <<<"$MASTERS"
+  cat <<END
+global
+  log /dev/log local0 notice
+  user haproxy
+  group haproxy
+
+defaults
+  mode tcp
+  log global
+  option dontlognull
+  option tcpka
+  option redispatch 1
+  retries 3
+  timeout connect 2s
+  timeout check 2s
+  timeout client 1h
+  timeout server 1h
+
+frontend kubernetes
+  bind $any:$2
+  default_backend masters
+
+backend masters
+  balance roundrobin
+  option httpchk GET /readyz
+  http-check expect rstatus ^(200|401)$
+  default-server check check-ssl verify none inter 1s fall 2 rise 1 on-marked-down shutdown-sessions$servers
+END
+}
+
+# Advertisements go to the other masters only: other routers of the network cannot take part, whatever their id is.
+# pidof would not do as the check: it is a link to killall5, and keepalived runs what a link leads to.
+keepalived_text() { # VIRTUAL-ADDRESS: prints the configuration
+  local name address peers='' authentication=''
+  while read -r name address; do
+    if [[ $address != "$NODE_IP" ]]; then peers+="$address"$'\n    '; fi
+  done <<<"$MASTERS"
+  # VRRP over IPv6 (version 3) has none
+  if [[ $1 != *:* ]]; then
+    authentication="
+  authentication {
+    auth_type PASS
+    auth_pass $VRRP_PASSWORD
+  }"
+  fi
+  cat <<END
+global_defs {
+  router_id $NODE_NAME
+  enable_script_security
+  script_user root
+}
+
+vrrp_script haproxy {
+  script "/usr/bin/systemctl -q is-active haproxy"
+  interval 3
+  timeout 3
+  fall 3
+  rise 1
+}
+
+vrrp_instance kubernetes {
+  state BACKUP
+  nopreempt
+  interface $interface
+  virtual_router_id $ROUTER_ID
+  priority $PRIORITY
+  advert_int 1
+  unicast_src_ip $NODE_IP
+  unicast_peer {
+    ${peers%$'\n    '}
+  }$authentication
+  virtual_ipaddress {
+    $1/${PREFIX_LENGTH:-$prefix} dev $interface
+  }
+  track_script {
+    haproxy
+  }
+}
+END
+}
+
+# shellcheck disable=SC2016 # the inner shell's own arguments
+accepts() { timeout 5 bash -c '</dev/tcp/$0/$1' "$1" "$2"; } # ADDRESS PORT
+
+balance() {
+  local text host port interface='' prefix=''
+  want NODE_NAME "$name_form"
+  want NODE_IP "$host_form"
+  want ENDPOINT "($host_form):[0-9]+"
+  want ROUTER_ID '[0-9]{1,3}'
+  want PRIORITY '[0-9]{1,3}'
+  want VRRP_PASSWORD '[A-Za-z0-9]{8}'
+  [[ $PREFIX_LENGTH =~ ^[0-9]{0,3}$ ]] || die 'parameter PREFIX_LENGTH: a number expected'
+  host=${ENDPOINT%:*} port=${ENDPOINT##*:}
+  text=$(haproxy_text "$host" "$port")
+  printf '%s\n' "$text" >"$work/haproxy.cfg"
+  step 'haproxy -c: the check of its configuration' haproxy -c -q -f "$work/haproxy.cfg"
+  put_balancer haproxy 644 "$text"
+  host=${host#[}
+  host=${host%]}
+  find_interface
+  text=$(keepalived_text "$host")
+  put_balancer keepalived 600 "$text"
+  await "$TIMEOUT_S" accepts "$host" "$port" || die "the virtual address $host does not answer at port $port within\
+ $TIMEOUT_S s: no master holds it, or their ports do not allow it (allowed_address_pairs, VRRP in the security groups)"
+}
+
 # ---- init ------------------------------------------------------------------------------------------------------------
 # NODE_NAME, NODE_IP, ENDPOINT (host:port), CERT_SANS (words), POD_CIDR, SERVICE_CIDR, NODE_CIDR_MASK,
-# CERTIFICATE_KEY (admin only), TIMEOUT_S
+# CERTIFICATE_KEY (admin only), BALANCED, TIMEOUT_S
 
 kubectl_() { kubectl --kubeconfig "$admin_conf" "$@"; }
 
@@ -499,7 +663,7 @@ timeouts() { # NAME...: the section of v1beta4
 }
 
 kubeadm_config() { # writes $work/kubeadm.yaml
-  local san sans='' certificate_key='' api=v1beta4 limits='' older_limit=''
+  local san sans='' certificate_key='' api=v1beta4 limits='' older_limit='' gates=''
   want TIMEOUT_S '[0-9]+'
   if ((minor < 31)); then
     api=v1beta3
@@ -517,6 +681,8 @@ kubeadm_config() { # writes $work/kubeadm.yaml
     [[ $san =~ ^($host_form)$ ]] || die "parameter CERT_SANS: not of the expected form"
     sans+=$'\n'"  - \"$san\""
   done
+  # From 1.29 on it is the default: a new member of etcd counts for the majority only once it has all data.
+  if [[ $BALANCED == true ]] && ((minor < 29)); then gates=$'\n'"featureGates:"$'\n'"  EtcdLearnerMode: true"; fi
   if [[ -n ${CERTIFICATE_KEY:-} ]]; then certificate_key=$'\n'"certificateKey: \"$CERTIFICATE_KEY\""; fi
   cat >"$work/kubeadm.yaml" <<END
 apiVersion: kubeadm.k8s.io/$api
@@ -534,7 +700,7 @@ nodeRegistration:
 apiVersion: kubeadm.k8s.io/$api
 kind: ClusterConfiguration
 kubernetesVersion: "v$version"
-controlPlaneEndpoint: "$ENDPOINT"
+controlPlaneEndpoint: "$ENDPOINT"$gates
 apiServer:
   certSANs:$sans$older_limit
 controllerManager:
@@ -643,9 +809,7 @@ admin() {
   want CERTIFICATE_KEY '[0-9a-f]{64}'
   doing="kubectl apply of the service account vnfm-admin at $(server)"
   admin_manifest | kubectl_ apply -f -
-  kubeadm_config
-  step "kubeadm init phase upload-certs at $(server)" \
-    kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
+  upload_certificates
   doing="reading the Secret vnfm-admin-token at $(server)"
   changed=true
   until=$((SECONDS + TIMEOUT_S))
@@ -659,10 +823,49 @@ admin() {
   report_ca
 }
 
+# ---- certificates, remove_member -------------------------------------------------------------------------------------
+# certificates: as init, with CERTIFICATE_KEY; remove_member: NODE_NAME, NODE_IP of the master that leaves, THROUGH (the name of
+# this master)
+
+upload_certificates() { # the key is in a file, because every user of the machine can read the arguments of processes
+  kubeadm_config
+  step "kubeadm init phase upload-certs at $(server)" \
+    kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
+}
+
+certificates() {
+  want CERTIFICATE_KEY '[0-9a-f]{64}'
+  upload_certificates
+  changed=true
+}
+
+etcdctl_() {
+  local pki=/etc/kubernetes/pki/etcd
+  kubectl_ -n kube-system exec "etcd-$THROUGH" -- \
+    etcdctl --cacert $pki/ca.crt --cert $pki/server.crt --key $pki/server.key "$@"
+}
+
+remove_member() { # the member of exactly this name and peer URL; one that never started has no name
+  local listed id state name peers rest url="https://$NODE_IP:2380"
+  want NODE_NAME "$name_form"
+  want NODE_IP "$host_form"
+  want THROUGH "$name_form"
+  if [[ $NODE_IP == *:* ]]; then url="https://[$NODE_IP]:2380"; fi
+  doing="etcdctl member list in the pod etcd-$THROUGH"
+  listed=$(etcdctl_ member list -w simple)
+  doing=
+  while IFS=, read -r id state name peers rest; do
+    : "$state $rest"
+    if [[ ${peers# } != "$url" || (-n ${name# } && ${name# } != "$NODE_NAME") ]]; then continue; fi
+    step "etcdctl member remove of $NODE_NAME at $url" etcdctl_ member remove "$id"
+    changed=true
+  done <<<"$listed"
+}
+
 # ---- token, revoke, join ---------------------------------------------------------------------------------------------
 # token: TOKEN_TTL_S; revoke: TOKEN_ID (its first six characters);
-# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, TIMEOUT_S, JOIN_TOKEN (empty: only report whether the
-# node has joined)
+# join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, TIMEOUT_S, JOIN_TOKEN (empty: only report whether the node has joined),
+# CERTIFICATE_KEY (64 hex digits: it joins as a master), CONTROL_PLANE (true: as a master)
 
 token() {
   local made
@@ -680,12 +883,37 @@ revoke() {
   changed=true
 }
 
+local_api() { # ARGUMENTS...: the API server of this machine, past the balancer
+  local host=$NODE_IP
+  if [[ $host == *:* ]]; then host="[$host]"; fi
+  kubectl_ --server "https://$host:6443" --request-timeout 5s "$@"
+}
+
+# The API server is ready only if the member of etcd on this machine takes part.
+local_api_ready() { await "$1" local_api get --raw /readyz; } # SECONDS
+
+marked_as_master() { # which is the last that kubeadm does
+  local labels
+  labels=$(local_api get node "$NODE_NAME" -o 'jsonpath={.metadata.labels}') &&
+    [[ $labels == *'"node-role.kubernetes.io/control-plane"'* ]]
+}
+
 has_joined() {
+  if [[ $CONTROL_PLANE == true ]]; then
+    [[ -f $root/etc/kubernetes/kubelet.conf && -f $admin_conf ]] || return 1
+    if marked join; then
+      # No reset of a master that was complete: it is part of the majority of etcd.
+      local_api_ready "$TIMEOUT_S" || die "the API server of $NODE_NAME is not ready within $TIMEOUT_S s"
+      return 0
+    fi
+    local_api_ready 10 && marked_as_master
+    return
+  fi
   [[ -f $root/etc/kubernetes/kubelet.conf && $(<"$root/etc/kubernetes/kubelet.conf") == *"server: https://$ENDPOINT"* ]]
 }
 
 join() {
-  local api=v1beta4 limits='' older_limit=''
+  local api=v1beta4 limits='' older_limit='' control_plane=''
   want TIMEOUT_S '[0-9]+'
   if ((minor < 31)); then
     api=v1beta3
@@ -703,15 +931,29 @@ join() {
     report_json joined true
     return 0
   fi
+  if [[ -z ${JOIN_TOKEN:-} && $CONTROL_PLANE != true ]]; then
+    report_json joined false
+    return 0
+  fi
+  # A master that is not complete is reset before anything else, because its kubelet and its member of etcd may run.
+  if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
+    -f $root/etc/kubernetes/kubelet.conf ]]; then
+    say 'removing what an earlier try left'
+    step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
+  fi
   if [[ -z ${JOIN_TOKEN:-} ]]; then
     report_json joined false
     return 0
   fi
   want JOIN_TOKEN '[a-z0-9]{6}\.[a-z0-9]{16}'
-  if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
-    -f $root/etc/kubernetes/kubelet.conf ]]; then
-    say 'removing what an earlier try left'
-    step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
+  if [[ $CONTROL_PLANE == true ]]; then
+    want CERTIFICATE_KEY '[0-9a-f]{64}'
+    control_plane="
+controlPlane:
+  certificateKey: \"$CERTIFICATE_KEY\"
+  localAPIEndpoint:
+    advertiseAddress: \"$NODE_IP\"
+    bindPort: 6443"
   fi
   cat >"$work/join.yaml" <<END
 apiVersion: kubeadm.k8s.io/$api
@@ -725,9 +967,12 @@ discovery:
 nodeRegistration:
   name: "$NODE_NAME"
   criSocket: $cri_socket
-  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$limits
+  kubeletExtraArgs:$(extra_arg '    ' node-ip "$NODE_IP")$control_plane$limits
 END
   step "kubeadm join to https://$ENDPOINT" kubeadm join --config "$work/join.yaml"
+  if [[ $CONTROL_PLANE == true ]]; then
+    local_api_ready "$TIMEOUT_S" || die "kubeadm join succeeded, but the API server of $NODE_NAME is not ready"
+  fi
   has_joined || die "kubeadm join succeeded, but the kubelet has no access to https://$ENDPOINT"
   mark join
   report_json joined true
@@ -917,7 +1162,7 @@ if [[ ${BASH_SOURCE[0]} != "$0" ]]; then return 0; fi
 task=${1:-}
 case $task in
   prepare | init | network | admin | token | revoke | join | label | verify) shift ;;
-  facts | hosts | cordon | uncordon | drain | delete) shift ;;
+  facts | hosts | cordon | uncordon | drain | delete | balance | certificates | remove_member) shift ;;
   *)
     printf 'usage: %s TASK --params FILE [--result FILE]; the tasks are listed at the top of the file\n' "$0" >&2
     exit 64
@@ -927,7 +1172,7 @@ read_arguments "$@"
 
 : "${OWNER:=}" "${KUBERNETES_VERSION:=}" "${HOSTS_ENTRIES:=}" "${HTTP_PROXY_URL:=}" "${HTTPS_PROXY_URL:=}" \
   "${NO_PROXY_LIST:=}" "${APT_REPOSITORY:=}" "${APT_KEY_URL:=}" "${IMAGE_MIRROR:=}" "${CERT_SANS:=}" "${LABELS:=}" \
-  "${NODES:=}" "${CNI_WORKLOADS:=}" "${TIMEOUT_S:=600}"
+  "${NODES:=}" "${CNI_WORKLOADS:=}" "${TIMEOUT_S:=600}" "${BALANCED:=}" "${MASTERS:=}" "${PREFIX_LENGTH:=}" "${CONTROL_PLANE:=}"
 # shellcheck disable=SC1090 # the caller's file
 . "$params"
 readonly version=${KUBERNETES_VERSION:-1.31.4}
@@ -943,7 +1188,7 @@ use_proxies
 exec </dev/null
 
 case $task in # calls that only use the API may run concurrently
-  prepare | init | join | hosts) lock=node ;;
+  prepare | balance | init | join | hosts) lock=node ;;
   drain | delete)
     want NODE_NAME "$name_form"
     lock=$task-$NODE_NAME

@@ -66,6 +66,12 @@ async def ip(call: Call) -> Exit:
                 for name, nic in nics
             ]  # fmt: skip
             return Exit(0, json.dumps(links) + "\n")
+        if given.has("-o", "-oneline"):
+            lines = [
+                f"{index}: {name}    inet {nic.address}/24 scope global {name}\\       valid_lft forever preferred_lft forever\n"
+                for index, (name, nic) in enumerate(nics, 2)
+            ]
+            return Exit(0, "".join(lines))
         rows = [
             f"{index}: {name}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 state UP\n    link/ether {nic.mac}\n"
             f"    inet {nic.address}/24 scope global {name}\n"

@@ -81,6 +81,7 @@ def check_cluster_parameters(
     _check_ports(cluster.master_node, masters, f"{ROOT}/master_node")
     _check_ports(cluster.worker_node, workers, f"{ROOT}/worker_node")
     _check_endpoint(cluster.master_node, masters, places)
+    _check_several(cluster.master_node, masters, places)
     check_networks(cluster, places.subnets())
     max_nodes = masters.most + workers.most
     node_mask(cluster.master_node.pod_cidr, nodes=max_nodes)
@@ -130,6 +131,28 @@ def _check_endpoint(master: MasterGroup, group: Group, places: Places) -> None:
         connection_point(fip_field, master.cluster_fip_name, places.top, where=_TOP, kinds=kinds)
     elif is_vip and group.types[master.ssh_cp_name] == FLOATING_IP:
         raise InvalidInput(fip_field, "missing: the floating IP of the Kubernetes API expected")
+
+
+def _check_several(master: MasterGroup, group: Group, places: Places) -> None:
+    """Check that several masters keep a majority when one is down, and can have the virtual address (sequences.md 2.3)."""
+    if group.count <= 1:
+        return
+    if group.count % 2 == 0:
+        raise Unprocessable(
+            f"{ROOT}/master_node",
+            f"{group.count} masters at this instantiation level: an odd number expected, as etcd needs a majority of them",
+        )
+    port = places.resource(group, master.cluster_port).get("properties") or {}
+    if (
+        places.hot is not None
+        and not port.get("allowed_address_pairs")
+        and port.get("port_security_enabled") is not False
+    ):
+        raise Unprocessable(
+            f"{ROOT}/master_node/nic_cp_name",
+            f"{master.cluster_port} of {group.where}: allowed_address_pairs with the address of {master.cluster_cp_name} "
+            "expected; without it Neutron lets no master have the virtual address",
+        )
 
 
 def _check_features(cluster: RequestedCluster, places: Places, file_names: Collection[str]) -> None:

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
-from typing import Final
+from typing import Any, Final
 
 from kubevnfm_cluster import ROOT, NodeGroup, Role
 from kubevnfm_csar import BaseHot, Flavour
@@ -63,6 +63,13 @@ class Places:
         if needed is not None:
             raise InvalidInput(f"{field}/{needed}", "missing: the scaling aspect or the VDU of these machines expected")
         return self._by_name(f"{field}/aspect_id", choice.value)
+
+    def resource(self, group: Group, name: str) -> Mapping[str, Any]:
+        """Return a resource of the group's template; empty without templates."""
+        if self.hot is None:
+            return {}
+        templates = (self.hot.top, *self.hot.nested.values())
+        return next(one for one in templates if one.path == group.where).resource(name)
 
     def _by_aspect(self, field: str, aspect_id: str) -> Group:
         flavour, hot = self.flavour, self.hot

@@ -154,6 +154,8 @@ class InstantiateVmDraft(InstantiateDraft):
     """None: this VNF is not a cluster, or version 0.1.0 accepted the request."""
     max_nodes: int | None = None
     """The most nodes that the cluster can have."""
+    masters: int = 1
+    """How many masters the cluster has."""
 
     resources: StackResources | None = None
     cluster: ClusterAccess | None = None

@@ -106,7 +106,7 @@ def _install_limit_s(draft: InstantiateVmDraft) -> float:
     """Return the time for the installation; shorter limits in the request do not shorten the measured worst case."""
     if draft.cluster_parameters is None:
         return INSTALL_TIMEOUT_S
-    return max(INSTALL_TIMEOUT_S, draft.cluster_parameters.install_limit_s(draft.max_nodes or 1))
+    return max(INSTALL_TIMEOUT_S, draft.cluster_parameters.install_limit_s(draft.max_nodes or 1, masters=draft.masters))
 
 
 def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:

@@ -84,7 +84,6 @@ class VmDrafts:
                 has_user_data=user_data is not None,
                 instantiation_level_id=request.instantiation_level_id,
             )
-            _check_masters(cluster)
             await check_certificates(self._packages, package, cluster.parameters)
             cluster_vim_name = cluster.parameters.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
@@ -99,6 +98,7 @@ class VmDrafts:
             cluster_vim_name=cluster_vim_name,
             cluster_parameters=cluster.parameters if cluster is not None else None,
             max_nodes=cluster.max_nodes if cluster is not None else None,
+            masters=cluster.masters if cluster is not None else 1,
             scripts=scripts,
             script_request=script_request(request, original, fields["api_version"]) if scripts else {},
         )
@@ -107,15 +107,6 @@ class VmDrafts:
         for vim in await self._vims.list({"name": [name]}):
             if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
                 raise Conflict(f"{ROOT}/vim_name: a VIM named {name} is registered already")
-
-
-def _check_masters(cluster: CheckedCluster) -> None:
-    if cluster.masters > 1:
-        raise Unprocessable(
-            f"{ROOT}/master_node",
-            f"{cluster.masters} masters at this instantiation level: one expected, "
-            "clusters with several (high availability) cannot be built yet",
-        )
 
 
 def stack_name(instance_id: str) -> str:

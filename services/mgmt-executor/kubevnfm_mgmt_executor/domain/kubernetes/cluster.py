@@ -19,7 +19,6 @@ from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret, map_secrets
 
-from kubevnfm_mgmt_executor.domain.errors import PhaseUnsupported
 from kubevnfm_mgmt_executor.domain.logins import bastion, login
 from kubevnfm_mgmt_executor.domain.names import node_names
 from kubevnfm_mgmt_executor.domain.ports import Address, Login
@@ -120,14 +119,14 @@ def bracketed(address: str) -> str:
 
 
 def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
-    """Return the cluster of a command. Raises InvalidInput, Unprocessable, SharedAddress, PhaseUnsupported."""
+    """Return the cluster of a command. Raises InvalidInput, Unprocessable, SharedAddress."""
     parameters = _parameters(command, reveal)
     masters = [node for node in command.nodes if node.role == "master"]
     workers = [node for node in command.nodes if node.role == "worker"]
     if not masters:
         raise Unprocessable("nodes", "no master among the VNF's machines")
-    if len(masters) > 1:
-        raise PhaseUnsupported(f"{len(masters)} masters: clusters with several (high availability) cannot be built yet")
+    if len(masters) > 1 and command.cluster_address is None:
+        raise Unprocessable("cluster_address", f"missing: the virtual address of {len(masters)} masters expected")
     nodes = [*masters, *workers]
     # Two separate checks: on one machine, both addresses may be the same.
     refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.ssh_address) for node in nodes)

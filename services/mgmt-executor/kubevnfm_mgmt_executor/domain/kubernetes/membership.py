@@ -53,10 +53,12 @@ async def hosts(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     cluster, session = run.cluster, run.session(node)
     leaving = cluster.targets if run.learned.is_cordoned else ()
     staying = [one for one in cluster.nodes if one not in leaving]
-    # Nothing in the cluster depends on these names, so an old worker that is out of order does not hold the others up.
+    # Nothing in the cluster depends on these names, so an old node that is out of order does not hold the others up.
     # Its file is written as a whole by the next scaling.
     if cluster.name(node) in run.learned.not_ready and node is not cluster.master:
         return TaskResult(changed=False, remark="its Node is not Ready: its hosts file stays as it is")
+    if node in run.silent:
+        return TaskResult(changed=False, remark="it does not answer: its hosts file stays as it is")
     try:
         await session.reach()
     except (NodeUnreachable, LoginRefused) as error:

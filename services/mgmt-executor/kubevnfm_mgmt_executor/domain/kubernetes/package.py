@@ -11,6 +11,7 @@ from kubevnfm_cluster import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import RegistryFiles, read_registry_files
 
 MARKER: Final = b"# kubevnfm-install-script: "
@@ -19,7 +20,9 @@ INSTALLS: Final = 1
 """The interface that installs a cluster."""
 SCALES: Final = 2
 """The interface that also adds nodes to a cluster and takes them out."""
-NEWEST: Final = SCALES
+SEVERAL_MASTERS: Final = 3
+"""The interface that also installs a cluster with several masters."""
+NEWEST: Final = SEVERAL_MASTERS
 MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 # The kinds for which `kubectl rollout status` can wait.
@@ -41,13 +44,14 @@ class InstallFiles:
     registries: RegistryFiles = field(default_factory=RegistryFiles)
 
 
-async def read_files(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
+async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
     """Read and check the files of an installation. Raises Unprocessable for a file that is not in the package, or not YAML.
 
     ``own`` has the driver's own files. They are used in place of an install script with another interface, and of the
     pod network's manifest if the request names none and the package has none at the default path.
     """
-    script, remarks = await _script(package, own, parameters, least=INSTALLS, does="installs the cluster")
+    parameters, least = cluster.parameters, SEVERAL_MASTERS if cluster.is_balanced else INSTALLS
+    script, remarks = await _script(package, own, parameters, least=least, does="installs the cluster")
     manifest = await package.read(parameters.network_manifest)
     if manifest is None and parameters.x_cni is None:
         manifest = await _installed(own, OWN_MANIFEST)
@@ -61,10 +65,10 @@ async def read_files(package: PackageFiles, own: PackageFiles, parameters: Clust
     return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks), registries)
 
 
-async def read_script(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> InstallFiles:
+async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
     """Read the script alone, as a phase needs it on a cluster that exists. Raises Unprocessable as `read_files`."""
-    script, remarks = await _script(package, own, parameters, least=SCALES, does="works on the nodes")
-    registries = await read_registry_files(package, own, parameters.private_registry_connection_info)
+    script, remarks = await _script(package, own, cluster.parameters, least=SCALES, does="works on the nodes")
+    registries = await read_registry_files(package, own, cluster.parameters.private_registry_connection_info)
     return InstallFiles(script, b"", (), tuple(remarks), registries)
 
 

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import VnfmError
@@ -69,14 +68,14 @@ class Plan:
 
 PlanFunction = Callable[[Cluster], Plan]
 ResultFunction = Callable[[ClusterRun], PhaseResult]
-FilesFunction = Callable[[PackageFiles, PackageFiles, ClusterParameters], Awaitable[InstallFiles]]
+FilesFunction = Callable[[PackageFiles, PackageFiles, Cluster], Awaitable[InstallFiles]]
 
 
 def connect(plan: Plan, cluster: Cluster, node: ManagedNode, prepared: TaskId) -> TaskId:
     """Connect a new node to the private registries of its cluster, if it has any; return what its join comes after."""
     if not cluster.parameters.private_registry_connection_info:
         return prepared
-    return plan.add("registries", node, after=[prepared], takes_slot=node is not cluster.master)
+    return plan.add("registries", node, after=[prepared], takes_slot=node.role != "master")
 
 
 def install_cluster(cluster: Cluster) -> Plan:
@@ -86,13 +85,20 @@ def install_cluster(cluster: Cluster) -> Plan:
     for node in cluster.nodes:
         reached = plan.add("reach", node)
         copied = plan.add("copy", node, after=[reached])
-        # The master takes no slot: all joins wait for it, so it must not queue behind workers.
-        installed = plan.add("prepare", node, after=[copied], takes_slot=node is not master)
+        # Masters take no slot: all joins wait for them, so they must not queue behind workers.
+        installed = plan.add("prepare", node, after=[copied], takes_slot=node.role != "master")
         prepared[node.vnfc_id] = connect(plan, cluster, node, installed)
+        if cluster.is_balanced and node.role == "master":
+            # Before the API server: kubeadm init ends only when the virtual address leads to it.
+            prepared[node.vnfc_id] = plan.add("balance", node, after=[prepared[node.vnfc_id]])
     started = plan.add("init", master, after=[prepared[master.vnfc_id]])
     network = plan.add("network", master, after=[started])
     # It needs the API only, so it does not wait for the pod network.
     plan.add("admin", master, after=[started])
+    last = started
+    for node in cluster.masters[1:]:
+        # One after another: each join changes the members of etcd, and a majority of them must stay (1.3, M12).
+        last = plan.add("join_master", node, after=[prepared[node.vnfc_id], last])
     # A node can join before pods have a network; it becomes Ready once the network's pods run on it, and `verify` waits
     # for that.
     joined = [
@@ -100,7 +106,7 @@ def install_cluster(cluster: Cluster) -> Plan:
     ]
     # One task for all workers: the labels are set through the master's API, and a node must have joined to have any.
     labelled = plan.add("label", master, after=[started, *joined])
-    plan.add("verify", master, after=[network, labelled])
+    plan.add("verify", master, after=[network, labelled, last])
     return plan
 
 
@@ -209,18 +215,29 @@ def no_facts(_: ClusterRun) -> PhaseResult:
     return PhaseResult()
 
 
-def on_machines(plan: PlanFunction, result: ResultFunction, files: FilesFunction = read_files) -> PhaseWork:
-    """Return the work of a phase that runs a plan of node tasks on the cluster's machines."""
+def on_machines(
+    plan: PlanFunction, result: ResultFunction, files: FilesFunction = read_files, *, exists: bool = False
+) -> PhaseWork:
+    """Return the work of a phase that runs a plan of node tasks on the cluster's machines.
+
+    ``exists``: whether there is a cluster already, which any of its masters that answers can be asked about.
+    """
 
     async def work(command: RunPhase, tools: Tools) -> PhaseResult:
         # All checks of command and package stand before the first login: a wrong request changes no machine.
         # In a thread, because a private key may have to be opened with its passphrase.
         cluster = await asyncio.to_thread(read_cluster, command, tools.reveal)
-        found = await files(tools.package, tools.own_files, cluster.parameters)
+        found = await files(tools.package, tools.own_files, cluster)
         run = ClusterRun(cluster, found, tools)
         if found.remarks:
             await tools.recorder.remark("files", "; ".join(found.remarks))
-        await run_plan(plan(cluster), run)
+        if exists:
+            try:
+                await run.find_master()
+            except BaseException:
+                await run.close(clean=False)
+                raise
+        await run_plan(plan(run.cluster), run)
         if cluster.gone:
             # Last, because a repeat writes the journal again.
             gone = [node.vnfc_id for node in cluster.gone]
@@ -249,11 +266,11 @@ PHASES: Final[Driver] = {
     "instantiate_end": on_machines(install_cluster, cluster_access),
     "terminate_start": nothing,
     "terminate_end": forget_machines,
-    "scale_start": on_machines(take_out_workers, no_facts, read_script),
-    "scale_end": on_machines(finish_scaling, node_names, read_script),
+    "scale_start": on_machines(take_out_workers, no_facts, read_script, exists=True),
+    "scale_end": on_machines(finish_scaling, node_names, read_script, exists=True),
     # A rollback of scale out takes out what has joined, as a scale in does.
-    "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script),
-    "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script),
+    "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script, exists=True),
+    "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script, exists=True),
     "change_external_connectivity_start": nothing,
     "change_external_connectivity_end": nothing,
     "modify_information_start": nothing,

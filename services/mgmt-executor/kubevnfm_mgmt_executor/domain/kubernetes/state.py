@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubevnfm_events.mgmt import ManagedNode
 
@@ -17,6 +19,13 @@ from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.join_tokens import JoinTokens
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
+
+HEAD_START_S: Final = 5.0
+"""How long a master is waited for while another one answers already: the first that answers is used also by a retry."""
+
+
+def _succeeded(one: asyncio.Future[None]) -> bool:
+    return one.done() and not one.cancelled() and one.exception() is None
 
 
 @dataclass
@@ -44,15 +53,58 @@ class ClusterRun:
         self.timeouts = cluster.parameters.x_timeouts
         self.labels = values.labels(cluster)
         self.learned = Learned()
+        self.silent: Sequence[ManagedNode] = ()
+        """The masters that had not answered when one was chosen."""
         self._sessions = {node.vnfc_id: self._new_session(node) for node in cluster.nodes}
-        self.master = self.session(cluster.master)
+        self._work_through(cluster.master)
+
+    def _work_through(self, master: ManagedNode) -> None:
+        self.cluster = self.cluster.through(master)
+        self.master = self.session(master)
         self.tokens = JoinTokens(
-            self.master, tools.recorder, tools.mask, timeout_s=self.timeouts.command, values=values.common(cluster)
+            self.master,
+            self.tools.recorder,
+            self.tools.mask,
+            timeout_s=self.timeouts.command,
+            values=values.common(self.cluster),
         )
+
+    async def find_master(self) -> None:
+        """Work through the first master that can be logged in to. Raises as the first one does if none can.
+
+        All are asked at the same time; one that is down does not hold the others up for longer than ``HEAD_START_S``.
+        """
+        masters = self.cluster.masters
+        if len(masters) == 1:
+            return
+        tries = {one.vnfc_id: asyncio.ensure_future(self.session(one).reach()) for one in masters}
+        try:
+            _, waiting = await asyncio.wait(tries.values(), timeout=HEAD_START_S)
+            while waiting and not any(_succeeded(one) for one in tries.values()):
+                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in tries.values():
+                one.cancel()
+            await asyncio.gather(*tries.values(), return_exceptions=True)
+        answering = [one for one in masters if _succeeded(tries[one.vnfc_id])]
+        if not answering:
+            tries[masters[0].vnfc_id].result()
+        self.silent = [one for one in masters if one not in answering]
+        self._work_through(answering[0])
 
     def session(self, node: ManagedNode) -> NodeSession:
         """Return the session of a node; it is opened when a task first uses it."""
         return self._sessions[node.vnfc_id]
+
+    def certificate_key(self) -> str:
+        """Return the key that the control plane's certificates are encrypted with whenever this run uploads them.
+
+        32 bytes in hexadecimal (AES-256). One for the run, because uploads side by side overwrite one another.
+        """
+        if not self.learned.certificate_key:
+            self.learned.certificate_key = secrets.token_hex(32)
+            self.tools.mask.add(self.learned.certificate_key)
+        return self.learned.certificate_key
 
     def learn_ca(self, pem: str) -> None:
         """Keep the cluster's CA. Raises NodeFailure."""

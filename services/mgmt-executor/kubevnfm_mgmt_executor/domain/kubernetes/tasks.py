@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -90,13 +89,9 @@ async def network(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Task
 async def admin(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Make the service account by which the cluster is registered as a VIM; learn its token."""
     learned, name = run.learned, run.cluster.name(node)
-    # 32 bytes in hexadecimal (AES-256). kubeadm encrypts the control plane's certificates with it and deletes them
-    # after two hours, so each try uploads them again with a new key.
-    learned.certificate_key = secrets.token_hex(32)
-    run.tools.mask.add(learned.certificate_key)
     answer = await run.session(node).run_script(
         "admin",
-        {**values.init(run.cluster), "CERTIFICATE_KEY": learned.certificate_key},
+        {**values.init(run.cluster), "CERTIFICATE_KEY": run.certificate_key()},
         # node_ready is for the token, which a controller writes into the Secret after the Secret was created.
         timeout_s=2 * run.timeouts.command + run.timeouts.node_ready,
         answer=AdminAnswer,
@@ -109,6 +104,57 @@ async def admin(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     if not learned.admin_token:
         raise NodeFailure("the install script returned no admin token", node=name)
     run.tools.mask.add(learned.admin_token)
+    return TaskResult(changed=answer.changed)
+
+
+async def balance(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Start haproxy and keepalived on one of several masters; wait until the virtual address answers."""
+    answer = await run.session(node).run_script(
+        "balance",
+        values.balance(run.cluster, node),
+        timeout_s=run.timeouts.command + run.timeouts.node_ready,
+        answer=ScriptAnswer,
+    )
+    return TaskResult(changed=answer.changed)
+
+
+async def join_master(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
+    """Run ``kubeadm join --control-plane``, with certificates that the master ``run.master`` uploads for this join."""
+    cluster, session, limits = run.cluster, run.session(node), run.timeouts
+    ca_cert_hash = run.learned.ca_cert_hash
+    # The machine itself first resets what an earlier try has left: only then the others can forget it.
+    looked = await session.run_script(
+        "join",
+        run.as_built(values.join(cluster, node, ca_cert_hash=ca_cert_hash, token="")),
+        timeout_s=limits.command + limits.node_ready,
+        answer=JoinAnswer,
+    )
+    if looked.joined:
+        return TaskResult(changed=looked.changed)
+    name = cluster.name(node)
+    # A member of etcd that never comes back would count against the majority, and kubeadm refuses the name of a Node that
+    # was Ready until a moment ago.
+    await run.master.run_script(
+        "remove_member",
+        values.remove_member(cluster, node),
+        timeout_s=limits.command,
+        answer=ScriptAnswer,
+        about=name,
+    )
+    await membership.delete(run, node, None)
+    # Deleted by kubeadm after two hours: so for each join (sequences.md 1.3, M12).
+    certificate_key = run.certificate_key()
+    await run.master.run_script(
+        "certificates",
+        run.as_built({**values.init(cluster), "CERTIFICATE_KEY": certificate_key}),
+        timeout_s=limits.command,
+        answer=ScriptAnswer,
+        about=name,
+    )
+    given = values.join(
+        cluster, node, ca_cert_hash=ca_cert_hash, token=await run.tokens.token(), certificate_key=certificate_key
+    )
+    answer = await session.run_script("join", run.as_built(given), timeout_s=limits.node_install, answer=JoinAnswer)
     return TaskResult(changed=answer.changed)
 
 
@@ -175,10 +221,12 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "reach": reach,
     "copy": copy,
     "prepare": prepare,
+    "balance": balance,
     "init": init,
     "network": network,
     "admin": admin,
     "join": join,
+    "join_master": join_master,
     "label": label,
     "verify": verify,
     "facts": membership.facts,

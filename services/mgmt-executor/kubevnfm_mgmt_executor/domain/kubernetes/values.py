@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address, ip_network
 from typing import Final
 
 from kubevnfm_events.mgmt import ManagedNode
@@ -16,6 +18,8 @@ from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
 
 CNI_FILE: Final = "cni.yaml"
 SCRIPT_FILE: Final = "install_k8s_cluster.sh"
+MOST_PRIORITY: Final = 100
+"""The first master's priority, by which VRRP elects the holder of the virtual address; each further one has one less."""
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """Kubernetes: Labels and Selectors, syntax and character set."""
 
@@ -51,6 +55,7 @@ def prepare(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
         "APT_REPOSITORY": _clear(cluster, mirror.apt),
         "APT_KEY_URL": _clear(cluster, mirror.apt_key),
         "IMAGE_MIRROR": _clear(cluster, mirror.images),
+        "BALANCED": str(cluster.is_balanced and node.role == "master").lower(),
     }
 
 
@@ -69,8 +74,9 @@ def _clear(cluster: Cluster, secret: Secret | None) -> str:
 
 def init(cluster: Cluster) -> Mapping[str, str]:
     """Return the parameters of ``init``. The certificate is valid for every address at which the API is reached."""
-    master = cluster.master
-    names = [cluster.address, cluster.public_address, master.nic_address, master.ssh_address, cluster.name(master)]
+    master, names = cluster.master, [cluster.address, cluster.public_address]
+    for one in cluster.masters:
+        names += [one.nic_address, one.ssh_address, cluster.name(one)]
     return {
         **common(cluster),
         **proxies(cluster),
@@ -81,6 +87,28 @@ def init(cluster: Cluster) -> Mapping[str, str]:
         "POD_CIDR": str(cluster.parameters.master_node.pod_cidr),
         "SERVICE_CIDR": str(cluster.parameters.master_node.cluster_cidr),
         "NODE_CIDR_MASK": str(cluster.node_mask),
+        "BALANCED": str(cluster.is_balanced).lower(),
+    }
+
+
+def balance(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
+    """Return the parameters of ``balance`` on one of several masters."""
+    # By address, which a master that is healed keeps: so it also gets its old priority back (sequences.md 5.3).
+    masters = sorted(cluster.masters, key=lambda one: ip_address(one.nic_address).packed)
+    digest = hashlib.sha256(f"vrrp {cluster.vnf_instance_id}".encode()).digest()
+    vrrp = cluster.parameters.x_vrrp
+    prefix = ip_network(node.subnet_cidr, strict=False).prefixlen if node.subnet_cidr else ""
+    return {
+        **common(cluster),
+        "NODE_NAME": cluster.name(node),
+        "NODE_IP": node.nic_address,
+        "ENDPOINT": cluster.endpoint,
+        "MASTERS": "\n".join(f"{cluster.name(one)} {one.nic_address}" for one in masters),
+        "ROUTER_ID": str(vrrp.router_id or 1 + digest[0] % 255),
+        "PRIORITY": str(MOST_PRIORITY - masters.index(node)),
+        # It keeps other routers out that were given the same id by mistake. It is no secret: VRRP sends it in clear.
+        "VRRP_PASSWORD": digest.hex()[2:10],
+        "PREFIX_LENGTH": str(vrrp.prefix_len or prefix),
     }
 
 
@@ -93,7 +121,9 @@ def _workloads(files: InstallFiles) -> str:
     return "\n".join(f"{namespace} {workload}" for namespace, workload in files.network_workloads)
 
 
-def join(cluster: Cluster, node: ManagedNode, *, ca_cert_hash: str, token: str) -> Mapping[str, str]:
+def join(
+    cluster: Cluster, node: ManagedNode, *, ca_cert_hash: str, token: str, certificate_key: str = ""
+) -> Mapping[str, str]:
     """Return the parameters of ``join``. Without a token, the task only finds out whether the node has joined."""
     return {
         **common(cluster),
@@ -102,6 +132,18 @@ def join(cluster: Cluster, node: ManagedNode, *, ca_cert_hash: str, token: str) 
         "ENDPOINT": cluster.endpoint,
         "CA_CERT_HASH": ca_cert_hash,
         "JOIN_TOKEN": token,
+        "CONTROL_PLANE": str(node.role == "master").lower(),
+        "CERTIFICATE_KEY": certificate_key,
+    }
+
+
+def remove_member(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
+    """Return the parameters of ``remove_member``, on the master through which the cluster is worked on."""
+    return {
+        **common(cluster),
+        "NODE_NAME": cluster.name(node),
+        "NODE_IP": node.nic_address,
+        "THROUGH": cluster.name(cluster.master),
     }
 
 
