@@ -1,4 +1,4 @@
-"""Workers that are added to a cluster and taken out of it, over both versions of the API."""
+"""Workers that are added to a cluster, healed and taken out of it, over both versions of the API."""
 
 from __future__ import annotations
 
@@ -38,9 +38,31 @@ def tasks_of(view: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(task["task"], node["name"]): task for node in view["nodes"] for task in node["tasks"]}
 
 
+async def heal_a_worker(user: User, caller: User, lab: LabControl, cluster_id: str, name: str) -> None:
+    """SEQ-155, SEQ-156, SEQ-157: the other machines stay, and the new one has the name of the old one."""
+    info = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    machines = {one["id"]: one for one in info["vnfcResourceInfo"]}
+    ill = next(one for one in info["vnfcInfo"] if machines[one["vnfcResourceInfoId"]]["metadata"]["node_name"] == name)
+    named = ill["vnfcResourceInfoId"] if caller.version == "v1" else ill["id"]
+    masters = [one["id"] for one in info["vnfcInfo"] if one["vduId"] == "masterNode"]
+    refused = (await caller.ask(cluster_id, "heal", {"vnfcInstanceId": [named, *masters]})).must(422)
+    assert "HEAL-1M" in refused.detail
+    view = await caller.do(cluster_id, "heal", {"vnfcInstanceId": [named]})
+    assert [step["name"] for step in view["steps"]] == ["heal_start", "heal_resources", "heal_end"]
+    tasks = tasks_of(view)
+    for task in ("drain", "delete", "reach", "prepare", "clear", "join"):
+        assert tasks[task, name]["state"] in ("finished", "skipped"), task
+    assert {node for task, node in tasks if task == "prepare"} == {name}
+    now = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    servers = {one["computeResource"]["resourceId"] for one in machines.values()}
+    (new,) = [one for one in now if one["computeResource"]["resourceId"] not in servers]
+    assert new["metadata"]["node_name"] == name
+    assert (await lab.cluster_of(cluster_id))["joins"][name] == 2
+
+
 @pytest.mark.parametrize("form", ["v1", "v2"])
 async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: ApiVersion) -> None:
-    """SEQ-150, SEQ-151, SEQ-152, SEQ-161, SEQ-188, W-50: out by two, in by one, and back to a level."""
+    """SEQ-150, SEQ-151, SEQ-152, SEQ-161, SEQ-188, W-50: out by two, one healed, in by one, and back to a level."""
     caller = v1 if form == "v1" else user
     cluster_id = await a_cluster(user)
     vim = (await user.vims())[f"kubernetes_vim_{cluster_id}"]
@@ -62,6 +84,10 @@ async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: 
         assert tasks["hosts", name]["state"] == "finished"
     assert (await user.vims())[f"kubernetes_vim_{cluster_id}"]["id"] == vim["id"]
     assert set((await lab.cluster_of(cluster_id))["joins"].values()) == {1}
+
+    await heal_a_worker(user, caller, lab, cluster_id, min(three - first))
+    assert await nodes_of(user, lab, cluster_id) == three
+    assert (await user.vims())[f"kubernetes_vim_{cluster_id}"]["id"] == vim["id"]
 
     view = await caller.do(cluster_id, "scale", {**IN, "numberOfSteps": 1})
     assert [step["name"] for step in view["steps"]] == ["scale_start", "scale_resources", "scale_end"]
@@ -136,8 +162,8 @@ async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User
     )
     half = {**OUT, "numberOfSteps": 1, "additionalParams": {"worker_node_username": "ubuntu"}}
     assert "worker_node_password" in (await user.ask(cluster_id, "scale", half)).must(400).detail
-    heal = (await user.ask(cluster_id, "heal", sample_body("vm", "heal"))).must(404)
-    assert "clusters support instantiate, scale, scale to level and terminate only" in heal.detail
+    stop = (await user.ask(cluster_id, "operate", sample_body("vm", "stop"))).must(404)
+    assert "clusters support instantiate, scale, scale to level, heal and terminate only" in stop.detail
     assert await lab.names() == before
     await user.terminate(cluster_id)
 

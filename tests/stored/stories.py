@@ -515,6 +515,14 @@ _SCALED_CLUSTER: Final[Mapping[str, Event]] = {
     ),
     "mgmt.run_phase/scale_rollback_end": PhaseDone(driver=DRIVER, phase="scale_rollback_end"),
 }
+_HEALED_CLUSTER: Final[Mapping[str, Event]] = {
+    **CLUSTER_ANSWERS,
+    "infra.openstack.heal_resources": ResourcesChanged(resources=cluster_stack(2, 4)),
+    "mgmt.run_phase/heal_start": PhaseDone(driver=DRIVER, phase="heal_start"),
+    "mgmt.run_phase/heal_end": PhaseDone(
+        driver=DRIVER, phase="heal_end", node_names={**NODE_NAMES, "vnfc-workerNode-4": "worker14"}
+    ),
+}
 _STARTED: Final = {
     **VM_ANSWERS,
     "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STARTED"),
@@ -764,6 +772,14 @@ STORIES: Final[Mapping[str, Story]] = {
             fail("recreate_resources", "fail"),
             ends="FAILED",
         )
+    ),
+    "heal-of-a-worker": Story(
+        play(
+            live_cluster,
+            ask("heal", {"vnfcInstanceId": ["vnfc-workerNode-3"]}),
+            retry("heal_start", "heal_resources", "heal_end"),
+        ),
+        _HEALED_CLUSTER,
     ),
     "operate-stop": Story(change("operate", _STOP, "operate_servers")),
     "operate-start": Story(

@@ -25,7 +25,6 @@ from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
-    HealVmDraft,
     ModifyCnfDraft,
     ModifyScriptedDraft,
     OperateVmDraft,
@@ -37,6 +36,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateCnfDraft,
     TerminateVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES

@@ -18,6 +18,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
     Plan,
     PlannedTask,
+    finish_healing,
     finish_scaling,
     install_cluster,
     take_out_workers,
@@ -61,7 +62,7 @@ def test_a_phase_is_supported_or_refused_with_those_that_are(driver: str, phase:
     supported = (
         phase in ("instantiate_end", "terminate_end")
         if driver == "mgmt-drivers-cnf-nodeport"
-        else not phase.startswith("heal") and (driver in CLUSTER_DRIVERS or not phase.startswith("scale"))
+        else driver in CLUSTER_DRIVERS
     )
     if supported:
         assert callable(phase_work(DRIVERS, driver, phase))
@@ -161,6 +162,17 @@ async def test_after_a_scale_in_the_nodes_that_are_gone_are_deleted_if_they_came
     order = await performed(finish_scaling(cluster), cluster)
     assert [task for task, _ in order] == ["reach", "copy", "delete", "delete"]
     assert {node for task, node in order if task == "delete"} == {"worker3", "worker4"}
+
+
+async def test_a_healed_worker_is_cleared_for_after_it_is_prepared_and_before_it_joins() -> None:
+    """E1e, M13: a Node of the same name that is Ready would refuse the join; the old machines have other VNFC ids."""
+    cluster = scaled(a_cluster(workers=3), "v3", "v4")
+    order = await performed(finish_healing(cluster), cluster)
+    assert {node for task, node in order if task in ("prepare", "clear", "join")} == {"worker3", "worker4"}
+    assert {node for task, node in order if task == "hosts"} == {"master1", "worker2"}
+    for node in ("worker3", "worker4"):
+        assert order.index(("prepare", node)) < order.index(("clear", node)) < order.index(("join", node))
+    assert "delete" not in {task for task, _ in order}
 
 
 async def test_an_installation_that_an_upgrade_interrupted_continues_from_the_released_journal(lab: MgmtLab) -> None:

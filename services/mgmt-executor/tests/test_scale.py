@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from kubevnfm_events.common import ClusterAccess
-from kubevnfm_events.mgmt import ManagedNode, RunPhase
+from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused, NodeFailure, NodeNotDrained
 from kubevnfm_store.query import Query
 from mgmt_lab import MgmtLab
+from running_clusters import a_named_cluster, bare, budget, cordon, hosts_of, node_of, of_phase, send, web
 
 OUT = (
     ("facts", "master10"),
@@ -35,104 +33,17 @@ IN = (
 )
 
 
-async def a_cluster(lab: MgmtLab, *, workers: int) -> tuple[list[ManagedNode], ClusterAccess]:
-    """Return the named nodes of a new cluster, and its access."""
-    nodes = await lab.boot_cluster(workers=workers)
-    done = await lab.run(lab.command(nodes), operation="op-0", message="m-0")
-    assert done.cluster is not None
-    lab.news.clear()
-    return [node.model_copy(update={"name": done.node_names[node.vnfc_id]}) for node in nodes], done.cluster
-
-
-def scaling(
-    lab: MgmtLab, phase: Any, nodes: Sequence[ManagedNode], targets: Sequence[ManagedNode], **more: Any
-) -> RunPhase:
-    """Return the command of a phase that works on the targets; the others are there for reference."""
-    of_phase = [node.model_copy(update={"is_target": node in targets}) for node in nodes]
-    gone = more.pop("gone", ())
-    return lab.command(of_phase, phase=phase, changes=more).model_copy(update={"gone": tuple(gone)})
-
-
 async def two_more(lab: MgmtLab) -> list[ManagedNode]:
     """Start the machines of two new workers."""
     return [await lab.boot("worker", 21, host="compute-1"), await lab.boot("worker", 22, host="compute-2")]
 
 
-async def web(lab: MgmtLab, access: ClusterAccess, node: str) -> str:
-    """Run a ReplicaSet of one pod, which starts on a node and may move; return the pod's name."""
-    others = [name for name in await node_names(lab, access) if name != node]
-    for name in others:
-        await cordon(lab, access, name, is_on=True)
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    await send(lab, access, "/apis/apps/v1/namespaces/default/replicasets", {"metadata": {"name": "web"}, "spec": spec})
-    found = await running_pod(lab, access, node)
-    for name in others:
-        await cordon(lab, access, name, is_on=False)
-    return found
-
-
-async def bare(lab: MgmtLab, access: ClusterAccess, node: str) -> None:
-    """Run a pod without controller on a node."""
-    spec = {"nodeName": node, "containers": [{"name": "c", "image": "nginx"}]}
-    await send(lab, access, "/api/v1/namespaces/default/pods", {"metadata": {"name": "bare"}, "spec": spec})
-    assert await running_pod(lab, access, node) == "bare"
-
-
-async def running_pod(lab: MgmtLab, access: ClusterAccess, node: str) -> str:
-    """Return the name of the Ready pod of the default namespace on a node, once there is one."""
-    async with asyncio.timeout(60):
-        while True:
-            for one in (await lab.ask_api(access, "/api/v1/namespaces/default/pods"))["items"]:
-                ready = any(c["type"] == "Ready" and c["status"] == "True" for c in one["status"].get("conditions", ()))
-                if ready and one["spec"].get("nodeName") == node:
-                    return str(one["metadata"]["name"])
-            await asyncio.sleep(0.05)
-
-
-async def node_names(lab: MgmtLab, access: ClusterAccess) -> list[str]:
-    """Return the names of the workers."""
-    names = [one["metadata"]["name"] for one in (await lab.ask_api(access, "/api/v1/nodes"))["items"]]
-    return [name for name in names if name.startswith("worker")]
-
-
-async def cordon(lab: MgmtLab, access: ClusterAccess, node: str, *, is_on: bool) -> None:
-    """Set whether new pods may run on a node, as a person does."""
-    body = {"spec": {"unschedulable": True if is_on else None}}
-    await lab.ask_api(access, f"/api/v1/nodes/{node}", method="PATCH", body=body)
-
-
-async def budget(lab: MgmtLab, access: ClusterAccess) -> None:
-    """Forbid every eviction of the pods of ``web``."""
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    body = {"metadata": {"name": "web"}, "spec": spec}
-    await send(lab, access, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", body)
-
-
-async def send(lab: MgmtLab, access: ClusterAccess, path: str, body: Any) -> None:
-    """Create an object."""
-    await lab.ask_api(access, path, method="POST", body=body)
-
-
-async def node_of(lab: MgmtLab, access: ClusterAccess, name: str) -> Any:
-    """Return a Node, None if there is none."""
-    listed = await lab.ask_api(access, "/api/v1/nodes")
-    return next((one for one in listed["items"] if one["metadata"]["name"] == name), None)
-
-
-def hosts_of(lab: MgmtLab, node: ManagedNode) -> list[str]:
-    """Return the names of nodes in a machine's hosts file."""
-    text = (lab.machine(node).root / "etc/hosts").read_text()
-    block = text.partition("# kubevnfm begin\n")[2].partition("# kubevnfm end")[0]
-    return [line.split()[1] for line in block.splitlines()]
-
-
 async def test_only_new_workers_are_installed_and_join(lab: MgmtLab) -> None:
     """SEQ-150, SEQ-161, SEQ-182: out; old nodes get the new names and nothing else."""
-    nodes, access = await a_cluster(lab, workers=1)
+    nodes, access = await a_named_cluster(lab, workers=1)
     before = {lab.name(node): dict(lab.machine(node).calls) for node in nodes}
     new = await two_more(lab)
-    done = await lab.run(scaling(lab, "scale_end", [*nodes, *new], new))
+    done = await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     assert done.cluster is None
     assert list(done.node_names.values()) == ["master10", "worker20", "worker21", "worker22"]
     await lab.assert_ready(access, ["master10", "worker20", "worker21", "worker22"])
@@ -148,9 +59,9 @@ async def test_only_new_workers_are_installed_and_join(lab: MgmtLab) -> None:
 
 
 async def test_new_workers_get_version_and_endpoint_of_the_cluster_not_of_the_request(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=0)
+    nodes, access = await a_named_cluster(lab, workers=0)
     new = await two_more(lab)
-    command = scaling(lab, "scale_end", [*nodes, *new], new, x_kubernetes_version="1.30.8")
+    command = of_phase(lab, "scale_end", [*nodes, *new], new, x_kubernetes_version="1.30.8")
     other = await lab.boot("worker", 99)
     await lab.run(command.model_copy(update={"cluster_address": other.nic_address}))
     found = await node_of(lab, access, "worker21")
@@ -160,10 +71,10 @@ async def test_new_workers_get_version_and_endpoint_of_the_cluster_not_of_the_re
 
 async def test_a_new_worker_never_takes_or_changes_the_name_of_another(lab: MgmtLab) -> None:
     """SEQ-192, W-20: a name is unique, also if two subnets have the same last octet."""
-    nodes, access = await a_cluster(lab, workers=1)
+    nodes, access = await a_named_cluster(lab, workers=1)
     lab.subnet += 1
     new = [await lab.boot("worker", 20)]
-    done = await lab.run(scaling(lab, "scale_end", [*nodes, *new], new))
+    done = await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     names = list(done.node_names.values())
     assert names[:2] == ["master10", "worker20"]
     assert names[2].startswith("worker20-")
@@ -176,15 +87,15 @@ async def test_a_pod_network_without_room_is_named_before_a_machine_is_touched(l
     await lab.run(lab.command(nodes, changes=narrow), operation="op-0", message="m-0")
     new = await two_more(lab)
     with pytest.raises(NodeFailure, match="master10: the pod network has room for 2 nodes, and there would be 4"):
-        await lab.run(scaling(lab, "scale_end", [*nodes, *new], new, **narrow))
+        await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new, **narrow))
     assert lab.calls(new[0], "apt-get install") == 0
 
 
 async def test_a_dead_old_worker_does_not_hold_up_a_scale_out(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=2)
+    nodes, access = await a_named_cluster(lab, workers=2)
     await lab.machines.stop(nodes[2].server_id)
     new = [await lab.boot("worker", 22)]
-    await lab.run(scaling(lab, "scale_end", [*nodes, *new], new))
+    await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     await lab.assert_ready(access, ["master10", "worker20", "worker22"])
     (reported,) = [news for news in lab.news if (news.task, news.node, news.state) == ("hosts", "worker21", "skipped")]
     assert reported.message == "its Node is not Ready: its hosts file stays as it is"
@@ -193,9 +104,9 @@ async def test_a_dead_old_worker_does_not_hold_up_a_scale_out(lab: MgmtLab) -> N
 @pytest.mark.parametrize(("task", "node"), OUT, ids=[f"{task}-{node}" for task, node in OUT])
 async def test_a_scale_out_that_is_killed_continues_and_does_nothing_twice(lab: MgmtLab, task: str, node: str) -> None:
     """SEQ-180."""
-    nodes, access = await a_cluster(lab, workers=1)
+    nodes, access = await a_named_cluster(lab, workers=1)
     new = await two_more(lab)
-    command = scaling(lab, "scale_end", [*nodes, *new], new)
+    command = of_phase(lab, "scale_end", [*nodes, *new], new)
     await lab.run_until(command, task, node)
     finished = lab.finished()
     await lab.run(command, fencing=2)
@@ -205,10 +116,10 @@ async def test_a_scale_out_that_is_killed_continues_and_does_nothing_twice(lab: 
 
 
 async def test_a_failing_join_names_the_node_and_a_retry_joins_it(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=1)
+    nodes, access = await a_named_cluster(lab, workers=1)
     new = await two_more(lab)
     lab.faults.add(part="program", verb="kubeadm join", node=lab.machine(new[1]).name, status=1, message="no", times=1)
-    command = scaling(lab, "scale_end", [*nodes, *new], new)
+    command = of_phase(lab, "scale_end", [*nodes, *new], new)
     with pytest.raises(CommandUnsuccessful, match="node worker22: task join") as caught:
         await lab.run(command)
     assert caught.value.node == "worker22"
@@ -218,17 +129,17 @@ async def test_a_failing_join_names_the_node_and_a_retry_joins_it(lab: MgmtLab) 
 
 
 async def test_a_new_machine_that_refuses_the_login_is_named(lab: MgmtLab) -> None:
-    nodes, _ = await a_cluster(lab, workers=1)
+    nodes, _ = await a_named_cluster(lab, workers=1)
     new = [await lab.boot("worker", 21, public_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8Z6Zk1 x")]
     with pytest.raises(LoginRefused, match="node worker21"):
-        await lab.run(scaling(lab, "scale_end", [*nodes, *new], new))
+        await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
 
 
 async def test_workers_leave_drained_and_their_nodes_are_deleted(lab: MgmtLab) -> None:
     """SEQ-151, W-11: in; pods of every namespace move, the hosts files lose the names."""
-    nodes, access = await a_cluster(lab, workers=3)
+    nodes, access = await a_named_cluster(lab, workers=3)
     await web(lab, access, "worker21")
-    await lab.run(scaling(lab, "scale_start", nodes, nodes[2:]))
+    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     await lab.assert_ready(access, ["master10", "worker20"])
     listed = await lab.ask_api(access, "/api/v1/pods")
     assert {one["spec"].get("nodeName") for one in listed["items"]} <= {"master10", "worker20"}
@@ -240,27 +151,27 @@ async def test_workers_leave_drained_and_their_nodes_are_deleted(lab: MgmtLab) -
     assert order.index(("cordon", "master10")) < min(drains)
     assert max(drains) < min(deletions)
 
-    await lab.run(scaling(lab, "scale_end", nodes[:2], (), gone=nodes[2:]), message="m-2")
+    await lab.run(of_phase(lab, "scale_end", nodes[:2], (), gone=nodes[2:]), message="m-2")
     left = {str(one.body["vnfcId"]) for one in await lab.store.find("host_keys", Query())}
     assert left == {node.vnfc_id for node in nodes[:2]}
     assert {str(one.body["vnfcId"]) for one in await lab.store.find("tasks", Query())} == left
 
 
 async def test_a_node_that_registered_again_is_gone_after_its_machine(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=2)
-    await lab.run(scaling(lab, "scale_start", nodes, nodes[2:]))
+    nodes, access = await a_named_cluster(lab, workers=2)
+    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     await send(lab, access, "/api/v1/nodes", {"metadata": {"name": "worker21"}})
-    await lab.run(scaling(lab, "scale_end", nodes[:2], (), gone=nodes[2:]), message="m-2")
+    await lab.run(of_phase(lab, "scale_end", nodes[:2], (), gone=nodes[2:]), message="m-2")
     assert await node_of(lab, access, "worker21") is None
 
 
 async def test_a_budget_holds_the_drain_up_and_the_pods_are_named(lab: MgmtLab) -> None:
     """SEQ-188, W-09: the drain says what it waits for, fails by name, and leaves the cluster as it was."""
-    nodes, access = await a_cluster(lab, workers=2)
+    nodes, access = await a_named_cluster(lab, workers=2)
     name = await web(lab, access, "worker21")
     await budget(lab, access)
     limits = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "drain": 3}
-    command = scaling(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits)
+    command = of_phase(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits)
     held = f"default/{name} (Cannot evict pod as it would violate the pod's disruption budget)"
     with pytest.raises(NodeNotDrained) as caught:
         await lab.run(command)
@@ -279,36 +190,36 @@ async def test_a_budget_holds_the_drain_up_and_the_pods_are_named(lab: MgmtLab) 
 
 
 async def test_a_request_may_let_the_scaling_go_on_after_the_time_for_the_drain(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=2)
+    nodes, access = await a_named_cluster(lab, workers=2)
     name = await web(lab, access, "worker21")
     await budget(lab, access)
     limits = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "drain": 1}
     go_on = {"x_timeouts": limits, "x_drain": {"on_failure": "continue"}}
-    await lab.run(scaling(lab, "scale_start", nodes, nodes[2:], **go_on))
+    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], **go_on))
     assert await node_of(lab, access, "worker21") is None
     (drained,) = [news for news in lab.news if news.task == "drain" and news.state == "finished"]
     assert drained.message.startswith(f"not drained within 1 s; it leaves with default/{name}")
 
 
 async def test_a_pod_without_controller_fails_the_drain_at_once_unless_forced(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=2)
+    nodes, access = await a_named_cluster(lab, workers=2)
     await bare(lab, access, "worker21")
     began = time.monotonic()
     with pytest.raises(
         CommandUnsuccessful, match=r"node worker21: task drain: .*\(use --force to override\): default/bare"
     ):
-        await lab.run(scaling(lab, "scale_start", nodes, nodes[2:]))
+        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     assert time.monotonic() - began < 20
-    await lab.run(scaling(lab, "scale_start", nodes, nodes[2:], x_drain={"force": True}), message="m-2")
+    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], x_drain={"force": True}), message="m-2")
     assert await node_of(lab, access, "worker21") is None
 
 
 async def test_a_node_that_people_have_cordoned_stays_so_after_a_failure(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=3)
+    nodes, access = await a_named_cluster(lab, workers=3)
     await bare(lab, access, "worker22")
     await cordon(lab, access, "worker21", is_on=True)
     with pytest.raises(CommandUnsuccessful):
-        await lab.run(scaling(lab, "scale_start", nodes, nodes[2:]))
+        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     assert (await node_of(lab, access, "worker21"))["spec"]["unschedulable"] is True
     freed = await node_of(lab, access, "worker22")
     assert not freed["spec"].get("unschedulable")
@@ -317,11 +228,11 @@ async def test_a_node_that_people_have_cordoned_stays_so_after_a_failure(lab: Mg
 
 async def test_a_dead_worker_leaves_as_a_live_one_does(lab: MgmtLab) -> None:
     """C1: unreachable over SSH, its Node NotReady; its pods end with its Node."""
-    nodes, access = await a_cluster(lab, workers=3)
+    nodes, access = await a_named_cluster(lab, workers=3)
     name = await web(lab, access, "worker22")
     await lab.machines.stop(nodes[3].server_id)
     limits = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "node_dead": 1}
-    await lab.run(scaling(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits))
+    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits))
     await lab.assert_ready(access, ["master10", "worker20"])
     given_up = next(
         news for news in lab.news if (news.task, news.node, news.state) == ("drain", "worker22", "finished")
@@ -334,9 +245,9 @@ async def test_a_dead_worker_leaves_as_a_live_one_does(lab: MgmtLab) -> None:
 @pytest.mark.parametrize(("task", "node"), IN, ids=[f"{task}-{node}" for task, node in IN])
 async def test_a_scale_in_that_is_killed_continues_and_does_nothing_twice(lab: MgmtLab, task: str, node: str) -> None:
     """SEQ-180."""
-    nodes, access = await a_cluster(lab, workers=3)
+    nodes, access = await a_named_cluster(lab, workers=3)
     await web(lab, access, "worker21")
-    command = scaling(lab, "scale_start", nodes, nodes[2:])
+    command = of_phase(lab, "scale_start", nodes, nodes[2:])
     await lab.run_until(command, task, node)
     await lab.run(command, fencing=2)
     await lab.assert_ready(access, ["master10", "worker20"])
@@ -347,27 +258,27 @@ async def test_a_scale_in_that_is_killed_continues_and_does_nothing_twice(lab: M
 
 
 async def test_a_kubectl_that_hangs_in_a_drain_is_ended_and_the_node_named(lab: MgmtLab) -> None:
-    nodes, _ = await a_cluster(lab, workers=2)
+    nodes, _ = await a_named_cluster(lab, workers=2)
     lab.faults.add(part="program", verb="kubectl drain", effect="hang")
     limits = {"ssh_ready": 20, "node_install": 60, "command": 2, "node_ready": 20}
     with pytest.raises(NodeFailure, match="node worker21: task drain: not done after 4 s, and killed"):
-        await lab.run(scaling(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits))
+        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits))
 
 
 async def test_many_workers_leave_side_by_side_within_the_limits_of_one_session(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=9)
-    await lab.run(scaling(lab, "scale_start", nodes, nodes[2:]))
+    nodes, access = await a_named_cluster(lab, workers=9)
+    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     await lab.assert_ready(access, ["master10", "worker20"])
 
 
 async def test_a_rollback_takes_out_what_had_joined_and_forgets_the_machines(lab: MgmtLab) -> None:
     """1.11: rollback of scale-out."""
-    nodes, access = await a_cluster(lab, workers=1)
+    nodes, access = await a_named_cluster(lab, workers=1)
     new = await two_more(lab)
     second = {"part": "program", "verb": "kubeadm join", "node": lab.machine(new[1]).name}
     waiting = lab.faults.add(**second, effect="hang")
     lab.faults.add(**second, status=1)
-    work = asyncio.create_task(lab.run(scaling(lab, "scale_end", [*nodes, *new], new)))
+    work = asyncio.create_task(lab.run(of_phase(lab, "scale_end", [*nodes, *new], new)))
     joined = ("join", "worker21", "finished")
     await lab.until(lambda: any((news.task, news.node, news.state) == joined for news in lab.news))
     lab.faults.remove(waiting.fault_id)
@@ -375,26 +286,26 @@ async def test_a_rollback_takes_out_what_had_joined_and_forgets_the_machines(lab
         await work
     assert await node_of(lab, access, "worker21") is not None
     await web(lab, access, "worker21")
-    await lab.run(scaling(lab, "scale_rollback_start", [*nodes, *new], new), message="m-2")
+    await lab.run(of_phase(lab, "scale_rollback_start", [*nodes, *new], new), message="m-2")
     await lab.assert_ready(access, ["master10", "worker20"])
     assert hosts_of(lab, nodes[1]) == ["master10", "worker20"]
-    await lab.run(scaling(lab, "scale_rollback_end", nodes, (), gone=new), message="m-3")
+    await lab.run(of_phase(lab, "scale_rollback_end", nodes, (), gone=new), message="m-3")
     left = {str(one.body["vnfcId"]) for one in await lab.store.find("host_keys", Query())}
     assert left == {node.vnfc_id for node in nodes}
 
 
 async def test_a_package_with_a_script_of_the_first_interface_scales_by_the_drivers_own(lab: MgmtLab) -> None:
-    nodes, access = await a_cluster(lab, workers=1)
+    nodes, access = await a_named_cluster(lab, workers=1)
     script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
     script.write_text(script.read_text().replace("kubevnfm-install-script: 2", "kubevnfm-install-script: 1", 1))
     new = await two_more(lab)
-    await lab.run(scaling(lab, "scale_end", [*nodes, *new], new))
+    await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     await lab.assert_ready(access, ["master10", "worker20", "worker21", "worker22"])
     (remark,) = [news for news in lab.news if news.task == "files"]
     assert "has another interface and is not run: the driver's own script works on the nodes" in remark.message
 
 
 async def test_a_package_without_the_script_is_refused_before_the_first_login(lab: MgmtLab) -> None:
-    nodes, _ = await a_cluster(lab, workers=1)
+    nodes, _ = await a_named_cluster(lab, workers=1)
     with pytest.raises(Unprocessable, match="script_path: the package has no file Scripts/other"):
-        await lab.run(scaling(lab, "scale_end", nodes, nodes[1:], script_path="Scripts/other"))
+        await lab.run(of_phase(lab, "scale_end", nodes, nodes[1:], script_path="Scripts/other"))

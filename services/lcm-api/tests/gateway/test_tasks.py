@@ -306,16 +306,36 @@ async def test_a_cnf_has_terminate_alone(world: World) -> None:
         assert "CNF" in problem["detail"]
 
 
-async def test_a_cluster_has_scale_and_terminate(world: World) -> None:
-    """API-033, API-060: its VNFD maps phases of heal to the driver, too, which does not have them yet."""
+async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:
+    """API-033, API-060."""
     await world.sample("cluster")
     instance_id = await world.create("cluster")
     await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel"}
-    for task in ("heal", "operate", "change_ext_conn"):
+    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel", "heal"}
+    for task in ("operate", "change_ext_conn"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
-        assert "clusters support instantiate, scale, scale to level and terminate only" in problem["detail"]
+        assert "clusters support instantiate, scale, scale to level, heal and terminate only" in problem["detail"]
+
+
+async def test_a_heal_that_a_cluster_does_not_survive_is_refused_before_anything_changes(world: World) -> None:
+    """SEQ-157, 5.3, HEAL-1M; E1, row 1."""
+    await world.sample("cluster")
+    instance_id = await world.create("cluster")
+    await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
+    path = f"/vnf_instances/{instance_id}"
+    info = (await world.lcm("GET", path)).json["instantiatedVnfInfo"]
+    master, worker = (
+        next(one["id"] for one in info["vnfcResourceInfo"] if one["vduId"] == vdu)
+        for vdu in ("masterNode", "workerNode")
+    )
+    sent = len(world.twins.commands)
+    for chosen in ([master], [worker, master]):
+        problem = (await world.lcm("POST", f"{path}/heal", {"vnfcInstanceId": chosen})).problem(422)
+        assert "vnfcInstanceId: HEAL-1M: this is the only master" in problem["detail"]
+    assert len(world.twins.commands) == sent
+    half = {"vnfcInstanceId": [worker], "additionalParams": {"worker_node_username": "ubuntu"}}
+    assert "worker_node_password" in (await world.lcm("POST", f"{path}/heal", half)).problem(400)["detail"]
 
 
 @pytest.mark.parametrize("state", ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"])

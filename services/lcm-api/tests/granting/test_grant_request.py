@@ -8,8 +8,9 @@ from kubevnfm_csar import Flavour
 from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Vdu, VirtualLink
 from kubevnfm_events.infra import StorageFacts
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import HealVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release, VnfFacts
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_secrets import hide

@@ -18,10 +18,10 @@ from kubevnfm_events.infra import (
 from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
-    HealVmDraft,
     ModifyScriptedDraft,
     ReplaceVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES

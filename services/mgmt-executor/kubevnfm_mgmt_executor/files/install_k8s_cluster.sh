@@ -1044,6 +1044,7 @@ hosts() {
 # delete: NODE_NAME, TIMEOUT_S
 
 readonly cordon_note=kubevnfm/cordoned-for
+readonly ready_status='{.status.conditions[?(@.type=="Ready")].status}'
 
 present_nodes() { # sets the array $present to those of NODES that exist
   local listed name
@@ -1103,7 +1104,11 @@ drain() { # evicts for TIMEOUT_S at most; the caller repeats it until the node i
     report_json drained true
     return 0
   fi
-  [[ $output == *'global timeout reached'* ]] || die "kubectl drain: ${output##*error: }"
+  if [[ $output != *'global timeout reached'* ]]; then
+    # On a node that runs, kubectl's doubts (pods without controller) are for people. The pods of a dead one are lost anyway.
+    state=$(kubectl_ get node "$NODE_NAME" -o "jsonpath=$ready_status")
+    [[ $state != True ]] || die "kubectl drain: ${output##*error: }"
+  fi
   state=$(kubectl_ get node "$NODE_NAME" -o json)
   report_json node "$state"
   listed=$(kubectl_ get pods --all-namespaces --field-selector "spec.nodeName=$NODE_NAME" -o json)
@@ -1113,9 +1118,17 @@ drain() { # evicts for TIMEOUT_S at most; the caller repeats it until the node i
 }
 
 delete() {
-  local listed
+  local listed ready
   listed=$(kubectl_ get node "$NODE_NAME" --ignore-not-found -o name)
   if [[ -z $listed ]]; then return 0; fi
+  ready=$(kubectl_ get node "$NODE_NAME" -o "jsonpath=$ready_status")
+  if [[ $ready == Unknown ]]; then
+    # The machine is dead and confirms the end of no pod. With the taint, their volumes are detached at once; without it,
+    # after six minutes (Kubernetes: non-graceful node shutdown).
+    kubectl_ taint --overwrite node "$NODE_NAME" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+    kubectl_ delete pods --all-namespaces --field-selector "spec.nodeName=$NODE_NAME" --force --grace-period 0 \
+      --wait=false --ignore-not-found
+  fi
   kubectl_ delete node "$NODE_NAME" --ignore-not-found --timeout "${TIMEOUT_S}s"
   changed=true
 }

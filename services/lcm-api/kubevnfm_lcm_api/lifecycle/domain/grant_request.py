@@ -18,7 +18,6 @@ from kubevnfm_sol.lcm import OperationType, VnfLcmOpOcc
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
-    HealVmDraft,
     OperateVmDraft,
     ReplaceVmDraft,
 )
@@ -29,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateDraft,
     TerminateVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 Json = dict[str, Any]

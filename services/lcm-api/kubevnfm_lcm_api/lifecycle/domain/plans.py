@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubevnfm_cluster import ClusterParameters
 from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
-    HealVmDraft,
     ModifyCnfDraft,
     ModifyDraft,
     ModifyScriptedDraft,
@@ -25,6 +25,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateCnfDraft,
     TerminateVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
@@ -37,6 +38,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     RestoreScale,
     ScaleVnf,
 )
+from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END, HEAL_START, RunHealPhase
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     INSTALL_TIMEOUT_S,
     INSTANTIATE_END,
@@ -163,26 +165,39 @@ def scale_vm(draft: ScaleVmDraft) -> Plan[ScaleVmDraft]:
     """Scale a VNF of machines; workers of a cluster leave it before their machines go, and join after they came."""
     plan = Plan[ScaleVmDraft]()
     _begin(plan, draft)
-    cluster = draft.cluster_parameters if draft.driver is not None else None
+    cluster = draft.changed_cluster
     if cluster is not None:
         if draft.leaving:
-            limit_s = max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
-            plan.then(RunScalePhase(SCALE_START, limit_s), id=SCALE_START)
+            plan.then(RunScalePhase(SCALE_START, _drain_limit_s(cluster)), id=SCALE_START)
         else:
             # Undone last, when the machines are gone.
             plan.then(ForgetNewWorkers(), id=SCALE_ROLLBACK_END)
     plan.then(ScaleVnf())
     if cluster is not None:
         more = sum(draft.counts.values()) - len(draft.before.servers)
-        plan.then(RunScalePhase(SCALE_END, max(INSTALL_TIMEOUT_S, cluster.install_limit_s(max(1, more)))), id=SCALE_END)
+        plan.then(RunScalePhase(SCALE_END, _join_limit_s(cluster, max(1, more))), id=SCALE_END)
     _finish(plan, draft)
     return plan
 
 
+def _drain_limit_s(cluster: ClusterParameters) -> float:
+    return max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
+
+
+def _join_limit_s(cluster: ClusterParameters, nodes: int) -> float:
+    return max(INSTALL_TIMEOUT_S, cluster.install_limit_s(nodes))
+
+
 def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
-    """Heal a VNF of plain machines: replace some of them in place, or the whole stack."""
+    """Heal a VNF of machines: replace some of them in place, or the whole stack.
+
+    Nodes of a cluster leave it before their machines are replaced, and the new machines join it.
+    """
     plan = Plan[HealVmDraft]()
     _begin(plan, draft)
+    cluster = draft.changed_cluster
+    if cluster is not None:
+        plan.then(RunHealPhase(HEAL_START, _drain_limit_s(cluster)), id=HEAL_START)
     if draft.is_recreated:
         plan.then(DeleteVnfResources())
         plan.then(RecreateVnf())
@@ -190,6 +205,8 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
         plan.then(RestoreScale())
     else:
         plan.then(HealVnfcs())
+    if cluster is not None:
+        plan.then(RunHealPhase(HEAL_END, _join_limit_s(cluster, len(draft.servers))), id=HEAL_END)
     _finish(plan, draft)
     return plan
 
@@ -296,6 +313,7 @@ SEQUENCES: Final = Sequences(
         RunScalePhase,
         ForgetNewWorkers,
         HealVnfcs,
+        RunHealPhase,
         RecreateVnf,
         RestoreScale,
         OperateVnf,

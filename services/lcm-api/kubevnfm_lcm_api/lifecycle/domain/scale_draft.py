@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import ClassVar, Self
 
-from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events.infra import StackResources
-from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, scale_status_of
-from kubevnfm_lcm_api.lifecycle.domain.granting import granted_zones
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import scale_status_of
+from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 
 
-class ScaleVmDraft(ChangeVmDraft):
+class ScaleVmDraft(ClusterChangeDraft):
     """SCALE, SCALE_TO_LEVEL."""
 
     plan: ClassVar[str] = "scale_vm"
@@ -26,20 +23,8 @@ class ScaleVmDraft(ChangeVmDraft):
     """Nova ids of the servers that are removed."""
     steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
     """By aspect: for each level, the instances by VDU in addition to those of level 0."""
-    driver: str | None = None
-    """The management driver of a cluster whose workers come or go; None: a VNF of plain machines, or no worker does."""
-    parameters: SecretParams = Field(default_factory=dict)
-    """A cluster: additionalParams of the instantiate request, overlaid by those of this one."""
-    cluster_parameters: ClusterParameters | None = None
-    node_names: dict[str, str] = Field(default_factory=dict)
-    """Kubernetes node by VNFC id: as the instance has them, then as the driver has reported them."""
     grown: StackResources | None = None
     """The stack when it had more machines than before; a rollback takes these out of the cluster."""
-
-    @property
-    def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
-        """By VDU, in the order of the GrantRequest's resources."""
-        return granted_zones(self.grant, self.grant_request)
 
     def with_resources(self, resources: StackResources | None) -> Self:
         """Return the draft with what the stack holds now."""
@@ -48,13 +33,6 @@ class ScaleVmDraft(ChangeVmDraft):
         if resources is None or all(server.vnfc_id in old for server in resources.servers):
             return draft
         return draft.model_copy(update={"grown": draft.resources})
-
-    def with_node_names(self, names: Mapping[str, str]) -> Self:
-        """Return the draft with the names that the driver has reported."""
-        return self.model_copy(update={"node_names": dict(names)}) if names else self
-
-    def _node_names(self) -> Mapping[str, str]:
-        return self.node_names
 
     @property
     def is_reversible(self) -> bool:

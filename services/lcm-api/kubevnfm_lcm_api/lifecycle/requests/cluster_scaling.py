@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any
 
-from kubevnfm_cluster import CLUSTER, ClusterParameters, NodeChoice, Role, read_cluster_parameters, with_overrides
+from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_secrets import SecretParams
 
+from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
-
-_NAME: Final = "node_name"
-"""Attribute of vnfcResourceInfo.metadata: the node's name in Kubernetes."""
-
-
-class ClusterFields(TypedDict, total=False):
-    """The fields of `ScaleVmDraft` that a VNF of plain machines does not have."""
-
-    driver: str
-    parameters: SecretParams
-    cluster_parameters: ClusterParameters
-    node_names: dict[str, str]
 
 
 def cluster_fields(
@@ -36,9 +24,9 @@ def cluster_fields(
     driver = internals.phases.get("scale_end")
     if driver is None or "instantiate_end" not in internals.phases:
         return {}
-    stored = internals.parameters
-    present = read_cluster_parameters(stored)
-    masters, workers = (_vdus(vnf, present, role) for role in ("master", "worker"))
+    present = read_cluster_parameters(internals.parameters)
+    masters = {server.vdu_id for server in servers_of(vnf, present, "master")}
+    workers = {server.vdu_id for server in servers_of(vnf, present, "worker")}
     for vdu_id in sorted(masters):
         if wanted.get(vdu_id, 0) != vnf.counts.get(vdu_id, 0):
             raise Unprocessable(
@@ -49,16 +37,4 @@ def cluster_fields(
         return {}
     if not any(wanted.get(vdu_id, 0) for vdu_id in workers):
         raise Unprocessable(field, "no worker of the cluster would be left, and its pods need one")
-    parameters = with_overrides(stored, given)
-    info = vnf.info.vnfc_resource_info
-    return {
-        "driver": driver,
-        "parameters": {**stored, **given, CLUSTER: stored[CLUSTER]},
-        "cluster_parameters": parameters,
-        "node_names": {one.id: str(one.metadata[_NAME]) for one in info if one.metadata and one.metadata.get(_NAME)},
-    }
-
-
-def _vdus(vnf: VnfUnderChange, parameters: ClusterParameters, role: Role) -> frozenset[str]:
-    choice: NodeChoice = parameters.group(role).choice(role)
-    return frozenset(server.vdu_id for server in vnf.resources.servers if choice.includes(server))
+    return changed_cluster(vnf, driver, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,9 +11,11 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import InstantiatedVnfInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields, HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists, is_stack_missing
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cluster_healing import healed_cluster
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
 
 _ALL: Final = "all"
@@ -30,7 +33,8 @@ class Heal:
     ) -> str:
         """Accept a heal; return the occurrence's id (sequences.md A4, A5).
 
-        Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter.
+        Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter;
+        Unprocessable for nodes that a cluster cannot lose.
         """
         vnf = await self._vnfs.find(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
@@ -42,6 +46,8 @@ class Heal:
         # As Tacker: v1 recreates the stack if no VNFC is named; v2 only if `all` is true, which also means the storage.
         # A stack that was deleted by hand has no machines that could be replaced in place.
         is_recreated = chosen is None and (version == "v1" or bool(is_all) or is_missing)
+        # In a thread, because a private key may have to be opened with its passphrase.
+        cluster = await asyncio.to_thread(healed_cluster, vnf, chosen, request.additional_params)
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
@@ -56,6 +62,7 @@ class Heal:
         await self._vnfs.check(fields)
         draft = HealVmDraft(
             **fields,
+            **cluster,
             servers=tuple(servers),
             volumes=tuple(volumes),
             is_recreated=is_recreated,

@@ -58,9 +58,12 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str,
     phases = cluster_phases(flavour)
     if phases:
         # A cluster's nodes need the driver's phases for each change; those of other changes do not exist yet.
-        if "instantiate_end" not in phases or not {"scale_start", "scale_end"} <= phases.keys() or not scales:
-            return ()
-        return (SCALE, SCALE_TO_LEVEL)
+        of_cluster = {
+            SCALE: scales and {"scale_start", "scale_end"} <= phases.keys(),
+            SCALE_TO_LEVEL: scales and {"scale_start", "scale_end"} <= phases.keys(),
+            HEAL: {"heal_start", "heal_end"} <= phases.keys(),
+        }
+        return tuple(task for task, is_mapped in of_cluster.items() if is_mapped and "instantiate_end" in phases)
     tasks = {
         SCALE: scales,
         SCALE_TO_LEVEL: scales or len(flavour.levels) > 1,
@@ -231,7 +234,9 @@ def check_supported(record: InstanceRecord, task: str) -> None:
             raise TaskUnsupported(
                 task, "its VNFD maps scale_start or scale_end to no driver of clusters, or has no scaling aspect"
             )
-        raise TaskUnsupported(task, "clusters support instantiate, scale, scale to level and terminate only")
+        if task == HEAL:
+            raise TaskUnsupported(task, "its VNFD maps heal_start or heal_end to no driver of clusters")
+        raise TaskUnsupported(task, "clusters support instantiate, scale, scale to level, heal and terminate only")
     raise TaskUnsupported(task, _REASONS.get(task, "it was instantiated by an earlier version"))
 
 

@@ -44,7 +44,7 @@ class Cluster:
     public_address: str | None
     node_mask: int
     gone: Sequence[ManagedNode] = ()
-    """Machines that no longer exist; ``name_by_vnfc`` has them too."""
+    """Machines that no longer exist, and that no other has replaced; ``name_by_vnfc`` has them too."""
     live: ManagedNode | None = None
     """The master that was found to answer; None: none was looked for."""
 
@@ -128,6 +128,10 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
     if len(masters) > 1 and command.cluster_address is None:
         raise Unprocessable("cluster_address", f"missing: the virtual address of {len(masters)} masters expected")
     nodes = [*masters, *workers]
+    # The name of a machine that was replaced belongs to the one at its address; names of a cluster that is gone are free.
+    addresses = {node.nic_address for node in nodes}
+    is_new = all(node.is_target for node in nodes)
+    gone = [] if is_new else [node for node in command.gone if node.nic_address not in addresses]
     # Two separate checks: on one machine, both addresses may be the same.
     refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.ssh_address) for node in nodes)
     refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.nic_address) for node in nodes)
@@ -144,12 +148,12 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
         reveal=reveal,
         masters=masters,
         workers=workers,
-        name_by_vnfc=node_names([*nodes, *command.gone]),
+        name_by_vnfc=node_names([*nodes, *gone]),
         address=command.cluster_address or masters[0].nic_address,
         public_address=command.cluster_public_address,
         # Set once, when kubeadm runs: so it counts the nodes to which the VNF may be scaled.
         node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(command.max_nodes or 0, len(nodes))),
-        gone=command.gone,
+        gone=gone,
     )
 
 

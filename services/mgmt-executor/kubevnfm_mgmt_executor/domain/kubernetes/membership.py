@@ -10,7 +10,7 @@ from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.errors import LoginRefused, NodeFailure, NodeNotDrained, NodeUnreachable
 from kubevnfm_mgmt_executor.domain.kubernetes import values
-from kubevnfm_mgmt_executor.domain.kubernetes.answers import DrainAnswer, FactsAnswer
+from kubevnfm_mgmt_executor.domain.kubernetes.answers import DrainAnswer, FactsAnswer, JoinAnswer
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
@@ -142,3 +142,18 @@ async def delete(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskR
         about=name,
     )
     return TaskResult(changed=answer.changed)
+
+
+async def clear(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> TaskResult:
+    """Delete the Node that the former machine has left under the name of ``node``, unless ``node`` has joined itself.
+
+    A kubelet that was started again before its machine was replaced has registered its Node again, and as long as that one
+    counts as Ready, no other machine of that name can join.
+    """
+    looked = await run.session(node).run_script(
+        "join",
+        run.as_built(values.join(run.cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token="")),
+        timeout_s=run.timeouts.command,
+        answer=JoinAnswer,
+    )
+    return TaskResult(changed=False) if looked.joined else await delete(run, node, earlier)

@@ -117,35 +117,69 @@ def finish_scaling(cluster: Cluster) -> Plan:
     for node in cluster.gone:
         # A kubelet that was started again before its machine was deleted has registered its Node again.
         plan.add("delete", node, after=[copied])
-    if not cluster.targets:
-        return plan
+    if cluster.targets:
+        _with_targets(plan, cluster, copied)
+    return plan
+
+
+def finish_healing(cluster: Cluster) -> Plan:
+    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e)."""
+    plan, master = Plan(cluster), cluster.master
+    copied = plan.add("copy", master, after=[plan.add("reach", master)])
+    for node in cluster.gone:
+        # Its place has another address now, and so another name.
+        plan.add("delete", node, after=[copied])
+    _with_targets(plan, cluster, copied, replaces=True)
+    return plan
+
+
+def _with_targets(plan: Plan, cluster: Cluster, copied: TaskId, *, replaces: bool = False) -> None:
+    """Add the tasks that join the targets to the cluster; ``replaces``: in the place of other machines."""
+    master = cluster.master
     known = plan.add("facts", master, after=[copied])
     joined = []
     for node in cluster.targets:
         uploaded = plan.add("copy", node, after=[plan.add("reach", node)])
-        prepared = connect(plan, cluster, node, plan.add("prepare", node, after=[uploaded, known], takes_slot=True))
-        joined.append(plan.add("join", node, after=[prepared], takes_slot=True))
+        ready = connect(plan, cluster, node, plan.add("prepare", node, after=[uploaded, known], takes_slot=True))
+        if replaces:
+            ready = plan.add("clear", node, after=[ready])
+        joined.append(plan.add("join", node, after=[ready], takes_slot=True))
     for node in (master, *cluster.others):
         plan.add("hosts", node, after=[known])
     labelled = plan.add("label", master, after=joined)
     plan.add("verify", master, after=[labelled])
-    return plan
 
 
 def take_out_workers(cluster: Cluster) -> Plan:
     """Take workers out of the cluster while their machines still run (sequences.md 1.11, C1)."""
-    plan, master = Plan(cluster), cluster.master
+    plan = Plan(cluster)
+    deleted = _without_targets(plan, cluster)
+    for node in (cluster.master, *cluster.others):
+        plan.add("hosts", node, after=deleted)
+    return plan
+
+
+def begin_healing(cluster: Cluster) -> Plan:
+    """Take workers out of the cluster whose machines are replaced next, dead or alive (sequences.md 1.11, E1s).
+
+    The hosts files keep their names: the new machines get the same ones.
+    """
+    plan = Plan(cluster)
+    _without_targets(plan, cluster)
+    return plan
+
+
+def _without_targets(plan: Plan, cluster: Cluster) -> list[TaskId]:
+    """Add the tasks that drain the targets and delete their Nodes; return the deletions."""
+    master = cluster.master
     copied = plan.add("copy", master, after=[plan.add("reach", master)])
     known = plan.add("facts", master, after=[copied])
     # All before the first drain: otherwise pods would move from one node that leaves to the next.
     cordoned = plan.add("cordon", master, after=[known])
     drained = [plan.add("drain", node, after=[cordoned]) for node in cluster.targets]
     # No Node is deleted before all are drained, so that a drain that fails leaves the cluster as it was.
-    deleted = [plan.add("delete", node, after=drained) for node in cluster.targets]
-    for node in (master, *cluster.others):
-        plan.add("hosts", node, after=deleted)
     plan.if_failed("uncordon", master, needs=lambda run: run.learned.is_cordoned)
-    return plan
+    return [plan.add("delete", node, after=drained) for node in cluster.targets]
 
 
 async def run_plan(plan: Plan, run: ClusterRun) -> None:
@@ -238,9 +272,9 @@ def on_machines(
                 await run.close(clean=False)
                 raise
         await run_plan(plan(run.cluster), run)
-        if cluster.gone:
+        if command.gone:
             # Last, because a repeat writes the journal again.
-            gone = [node.vnfc_id for node in cluster.gone]
+            gone = [node.vnfc_id for node in command.gone]
             await tools.host_keys.forget(command.vnf_instance_id, vnfc_ids=gone)
             await tools.journal.forget(command.vnf_instance_id, vnfc_ids=gone)
         return result(run)
@@ -271,6 +305,8 @@ PHASES: Final[Driver] = {
     # A rollback of scale out takes out what has joined, as a scale in does.
     "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script, exists=True),
     "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script, exists=True),
+    "heal_start": on_machines(begin_healing, no_facts, read_script, exists=True),
+    "heal_end": on_machines(finish_healing, node_names, read_script, exists=True),
     "change_external_connectivity_start": nothing,
     "change_external_connectivity_end": nothing,
     "modify_information_start": nothing,

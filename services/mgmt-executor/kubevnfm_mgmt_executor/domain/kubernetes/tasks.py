@@ -236,5 +236,6 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "drain": membership.drain,
     "delete": membership.delete,
     "registries": registries.registries,
+    "clear": membership.clear,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""

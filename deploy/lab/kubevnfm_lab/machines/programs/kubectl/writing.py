@@ -150,7 +150,7 @@ async def delete(session: Session) -> Exit:
         for resource, name in await session.named(given.words[1:]):
             if name:
                 targets.append((resource, session.space_of(resource), name))
-            elif given.has("--all", "-l", "--selector"):
+            elif given.has("--all", "-l", "--selector", "--field-selector"):
                 items = [item["metadata"] for item in (await session.listing(resource))["items"]]
                 targets += [(resource, metadata.get("namespace", ""), metadata["name"]) for metadata in items]
             else:
@@ -223,7 +223,7 @@ async def _mark(session: Session, field: str, done: str) -> Exit:
     if not changes:
         raise Failed(f"error: at least one {field[:-1]} update is required")
     pairs = await session.named(given.words[1:split])
-    if given.has("--all", "-l", "--selector"):
+    if given.has("--all", "-l", "--selector", "--field-selector"):
         pairs = [
             (kind, item["metadata"]["name"]) for kind, _ in pairs for item in (await session.listing(kind))["items"]
         ]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Protocol
 
-from kubevnfm_cluster import ClusterParameters
-from kubevnfm_events import Command, Event, PackageRef
+from kubevnfm_events import Command, Event
 from kubevnfm_events.infra import StackResources
-from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase
+from kubevnfm_events.mgmt import PhaseDone, RunPhase
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
-from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes, find_nodes
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.cluster_nodes import NeedsNodes, added, cluster_phase, nodes_in, without
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S
 
 SCALE_START: Final = "scale_start"
@@ -24,28 +21,8 @@ SCALE_END: Final = "scale_end"
 SCALE_ROLLBACK_END: Final = "scale_rollback_end"
 
 
-class NeedsWorkers(NeedsInstance, Protocol):
+class NeedsWorkers(NeedsNodes, Protocol):
     """An operation that changes the number of workers of a cluster."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def driver(self) -> str | None: ...
-
-    @property
-    def parameters(self) -> SecretParams: ...
-
-    @property
-    def cluster_parameters(self) -> ClusterParameters | None: ...
-
-    @property
-    def granted_zones(self) -> Mapping[str, tuple[str, ...]]: ...
-
-    @property
-    def node_names(self) -> Mapping[str, str]:
-        """Kubernetes node by VNFC id."""
-        ...
 
     @property
     def leaving(self) -> Collection[str]:
@@ -53,20 +30,8 @@ class NeedsWorkers(NeedsInstance, Protocol):
         ...
 
     @property
-    def before(self) -> StackResources: ...
-
-    @property
-    def resources(self) -> StackResources | None:
-        """The stack now; None: as before."""
-        ...
-
-    @property
     def grown(self) -> StackResources | None:
         """The stack when it had more machines than before."""
-        ...
-
-    def with_node_names(self, names: Mapping[str, str]) -> Draft:
-        """Return the draft with the names that the driver has reported."""
         ...
 
 
@@ -99,10 +64,10 @@ class RunScalePhase(Step[NeedsWorkers, PhaseDone]):
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         if self.phase == SCALE_START:
             leaving = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.leaving]
-            return _command(draft, SCALE_START, _nodes(draft, draft.before), targets=leaving)
+            return cluster_phase(draft, SCALE_START, nodes_in(draft, draft.before), targets=leaving)
         now = draft.resources or draft.before
-        gone = _without(_nodes(draft, draft.before).nodes, now)
-        return _command(draft, SCALE_END, _nodes(draft, now), targets=_added(draft, now), gone=gone)
+        gone = without(nodes_in(draft, draft.before).nodes, now)
+        return cluster_phase(draft, SCALE_END, nodes_in(draft, now), targets=added(draft, now), gone=gone)
 
     def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> Draft:
         """Keep the names of the nodes."""
@@ -113,10 +78,10 @@ class RunScalePhase(Step[NeedsWorkers, PhaseDone]):
         if self.phase == SCALE_START or draft.grown is None:
             return None  # A scale in has no rollback: a machine that is deleted cannot be restored (api.md 4.3).
         try:
-            found = _nodes(draft, draft.grown)
+            found = nodes_in(draft, draft.grown)
         except VnfmError:
             return None  # Nodes that cannot be found could not be asked to join.
-        return _command(draft, "scale_rollback_start", found, targets=_added(draft, draft.grown))
+        return cluster_phase(draft, "scale_rollback_start", found, targets=added(draft, draft.grown))
 
 
 @dataclass(frozen=True)
@@ -146,49 +111,7 @@ class ForgetNewWorkers(Step[NeedsWorkers, PhaseDone]):
         if draft.grown is None:
             return None
         try:
-            gone = _without(_nodes(draft, draft.grown).nodes, draft.before)
+            gone = without(nodes_in(draft, draft.grown).nodes, draft.before)
         except VnfmError:
             return None
-        return _command(draft, SCALE_ROLLBACK_END, _nodes(draft, draft.before), gone=gone) if gone else None
-
-
-def _nodes(draft: NeedsWorkers, stack: StackResources) -> FoundNodes:
-    assert draft.cluster_parameters is not None
-    return find_nodes(stack, draft.cluster_parameters, draft.granted_zones)
-
-
-def _added(draft: NeedsWorkers, stack: StackResources) -> list[str]:
-    """Return the VNFC ids that the stack did not have before (sequences.md 3.3)."""
-    old = {server.vnfc_id for server in draft.before.servers}
-    return [server.vnfc_id for server in stack.servers if server.vnfc_id not in old]
-
-
-def _without(nodes: Iterable[ManagedNode], stack: StackResources) -> tuple[ManagedNode, ...]:
-    present = {server.vnfc_id for server in stack.servers}
-    return tuple(node for node in nodes if node.vnfc_id not in present)
-
-
-def _command(
-    draft: NeedsWorkers,
-    phase: Phase,
-    found: FoundNodes,
-    *,
-    targets: Collection[str] = (),
-    gone: Iterable[ManagedNode] = (),
-) -> RunPhase:
-    def known(node: ManagedNode, *, is_target: bool) -> ManagedNode:
-        return node.model_copy(update={"name": draft.node_names.get(node.vnfc_id), "is_target": is_target})
-
-    assert draft.driver is not None
-    return RunPhase(
-        vnf_instance_id=draft.vnf_instance_id,
-        driver=draft.driver,
-        phase=phase,
-        package=draft.package,
-        nodes=tuple(known(node, is_target=node.vnfc_id in targets) for node in found.nodes),
-        gone=tuple(known(node, is_target=False) for node in gone),
-        parameters=draft.parameters,
-        cluster=draft.cluster_parameters,
-        cluster_address=found.cluster_address,
-        cluster_public_address=found.cluster_public_address,
-    )
+        return cluster_phase(draft, SCALE_ROLLBACK_END, nodes_in(draft, draft.before), gone=gone) if gone else None

@@ -1,0 +1,72 @@
+"""The draft of heal: its facts, and its result for the instance."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from kubevnfm_events.infra import StackResources
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.resources import ResourceChanges
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+
+
+class HealVmDraft(ClusterChangeDraft):
+    """HEAL."""
+
+    plan: ClassVar[str] = "heal_vm"
+
+    servers: tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()
+    is_recreated: bool = False
+    """The whole stack is deleted and created again."""
+    instantiate_request: SecretParams = Field(default_factory=dict)
+    instance_to_make: SecretParams = Field(default_factory=dict)
+    """VnfInstance as it was before it was instantiated, for the user data of a stack that is created again."""
+    is_gone: bool = False
+    """Whether the old stack is deleted."""
+
+    def without_stack(self) -> Self:
+        """Return the draft once nothing is left of the old stack."""
+        return self.model_copy(update={"is_gone": True})
+
+    @property
+    def creation(self) -> Self:
+        """The facts of the instantiation, with the present links: a later operation may have changed them."""
+        # Empty links are left out: user data expect the attribute to be absent then.
+        links = {name: links for name, links in self.connections.items() if links}
+        return self.model_copy(
+            update={
+                "request": {**self.instantiate_request, **links},
+                "instance": self.instance_to_make,
+                # A class computes the stack from the machines that are added; none exists when it is called.
+                "grant_request": {
+                    **{name: value for name, value in self.grant_request.items() if name != "removeResources"},
+                    "operation": "INSTANTIATE",
+                },
+            }
+        )
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: a replaced machine cannot be restored."""
+        return False
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """As for every change; a deleted stack holds nothing."""
+        # Without this the instance would show the machines of a stack that was deleted.
+        if self.is_gone and self.resources is None:
+            nothing = StackResources(stack_id=self.before.stack_id, stack_name=self.before.stack_name)
+            return self.model_copy(update={"resources": nothing}).failed(instance, occurrence_id)
+        return super().failed(instance, occurrence_id)
+
+    def changes(self) -> ResourceChanges:
+        """As for every change; all resources are removed between the deletion of the old stack and the creation."""
+        if self.is_gone and self.resources is None:
+            return inventory.changes_of_stack(
+                self.before, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="REMOVED"
+            )
+        return super().changes()

@@ -1,0 +1,78 @@
+"""Steps that take nodes out of a cluster before their machines are replaced, and join those in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, Protocol
+
+from kubevnfm_events import Command
+from kubevnfm_events.mgmt import PhaseDone, RunPhase
+
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.cluster_nodes import NeedsNodes, added, cluster_phase, nodes_in, without
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S
+
+HEAL_START: Final = "heal_start"
+HEAL_END: Final = "heal_end"
+
+
+class NeedsHealedNodes(NeedsNodes, Protocol):
+    """An operation that replaces the machines of nodes."""
+
+    @property
+    def servers(self) -> Collection[str]:
+        """Nova ids of the servers that are replaced, as they were before."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunHealPhase(Step[NeedsHealedNodes, PhaseDone]):
+    """Run the driver before machines are replaced, or after it (sequences.md 1.11: E1).
+
+    ``heal_start`` takes the nodes out of the cluster; ``heal_end`` joins the new machines under their names, and removes
+    what is stored about the old ones.
+    Adds: the names of the nodes.
+    Again: safe; continues from the journal, nodes that are Ready or gone are left alone.
+    Fails: an address, login or script error names node and task; a drain names the pods that it waits for.
+    """
+
+    phase: Literal["heal_start", "heal_end"]
+    limit_s: float = INSTALL_TIMEOUT_S
+    """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
+
+    kind: ClassVar[str] = "run_heal_phase"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Management driver: {phase}"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit that the plan gives it."""
+        return self.limit_s
+
+    def ask(self, draft: NeedsHealedNodes) -> RunPhase:
+        """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        before = nodes_in(draft, draft.before)
+        if self.phase == HEAL_START:
+            targets = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.servers]
+            return cluster_phase(draft, HEAL_START, before, targets=targets)
+        now = draft.resources or draft.before
+        found = _named_by_address(nodes_in(draft, now), before)
+        return cluster_phase(draft, HEAL_END, found, targets=added(draft, now), gone=without(before.nodes, now))
+
+    def fold(self, draft: NeedsHealedNodes, reply: PhaseDone) -> Draft:
+        """Keep the names of the nodes."""
+        return draft.with_node_names(reply.node_names)
+
+    def undo(self, draft: NeedsHealedNodes) -> None:
+        """A heal has no rollback: a machine that is replaced cannot be restored (api.md 4.3)."""
+
+
+def _named_by_address(found: FoundNodes, before: FoundNodes) -> FoundNodes:
+    """Return the nodes, each new one with the name of the old one at its address: a heal keeps the ports."""
+    known = {node.nic_address: node.name for node in before.nodes}
+    nodes = tuple(node.model_copy(update={"name": node.name or known.get(node.nic_address)}) for node in found.nodes)
+    return FoundNodes(nodes, found.cluster_address, found.cluster_public_address)
