@@ -106,6 +106,8 @@ async def scale_and_heal_one(vnf: Vnf) -> None:
     info = await vnf.info()
     assert images(info)["VDU1"] == {uploaded}, "a machine that is added later has the package's image too"
     assert {vdu: len(servers(info, vdu)) for vdu in VDUS} == {"VDU1": 3, "VDU2": 2}
+    if not vnf.form.has_hot:
+        assert len(facts(info, "host")["VDU1"]) == 3, "SEQ-163"
 
     healed = next(one for one in info["vnfcInfo"] if one["vduId"] == "VDU1")["id"]
     await vnf.do("heal", vnfcInstanceId=[healed])

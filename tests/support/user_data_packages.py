@@ -155,12 +155,16 @@ def _vnfd(vnfd_id: str, form: Form, version: str, flavor: str) -> dict[str, Any]
         _policy("scaling_aspects", "ScalingAspects", {"aspects": aspects}),
         _policy("levels", "InstantiationLevels", {"levels": levels, "default_level": "one"}),
     ]
+    if not form.has_hot:
+        policies.append(_policy("apart", "AntiAffinityRule", {"scope": "nfvi_node"}, "spread"))
+    spread = {"type": "tosca.groups.nfv.PlacementGroup", "properties": {"description": "d"}, "members": ["VDU1"]}
     return {
         "tosca_definitions_version": "tosca_simple_yaml_1_2",
         "imports": ["etsi_nfv_sol001_common_types.yaml", "etsi_nfv_sol001_vnfd_types.yaml"],
         "topology_template": {
             "substitution_mappings": {"node_type": "tosca.nodes.nfv.VNF", "properties": {"flavour_id": "simple"}},
             "node_templates": nodes,
+            "groups": {"spread": spread},
             "policies": policies,
         },
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubevnfm_csar.archive import Csar, extract, file_digest, open_csar
 from kubevnfm_csar.encryption import encrypted_files
-from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
+from kubevnfm_csar.errors import PackageRefused, PlacementUnsupported, UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import FolderFiles, PackageFiles, inside, read_text
 from kubevnfm_csar.hot import BaseHot, Template, read_base_hot
 from kubevnfm_csar.limits import Limits
@@ -24,6 +24,7 @@ from kubevnfm_csar.vnfd import (
     Level,
     PackageChange,
     PhaseDriver,
+    PlacementGroup,
     ScalingAspect,
     SoftwareImage,
     Storage,
@@ -31,6 +32,7 @@ from kubevnfm_csar.vnfd import (
     VirtualLink,
     Vnfd,
     flavour_template,
+    placement_groups,
     read_vnfd,
 )
 
@@ -52,6 +54,8 @@ __all__ = [
     "PackageFiles",
     "PackageRefused",
     "PhaseDriver",
+    "PlacementGroup",
+    "PlacementUnsupported",
     "ScalingAspect",
     "SignedArchive",
     "SoftwareImage",
@@ -69,6 +73,7 @@ __all__ = [
     "flavour_template",
     "inside",
     "open_csar",
+    "placement_groups",
     "read_base_hot",
     "read_package",
     "read_text",

@@ -23,6 +23,18 @@ class PackageRefused(VnfmError):
         self.file, self.rule = file, rule
 
 
+class PlacementUnsupported(VnfmError):
+    """A rule of the VNFD for the placement of machines cannot be kept."""
+
+    code = "placement-unsupported"
+    title = "Placement rule not supported"
+    status = 422
+
+    def __init__(self, policy: str, reason: str) -> None:
+        super().__init__(f"policy {policy}: {reason}")
+        self.policy, self.reason = policy, reason
+
+
 class UnknownFlavour(NotFound):
     """The VNFD has no such deployment flavour."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_csar import ComputeDemand, Cp, Flavour, SoftwareImage, Storage, Vdu, VirtualLink
+from kubevnfm_csar import AffinityRule, ComputeDemand, Cp, Flavour, SoftwareImage, Storage, Vdu, VirtualLink
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.topology import template_of, with_present_vdus
@@ -80,9 +80,74 @@ def test_a_connection_point_without_a_link_is_named() -> None:
         resources(Granted({}))
 
 
-def test_a_vdu_that_fits_no_flavor_is_named() -> None:
-    with pytest.raises(Unprocessable, match=r"VDU masterNode.*2 vCPUs and 4096 MiB"):
-        template_of(VNFD, given(), {"m1.small": Flavor(1, 2048)})
+@pytest.mark.parametrize(
+    "flavors",
+    [
+        {"m1.small": Flavor(1, 2048)},
+        {"m1.flat": Flavor(4, 8192, disk_gib=9)},
+        {"vnf-1-masterNode_kubevnfm_flavor-abc": Flavor(2, 4096, disk_gib=10, is_of_a_stack=True)},
+    ],
+    ids=["too small", "disk too small", "of another stack"],
+)
+def test_a_flavor_of_the_vdus_size_is_made_if_none_fits(flavors: dict[str, Flavor]) -> None:
+    compute = ComputeDemand(vcpus=2, memory_bytes=4 * GIB - 5, disk_bytes=10 * GIB)
+    vdu = VNFD.vdus["masterNode"].model_copy(update={"compute": compute, "min_instances": 2})
+    vnfd = VNFD.model_copy(update={"vdus": {"masterNode": vdu}, "initial_deltas": {"masterNode": 2}})
+    made: Any = template_of(vnfd, given(), flavors)["resources"]
+    assert made["masterNode_2x4096x10_kubevnfm_flavor"] == {
+        "type": "OS::Nova::Flavor",
+        "properties": {"vcpus": 2, "ram": 4096, "disk": 10, "is_public": False},
+    }
+    for name in ("masterNode-0", "masterNode-1"):
+        assert made[name]["properties"]["flavor"] == {"get_resource": "masterNode_2x4096x10_kubevnfm_flavor"}
+    fitting: Any = template_of(vnfd, given(), {**flavors, "m1.right": Flavor(2, 4096, disk_gib=0)})["resources"]
+    assert fitting["masterNode-0"]["properties"]["flavor"] == "m1.right"
+    assert "masterNode_2x4096x10_kubevnfm_flavor" not in fitting
+
+
+APART = AffinityRule(name="apart", kind="anti-affinity", scope="nfvi_node", targets=("masterNode",))
+TWO = VNFD.model_copy(update={"initial_deltas": {"masterNode": 2}, "affinity_rules": (APART,)})
+
+
+@pytest.mark.parametrize("kind", ["affinity", "anti-affinity"])
+def test_a_placement_rule_becomes_a_server_group_of_its_machines(kind: Any) -> None:
+    """SEQ-163."""
+    rule = APART.model_copy(update={"kind": kind})
+    made = resources(given(), TWO.model_copy(update={"affinity_rules": (rule,)}))
+    assert made[f"apart_{kind}"] == {"type": "OS::Nova::ServerGroup", "properties": {"policies": [kind]}}
+    hints = {"group": {"get_resource": f"apart_{kind}"}}
+    assert [made[f"masterNode-{n}"]["properties"]["scheduler_hints"] for n in (0, 1)] == [hints, hints]
+    assert "scheduler_hints" not in resources(given())["masterNode"]["properties"]
+
+
+def test_a_change_keeps_the_machines_that_are_there() -> None:
+    """Any other flavor, zone or group would make Heat replace them."""
+    present = template_of(TWO.model_copy(update={"affinity_rules": ()}), given(), {})
+    bigger = {"m1.huge": Flavor(9, 90000)}
+    made: Any = template_of(TWO, given(), bigger, {"masterNode": [0, 1, 2]}, present)["resources"]
+    before: Any = present["resources"]
+    for name in ("masterNode-0", "masterNode-1", "data-0", "masterNode_2x4096x0_kubevnfm_flavor"):
+        assert made[name] == before[name]
+    # The machine that is added has the flavor of the others, and the group that they would have today.
+    added = made["masterNode-2"]["properties"]
+    assert added["flavor"] == before["masterNode-0"]["properties"]["flavor"]
+    assert added["scheduler_hints"] == {"group": {"get_resource": "apart_anti-affinity"}}
+
+
+def test_each_added_machine_has_the_zone_that_was_granted_for_it() -> None:
+    def granted(*zones: str, first: int = 0) -> Granted:
+        ids = range(first, first + len(zones))
+        asked = [{"id": f"r{n}", "type": "COMPUTE", "resourceTemplateId": "masterNode"} for n in ids]
+        grant = {
+            "zones": [{"id": f"z{n}", "zoneId": zone} for n, zone in zip(ids, zones, strict=True)],
+            "addResources": [{"resourceDefinitionId": f"r{n}", "zoneId": f"z{n}"} for n in ids],
+        }
+        return Granted(given().request, grant, {"addResources": asked})
+
+    present = template_of(TWO, granted("az1", "az2"), FLAVORS)
+    made: Any = template_of(TWO, granted("az3", first=7), FLAVORS, {"masterNode": [0, 1, 2]}, present)["resources"]
+    zones = [made[f"masterNode-{n}"]["properties"]["availability_zone"] for n in range(3)]
+    assert zones == ["az1", "az2", "az3"]
 
 
 def test_vdus_that_a_change_does_not_name_keep_their_machines_ports_and_volumes() -> None:
@@ -92,5 +157,21 @@ def test_vdus_that_a_change_does_not_name_keep_their_machines_ports_and_volumes(
     wanted = template_of(changed, given(), FLAVORS)
     first: Any = with_present_vdus(wanted, present, changed, ("other",))
     assert first["resources"]["masterNode"]["properties"]["image"] == "ubuntu"
+    # With what its resources refer to, which the new package may not have.
+    grouped = template_of(
+        VNFD.model_copy(update={"initial_deltas": {"masterNode": 2}, "affinity_rules": (APART,)}), given(), {}
+    )
+    without = VNFD.model_copy(update={"initial_deltas": {"masterNode": 2}, "virtual_links": {}, "cps": {}})
+    changed_parts: Any = with_present_vdus(template_of(without, given(), FLAVORS), grouped, without, ("other",))[
+        "resources"
+    ]
+    referred_to = {
+        "apart_anti-affinity",
+        "masterNode_2x4096x0_kubevnfm_flavor",
+        "internal-0",
+        "internalVL",
+        "internalVL_subnet",
+    }
+    assert referred_to <= set(changed_parts)
     replaced: Any = with_present_vdus(wanted, present, changed, ("masterNode",))
     assert replaced["resources"]["masterNode"]["properties"]["image"] == "new"

@@ -19,6 +19,7 @@ from kubevnfm_csar.vnfd.model import (
     VirtualLink,
     Vnfd,
 )
+from kubevnfm_csar.vnfd.placement import PlacementGroup, placement_groups
 from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Level",
     "PackageChange",
     "PhaseDriver",
+    "PlacementGroup",
     "ScalingAspect",
     "SoftwareImage",
     "Storage",
@@ -38,5 +40,6 @@ __all__ = [
     "VirtualLink",
     "Vnfd",
     "flavour_template",
+    "placement_groups",
     "read_vnfd",
 ]

@@ -7,6 +7,7 @@ from typing import Final
 
 from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reads
 from kubevnfm_infra_openstack.adapters.together import together
+from kubevnfm_infra_openstack.domain.machine_flavors import MADE_FLAVOR
 from kubevnfm_infra_openstack.domain.quota import (
     CORES,
     FLOATING_IPS,
@@ -49,7 +50,12 @@ class TenantCapacity:
             response = await self._tenant.call("compute", "GET", "/flavors/detail", query={"limit": "1000"})
             flavors: dict[str, Flavor] = {}
             for document in response.json()["flavors"]:
-                flavor = Flavor(vcpus=int(document["vcpus"]), ram_mib=int(document["ram"]))
+                flavor = Flavor(
+                    vcpus=int(document["vcpus"]),
+                    ram_mib=int(document["ram"]),
+                    disk_gib=int(document.get("disk") or 0),
+                    is_of_a_stack=MADE_FLAVOR in document["name"],
+                )
                 flavors[document["id"]] = flavors[document["name"]] = flavor
             self._flavors, self._flavors_until = flavors, self._now() + _FLAVORS_CACHED_S
         return self._flavors

@@ -296,7 +296,9 @@ class StackChanges:
         indexes = indexes_after(live.definition.template, flavour.vnfd, command.counts, leaving)
         images = await self.orders.made_images(command, cloud, flavour.vnfd, granted_images(given.grant))
         wanted = self._connected(command, given, images)
-        template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes)
+        # A change of package decides about every machine; any other change leaves the present ones as they are.
+        present = None if isinstance(command, ChangeTemplate) else live.definition.template
+        template = template_of(flavour.vnfd, wanted, await cloud.capacity.flavors(), indexes, present)
         return StackChange(tags, command.timeout_s, template, is_whole=True)
 
     async def _check_quota(self, cloud: Cloud, before: StackDefinition, change: StackChange) -> None:

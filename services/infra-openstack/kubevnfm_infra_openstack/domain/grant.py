@@ -57,12 +57,18 @@ def image_of(node: str, vnfd: Flavour, given: Granted) -> str | None:
 
 def zone_of(vdu: str, vnfd: Flavour, given: Granted) -> str | None:
     """Return the zone granted to (the first resource of) the VDU."""
+    return next(iter(zones_of(vdu, given)), None)
+
+
+def zones_of(vdu: str, given: Granted) -> Sequence[str]:
+    """Return the zones granted to the VDU's resources, in the order of the grant."""
     wanted = {resource.get("id") for resource in _asked(vdu, given)}
     zone_by_id = {zone.get("id"): zone.get("zoneId") for zone in given.grant.get("zones") or ()}
-    for resource in given.grant.get("addResources") or ():
-        if resource.get("resourceDefinitionId") in wanted and resource.get("zoneId") in zone_by_id:
-            return str(zone_by_id[resource["zoneId"]])
-    return None
+    return [
+        str(zone_by_id[resource["zoneId"]])
+        for resource in given.grant.get("addResources") or ()
+        if resource.get("resourceDefinitionId") in wanted and resource.get("zoneId") in zone_by_id
+    ]
 
 
 def capacity_of(vdu: str, vnfd: Flavour, given: Granted) -> int | None:

@@ -8,6 +8,8 @@ from typing import Any, Final
 AUTO_SCALING_GROUP: Final = "OS::Heat::AutoScalingGroup"
 RESOURCE_GROUP: Final = "OS::Heat::ResourceGroup"
 SERVER: Final = "OS::Nova::Server"
+SERVER_GROUP: Final = "OS::Nova::ServerGroup"
+FLAVOR: Final = "OS::Nova::Flavor"
 PORT: Final = "OS::Neutron::Port"
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
 NETWORK: Final = "OS::Neutron::Net"

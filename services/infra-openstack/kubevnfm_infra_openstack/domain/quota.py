@@ -51,6 +51,10 @@ class Flavor:
 
     vcpus: int
     ram_mib: int
+    disk_gib: int = 0
+    """0: as large as the image."""
+    is_of_a_stack: bool = False
+    """Whether a stack of kubevnfm has made it for its own servers, and deletes it with them."""
 
 
 def demand_of(

@@ -1,20 +1,21 @@
 """Makes a Heat template from the VNFD's own topology (SOL001), for packages without one (sequences.md 1.9, A1t).
 
 A VDU becomes a server with a port for each of its connection points, an internal virtual link a network with a subnet,
-a block storage a volume. Several instances of a VDU are clones named ``<vdu>-<index>``, as are their ports and volumes.
+a block storage a volume, a rule for the placement on hosts a server group. Several instances of a VDU are clones named
+``<vdu>-<index>``, as are their ports and volumes.
 SOL001 cannot describe a router or load balancer; VNFs that need one contain a base HOT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
-from kubevnfm_csar import Cp, Flavour, Vdu
+from kubevnfm_csar import Cp, Flavour, Vdu, placement_groups
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_infra_openstack.domain import quota
+from kubevnfm_infra_openstack.domain import machine_flavors, quota
 from kubevnfm_infra_openstack.domain.grant import (
     Granted,
     capacity_of,
@@ -23,13 +24,22 @@ from kubevnfm_infra_openstack.domain.grant import (
     image_of,
     managed_links,
     network_of,
-    zone_of,
+    zones_of,
 )
-from kubevnfm_infra_openstack.domain.hot import NETWORK, PORT, SERVER, SUBNET, VOLUME, Template, resources_of
+from kubevnfm_infra_openstack.domain.hot import (
+    NETWORK,
+    PORT,
+    SERVER,
+    SERVER_GROUP,
+    SUBNET,
+    VOLUME,
+    Template,
+    properties_of,
+    resources_of,
+)
 
 _VERSION: Final = "2018-08-31"
-_MIB: Final = 1024 * 1024
-_GIB: Final = 1024 * _MIB
+_GIB: Final = 1024**3
 
 _Section = dict[str, object]
 _Resources = dict[str, _Section]
@@ -40,14 +50,21 @@ def template_of(
     given: Granted,
     flavors: Mapping[str, quota.Flavor],
     indexes: Mapping[str, Sequence[int]] | None = None,
+    present: Template | None = None,
 ) -> Template:
     """Return the complete template, which has no parameters. ``flavors`` are Nova's, by id and by name.
 
     ``indexes``: the instances of each VDU, for a stack that is changed; without it, those of the instantiation level,
-    numbered from 0.
-    Raises Unprocessable if a VDU names no flavor and none is large enough, or a connection point has no network.
+    numbered from 0. ``present``: the template of a stack whose machines and volumes stay as they are.
+    Raises Unprocessable if a connection point has no network; PlacementUnsupported for a new stack.
     """
     resources: _Resources = {}
+    before = resources_of(present) if present is not None else {}
+    # Zones are for the NFVO to choose. An existing stack keeps its machines, whatever rule its package has.
+    groups = placement_groups(vnfd, has_zones=indexes is not None or bool(given.grant.get("zones")))
+    group_by_vdu = {vdu_id: f"{group.name}_{group.kind}" for group in groups for vdu_id in group.vdu_ids}
+    for group in groups:
+        resources[f"{group.name}_{group.kind}"] = {"type": SERVER_GROUP, "properties": {"policies": [group.kind]}}
     managed = managed_links(given)
     for name, link in vnfd.virtual_links.items():
         if name not in managed:
@@ -59,9 +76,50 @@ def template_of(
         # If a VDU can have a second instance later, the first one is numbered too: a renamed resource would make Heat
         # replace the running server.
         is_numbered = vnfd.max_count(vdu.vdu_id) > 1 or amount > 1
-        for index in wanted:
-            _add_server(resources, vdu, f"-{index}" if is_numbered else "", vnfd, given, flavors)
-    return {"heat_template_version": _VERSION, "resources": resources}
+        suffixes = [f"-{index}" if is_numbered else "" for index in wanted]
+        zones = iter(zones_of(vdu.vdu_id, given))
+        flavor = _present_flavor(vdu, suffixes, before)
+        for suffix in suffixes:
+            is_kept = vdu.vdu_id + suffix in before
+            flavor = _add_server(
+                resources, vdu, suffix, vnfd, given, flavors, flavor=flavor, zone=None if is_kept else next(zones, None),
+                group=group_by_vdu.get(vdu.vdu_id),
+            )  # fmt: skip
+    template = {"heat_template_version": _VERSION, "resources": resources}
+    return _with_kept(template, before, {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)})
+
+
+def _present_flavor(vdu: Vdu, suffixes: Sequence[str], before: Mapping[str, Template]) -> object:
+    """Return the flavor of the VDU's present machines: one that is added has the same; None if there is none."""
+    present = (properties_of(before[vdu.vdu_id + suffix]) for suffix in suffixes if vdu.vdu_id + suffix in before)
+    return next((properties["flavor"] for properties in present if "flavor" in properties), None)
+
+
+def _with_kept(template: Template, before: Mapping[str, Template], names: Collection[str]) -> Template:
+    """Return the template with those of its resources as they were, and with what these refer to."""
+    resources = {name: before[name] if name in names else resource for name, resource in resources_of(template).items()}
+    waiting = [name for name in resources if name in names]
+    while waiting:
+        for name in _references(resources[waiting.pop()]):
+            if name not in resources and name in before:
+                resources[name] = before[name]
+                waiting.append(name)
+    return {**template, "resources": resources}
+
+
+def _references(node: object) -> Iterator[str]:
+    """Yield the names of the resources to which a part of a template refers."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key == "get_resource":
+                yield str(value)
+            elif key == "depends_on":
+                yield from [value] if isinstance(value, str) else map(str, value)
+            else:
+                yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
 
 
 def indexes_after(
@@ -93,11 +151,7 @@ def with_present_vdus(template: Template, present: Template, vnfd: Flavour, chan
     """Return the template with the present machines, ports and volumes of all VDUs except the changed ones."""
     staying = {name for vdu in vnfd.vdus.values() if vdu.vdu_id not in changed for name in _parts_of(vdu, vnfd)}
     before = resources_of(present)
-    resources = {
-        name: before[name] if name in before and {name, name.rpartition("-")[0]} & staying else resource
-        for name, resource in resources_of(template).items()
-    }
-    return {**template, "resources": resources}
+    return _with_kept(template, before, {name for name in before if {name, name.rpartition("-")[0]} & staying})
 
 
 def _parts_of(vdu: Vdu, vnfd: Flavour) -> set[str]:
@@ -119,8 +173,23 @@ def _subnet(network: str, cidr: str | None, ip_version: str | None, *, dhcp: boo
 
 
 def _add_server(
-    resources: _Resources, vdu: Vdu, suffix: str, vnfd: Flavour, given: Granted, flavors: Mapping[str, quota.Flavor]
-) -> None:
+    resources: _Resources,
+    vdu: Vdu,
+    suffix: str,
+    vnfd: Flavour,
+    given: Granted,
+    flavors: Mapping[str, quota.Flavor],
+    *,
+    flavor: object,
+    zone: str | None,
+    group: str | None,
+) -> object:
+    """Add one machine with its parts; return its flavor. ``flavor``: None if none is known; ``group``: a server group."""
+    flavor = flavor_of(vdu.vdu_id, vnfd, given) or flavor or machine_flavors.fitting(vdu, flavors)
+    if flavor is None:
+        name, made = machine_flavors.made(vdu)
+        resources[name] = made
+        flavor = {"get_resource": name}
     cps = [cp for cp in vnfd.cps.values() if cp.kind == "vdu" and cp.vdu_id == vdu.vdu_id]
     for cp in cps:
         resources[cp.cp_id + suffix] = _port(cp, vnfd, given)
@@ -128,17 +197,20 @@ def _add_server(
     volumes = _volumes(resources, vdu, suffix, vnfd, given)
     properties: _Section = {
         "name": vdu.name or vdu.vdu_id,
-        "flavor": flavor_of(vdu.vdu_id, vnfd, given) or _fitting(vdu, flavors),
+        "flavor": flavor,
         "networks": [{"port": {"get_resource": cp.cp_id + suffix}} for cp in ports],
     }
-    image, zone = image_of(vdu.vdu_id, vnfd, given), zone_of(vdu.vdu_id, vnfd, given)
+    image = image_of(vdu.vdu_id, vnfd, given)
     if image:
         properties["image"] = image
     if zone:
         properties["availability_zone"] = zone
+    if group is not None:
+        properties["scheduler_hints"] = {"group": {"get_resource": group}}
     if volumes:
         properties["block_device_mapping_v2"] = volumes
     resources[vdu.vdu_id + suffix] = {"type": SERVER, "properties": properties}
+    return flavor
 
 
 def _port(cp: Cp, vnfd: Flavour, given: Granted) -> _Section:
@@ -177,18 +249,3 @@ def _volumes(resources: _Resources, vdu: Vdu, suffix: str, vnfd: Flavour, given:
         boots = bool(image) and vdu.image is None
         mappings.append({"volume_id": {"get_resource": storage.storage_id + suffix}, "boot_index": 0 if boots else -1})
     return mappings
-
-
-def _fitting(vdu: Vdu, flavors: Mapping[str, quota.Flavor]) -> str:
-    """Return the smallest flavor that satisfies the VDU's virtual_compute."""
-    # A flavor of the exact size is not an option: only administrators may create flavors.
-    ram_mib = -(-vdu.compute.memory_bytes // _MIB)
-    fitting = [
-        (flavor.vcpus, flavor.ram_mib, name)
-        for name, flavor in flavors.items()
-        if flavor.vcpus >= vdu.compute.vcpus and flavor.ram_mib >= ram_mib
-    ]
-    if not fitting:
-        wanted = f"{vdu.compute.vcpus} vCPUs and {ram_mib} MiB"
-        raise Unprocessable("flavourId", f"VDU {vdu.vdu_id}: the VIM has no flavor with at least {wanted}")
-    return min(fitting)[2]

@@ -65,7 +65,7 @@ class Dependencies:
         """
         withdrawn, begun = draft.withdrawn, draft.begins_use
         if withdrawn is not None and not withdrawn.is_forced:
-            users = await self.users(withdrawn.provided, besides=draft.vnf_instance_id, limit=_NAMED + 1)
+            users = await self.users(withdrawn.provided, other_than=draft.vnf_instance_id, limit=_NAMED + 1)
             if users:
                 return ProvidedInUse(withdrawn.provided.kind, tuple(users[:_NAMED]), are_more=len(users) > _NAMED)
         for provided in begun:
@@ -79,13 +79,13 @@ class Dependencies:
                 return ProviderWithdraws(provided.kind, found.id)
         return None
 
-    async def users(self, provided: Provided, *, besides: str | None = None, limit: int | None = None) -> list[str]:
+    async def users(self, provided: Provided, *, other_than: str | None = None, limit: int | None = None) -> list[str]:
         """Return the ids of the instances, at most ``limit``, that have, are getting or may still have a use of it.
 
         A deleted instance counts too while its remains on a VIM are being removed: that needs the VIM's access data.
         """
         uses = Compare(PATHS[provided.kind].users, Op.EQ, [provided.id])
-        # One more, as ``besides`` may be among them.
+        # One more, as ``other_than`` may be among them.
         limit_read = None if limit is None else limit + 1
         users = [one.id for one in await self._store.find(COLLECTION, Query(uses, limit=limit_read, exclude=_BODY))]
         if provided.kind == "cluster":
@@ -93,7 +93,7 @@ class Dependencies:
             clean_ups = Query(cleans_up, limit=limit_read, exclude=("internal",))
             found = await self._store.find(occurrences.COLLECTION, clean_ups)
             users += [str(one.body["vnfInstanceId"]) for one in found]
-        return [one for one in dict.fromkeys(users) if one != besides][:limit]
+        return [one for one in dict.fromkeys(users) if one != other_than][:limit]
 
 
 class OrphanMarks:

@@ -271,14 +271,25 @@ def test_in_v2_the_vdu_must_be_named_when_no_aspect_is(check: Checker) -> None:
 
 
 def test_by_tosca_alone_roles_come_from_names_and_ports_from_the_vnfd(check: Checker) -> None:
+    """SEQ-019, SEQ-027."""
     by_tosca = changed(
         body(master_node__aspect_id=ABSENT, worker_node__aspect_id=ABSENT),
         {"lcm-operation-user-data": ABSENT, "lcm-operation-user-data-class": ABSENT},
     )
-    found = check(by_tosca, hot=False)
-    assert (found.parameters.master_node.ssh_cp_name, found.masters, found.workers) == ("masterNode_CP1", 1, 2)
-    with pytest.raises(Unprocessable, match="neither user data is named nor has the package a Base HOT"):
-        check(by_tosca, hot=False, version="v2")
+    with pytest.raises(
+        Unprocessable, match=r"master_node: up to 3 machines: without a Base HOT, a VDU with one machine"
+    ):
+        check(by_tosca, hot=False)
+    simple = check.vnfd.flavour("simple")
+    one_each = simple.model_copy(
+        update={"aspects": {}, "levels": {}, "initial_deltas": {"masterNode": 1, "workerNode": 1}}
+    )
+    alone = Checker((check.vnfd.model_copy(update={"flavours": {"simple": one_each}}), check.hots, check.names))
+    for version in ("v1", "v2"):
+        found = alone(by_tosca, hot=False, version=version)
+        assert (found.parameters.master_node.ssh_cp_name, found.masters, found.workers) == ("masterNode_CP1", 1, 1)
+    with pytest.raises(Unprocessable, match=r"master_node/ssh_cp_name: the VNFD has no resource ssh"):
+        alone(changed(by_tosca, {"k8s_cluster_installation_param__master_node__ssh_cp_name": "ssh"}), hot=False)
 
 
 def test_ssh_over_a_floating_ip_needs_the_nic_named(check: Checker) -> None:

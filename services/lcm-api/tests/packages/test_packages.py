@@ -542,7 +542,6 @@ async def test_what_the_vnf_does_not_use_is_a_warning_of_the_package(world: Worl
 @pytest.mark.parametrize(
     ("phase", "driver", "script", "reason"),
     [
-        ("instantiate_end", "mgmt-drivers-kubernetes", "", "no Base HOT for flavour simple"),
         (
             "heal_end",
             "own",
@@ -598,6 +597,30 @@ async def test_a_script_that_never_runs_is_a_warning_of_the_package(
     operation = phase.partition("_")[0]
     never = f"one.yaml: the script of {phase}, own, is never run: {operation} cannot be rolled back"
     assert package.get("warnings", []) == ([never] if is_warning else [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_warning"), [("targets: [A, VL1]", True), ("targets: [A], properties: {scope: zone}", False)]
+)
+async def test_a_placement_rule_that_cannot_be_kept_is_refused(
+    world: World, tmp_path: Path, rule: str, is_warning: bool
+) -> None:
+    """SEQ-163, API-127: an NFVO may choose the zones, so such a rule is no warning of the package."""
+    driver = "mgmt-drivers-kubernetes"
+    vnfd = ONE_VNFD + (
+        f"      interfaces: {{Vnflcm: {{terminate_end: {{implementation: {driver}}}}}}}\n"
+        f"      artifacts: {{{driver}: {{type: tosca.artifacts.Implementation.Python, file: Scripts/driver.py}}}}\n"
+        "    A: {type: tosca.nodes.nfv.Vdu.Compute, properties: {name: A, vdu_profile: {min_number_of_instances: 2}}}\n"
+        f"  policies:\n    - apart: {{type: tosca.policies.nfv.AntiAffinityRule, {rule}}}\n"
+    )
+    files = {"one.yaml": vnfd, "one.mf": "metadata:\n", "Scripts/driver.py": ""}
+    package = await world.upload(zip_of(tmp_path / "one.zip", files).read_bytes())
+    instance = (await world.lcm("POST", "/vnf_instances", {"vnfdId": package["vnfdId"]})).must(201).json["id"]
+    asked = await world.lcm("POST", f"/vnf_instances/{instance}/instantiate", {"flavourId": "simple"})
+    refusal = asked.problem(422)["detail"].removeprefix("flavourId: ")
+    assert refusal.startswith("without a Base HOT, Nova's server groups place the machines: policy apart: ")
+    assert world.twins.asked() == []
+    assert [refusal in warning for warning in package.get("warnings", [])] == [True] * is_warning
 
 
 async def test_a_package_that_another_gateway_has_just_disabled_makes_no_instance(world: World) -> None:

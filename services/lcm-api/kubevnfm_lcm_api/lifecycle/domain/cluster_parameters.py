@@ -64,29 +64,36 @@ def check_cluster_parameters(
     Not checked here: facts that only the stack or the machines have, and whether the VIM's name is taken.
     Raises: InvalidInput, Unprocessable naming the field (``additionalParams/...``) and what was expected.
     """
-    if api_version == "v2" and base_hot is None and not has_user_data:
-        raise Unprocessable(
-            "additionalParams/lcm-operation-user-data",
-            "neither user data is named nor has the package a Base HOT for the flavour",
-        )
     cluster = read_request(additional_params)
     _check_file(f"{ROOT}/script_path", cluster.script_path, file_names)
     _check_file(f"{ROOT}/x_cni", cluster.x_cni, file_names)
     _check_key_pair(cluster.x_key_pair_parameter, base_hot)
 
     places = Places(flavour=flavour, hot=base_hot, level_id=instantiation_level_id)
-    needed = _needed_attribute(api_version, has_user_data=has_user_data)
+    needed = _needed_attribute(api_version, has_user_data=has_user_data) if base_hot is not None else None
     masters = places.group(cluster.master_node, "master", needed=needed)
     workers = places.group(cluster.worker_node, "worker", needed=needed)
     _check_ports(cluster.master_node, masters, f"{ROOT}/master_node")
     _check_ports(cluster.worker_node, workers, f"{ROOT}/worker_node")
     _check_endpoint(cluster.master_node, masters, places)
     _check_several(cluster.master_node, masters, places)
+    if base_hot is None:
+        _check_one(masters, "master")
+        _check_one(workers, "worker")
     check_networks(cluster, places.subnets())
     max_nodes = masters.most + workers.most
     node_mask(cluster.master_node.pod_cidr, nodes=max_nodes)
     _check_features(cluster, places, file_names)
     return CheckedCluster(cluster, masters=masters.count, workers=workers.count, max_nodes=max_nodes)
+
+
+def _check_one(group: Group, role: str) -> None:
+    """Refuse what a cluster by TOSCA alone cannot have: several machines of a role (sequences.md 1.9)."""
+    if group.most != 1:
+        raise Unprocessable(
+            f"{ROOT}/{role}_node",
+            f"up to {group.most} machines: without a Base HOT, a VDU with one machine at all levels expected",
+        )
 
 
 def _needed_attribute(api_version: str, *, has_user_data: bool) -> str | None:

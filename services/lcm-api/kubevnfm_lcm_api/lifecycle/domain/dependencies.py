@@ -1,4 +1,4 @@
-"""What VNF instances provide to one another, and the mark of an instance that loses it (sequences.md D0).
+"""The things that VNF instances provide to one another, and the mark of an instance that loses one (sequences.md D0).
 
 A cluster VNF provides the VIM that CNFs run on. An operation that takes such a thing away says so by its draft's
 `withdrawn`, one that begins to use it by `begins_use`; `lifecycle.dependencies` decides between the two.
@@ -46,7 +46,7 @@ class Provided:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """What an operation takes away from the instances that use it."""
+    """A thing that an operation takes away from the instances that use it."""
 
     provided: Provided
     is_forced: bool

@@ -11,6 +11,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK
+from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
 
 NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
@@ -141,11 +142,6 @@ def _check_drivers(flavour: Flavour, kind: _VnfKind) -> None:
             raise Unprocessable("vnfdId", f"{of_vnfd}, whose script cannot be run: {driver.problem}")
 
 
-def missing_base_hot(flavour_id: str) -> Unprocessable:
-    """Return the refusal of a cluster without the templates that its machines are made from."""
-    return Unprocessable("flavourId", f"the package has no Base HOT for flavour {flavour_id}")
-
-
 def foreseen(vnfd: Vnfd, hot_flavours: Collection[str]) -> Iterator[str]:
     """Yield the warnings of a package: what will be refused, and which scripts will never run.
 
@@ -181,7 +177,9 @@ def _refusal_of_cnf(flavour: Flavour) -> Unprocessable | None:
 def _refusal_of_machines(flavour: Flavour, *, has_hot: bool) -> Unprocessable | None:
     try:
         check_machine_drivers(flavour)
+        if not has_hot:
+            # Rules about zones are for an NFVO, if there is one.
+            check_placement(flavour, has_zones=True)
     except Unprocessable as refusal:
         return refusal
-    is_cluster = "instantiate_end" in cluster_phases(flavour)
-    return missing_base_hot(flavour.flavour_id) if is_cluster and not has_hot else None
+    return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_csar import BaseHot, Flavour, PlacementUnsupported, placement_groups
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -54,6 +54,19 @@ def check_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, hot: Base
                 f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
                 f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}",
             )
+
+
+def check_placement(flavour: Flavour, *, has_zones: bool) -> None:
+    """Raise Unprocessable for a placement rule that cannot be kept for machines without Base HOT (SEQ-163).
+
+    ``has_zones``: whether an NFVO chooses the zones. A Base HOT says itself where its machines are placed.
+    """
+    try:
+        placement_groups(flavour, has_zones=has_zones)
+    except PlacementUnsupported as error:
+        raise Unprocessable(
+            "flavourId", f"without a Base HOT, Nova's server groups place the machines: {error}"
+        ) from error
 
 
 def check_linked(links: Sequence[Mapping[str, Any]], flavour: Flavour, counts: Mapping[str, int]) -> None:

@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, cluster_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
@@ -135,7 +136,10 @@ class ChangePackage:
         missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
         if missing:
             raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
-        _check_new_points(change, flavour, await self._packages.base_hot(named.package_id, flavour.flavour_id))
+        base_hot = await self._packages.base_hot(named.package_id, flavour.flavour_id)
+        if base_hot is None:
+            check_placement(flavour, has_zones=True)
+        _check_new_points(change, flavour, base_hot)
         # The new package may allow fewer levels; the machines above them stay until the next scaling.
         levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
         draft = await replaced(

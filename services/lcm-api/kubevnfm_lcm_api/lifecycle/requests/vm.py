@@ -21,10 +21,14 @@ from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.drivers import (
     check_machine_drivers,
     cluster_phases,
-    missing_base_hot,
     scripts_of,
 )
-from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_linked, check_links, check_user_data
+from kubevnfm_lcm_api.lifecycle.requests.package_fit import (
+    check_linked,
+    check_links,
+    check_placement,
+    check_user_data,
+)
 from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
 
@@ -46,7 +50,7 @@ class VmDrafts:
     ) -> InstantiateVmDraft:
         """Return the draft; ``fields``: those common with the draft of a CNF.
 
-        For a flavour without Base HOT, infra-openstack translates the VNFD's topology; a cluster needs a Base HOT.
+        For a flavour without Base HOT, infra-openstack translates the VNFD's topology, also for a cluster.
         Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
         """
         package = fields["package"]
@@ -65,14 +69,14 @@ class VmDrafts:
         base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
         await check_user_data(self._packages, package, flavour.flavour_id, user_data)
         check_links(request.ext_virtual_links, flavour, base_hot)
+        if base_hot is None:
+            check_placement(flavour, has_zones=self._is_granted_outside)
         if base_hot is None and not self._is_granted_outside:
             counts = flavour.initial_counts(request.instantiation_level_id)
             check_linked(fields["ext_virtual_links"], flavour, counts)
         cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
         if "instantiate_end" in phases:
-            if base_hot is None:
-                raise missing_base_hot(flavour.flavour_id)
             # In a thread, because a private key may have to be opened with its passphrase.
             cluster = await asyncio.to_thread(
                 check_cluster_parameters,
