@@ -490,7 +490,7 @@ defaults
   option tcpka
   option redispatch 1
   retries 3
-  timeout connect 2s
+  timeout connect 1s
   timeout check 2s
   timeout client 1h
   timeout server 1h
