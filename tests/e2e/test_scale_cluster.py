@@ -60,6 +60,24 @@ async def heal_a_worker(user: User, caller: User, lab: LabControl, cluster_id: s
     assert (await lab.cluster_of(cluster_id))["joins"][name] == 2
 
 
+async def heal_as_a_whole(user: User, caller: User, lab: LabControl, cluster_id: str) -> None:
+    """SEQ-156, 5.6: all machines are new, their number is what the cluster was scaled to, and the VIM keeps its id."""
+    name = f"kubernetes_vim_{cluster_id}"
+    vim, count = (await user.vims())[name], len(await nodes_of(user, lab, cluster_id))
+    servers = {one["id"] for one in (await lab.inventory())["servers"] if cluster_id in one["name"]}
+    view = await caller.do(cluster_id, "heal", {})
+    stack = (
+        ["delete_resources", "recreate_resources", "restore_scale"] if caller.version == "v1" else ["heal_resources"]
+    )
+    assert [step["name"] for step in view["steps"]] == [*stack, "heal_end", "register_vim"]
+    assert len(await nodes_of(user, lab, cluster_id)) == count
+    assert not servers & {one["id"] for one in (await lab.inventory())["servers"]}
+    # Registered by a call to the new cluster: the old access data open nothing there.
+    assert (await user.vims())[name]["id"] == vim["id"]
+    entry = (await user.instance(cluster_id))["vimConnectionInfo"][name]
+    assert entry["vimId"] == vim["id"]
+
+
 @pytest.mark.parametrize("form", ["v1", "v2"])
 async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: ApiVersion) -> None:
     """SEQ-150, SEQ-151, SEQ-152, SEQ-161, SEQ-188, W-50: out by two, one healed, in by one, and back to a level."""
@@ -106,6 +124,7 @@ async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: 
         to_one = {"scaleInfo": [{"aspectId": "worker_instance", "scaleLevel": 0}]}
         await user.do(cluster_id, "scale_to_level", to_one)
         assert len(await nodes_of(user, lab, cluster_id)) == 2
+    await heal_as_a_whole(user, caller, lab, cluster_id)
     await user.terminate(cluster_id)
 
 

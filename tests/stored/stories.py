@@ -515,6 +515,14 @@ _SCALED_CLUSTER: Final[Mapping[str, Event]] = {
     ),
     "mgmt.run_phase/scale_rollback_end": PhaseDone(driver=DRIVER, phase="scale_rollback_end"),
 }
+_NEW_CLUSTER: Final = CLUSTER_STACK.model_copy(
+    update={
+        "servers": tuple(
+            one.model_copy(update={"vnfc_id": f"{one.vnfc_id}b", "server_id": f"{one.server_id}b"})
+            for one in CLUSTER_STACK.servers
+        )
+    }
+)
 _HEALED_CLUSTER: Final[Mapping[str, Event]] = {
     **CLUSTER_ANSWERS,
     "infra.openstack.heal_resources": ResourcesChanged(resources=cluster_stack(2, 4)),
@@ -780,6 +788,19 @@ STORIES: Final[Mapping[str, Story]] = {
             retry("heal_start", "heal_resources", "heal_end"),
         ),
         _HEALED_CLUSTER,
+    ),
+    "heal-of-a-whole-cluster": Story(
+        play(live_cluster, ask("heal", {}), retry("heal_resources", "heal_end", "register_vim")),
+        {
+            **_HEALED_CLUSTER,
+            "infra.openstack.heal_resources": ResourcesChanged(resources=_NEW_CLUSTER),
+            "mgmt.run_phase/heal_end": PhaseDone(
+                driver=DRIVER,
+                phase="heal_end",
+                cluster=CLUSTER_ACCESS,
+                node_names={server.vnfc_id: f"node-{server.vnfc_id}" for server in _NEW_CLUSTER.servers},
+            ),
+        },
     ),
     "operate-stop": Story(change("operate", _STOP, "operate_servers")),
     "operate-start": Story(

@@ -36,7 +36,8 @@ DEAD = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "n
 async def replaced(lab: MgmtLab, node: ManagedNode, *, host: str = "compute-9") -> ManagedNode:
     """Return the machine that Heat puts in the place of another: at its address, with another id and host key."""
     await lab.machines.destroy(node.server_id)
-    new = await lab.boot("worker", int(node.nic_address.rpartition(".")[2]), host=host)
+    assert node.role in ("master", "worker")
+    new = await lab.boot(node.role, int(node.nic_address.rpartition(".")[2]), host=host)
     # lcm-api knows by the address whose place it has.
     return new.model_copy(update={"name": node.name})
 
@@ -123,6 +124,22 @@ async def test_a_worker_that_gets_another_address_leaves_no_node_of_its_old_name
     assert list(done.node_names.values()) == ["master10", "worker20", "worker31"]
     await lab.assert_ready(access, ["master10", "worker20", "worker31"])
     assert hosts_of(lab, nodes[1]) == ["master10", "worker20", "worker31"]
+
+
+async def test_a_cluster_whose_machines_are_all_new_is_built_again(lab: MgmtLab) -> None:
+    """SEQ-156, E4: killed once on the way; nothing of the old cluster is needed, and nothing is left of it."""
+    nodes, old = await a_named_cluster(lab, workers=1)
+    new = [(await replaced(lab, node)).model_copy(update={"name": None}) for node in nodes]
+    command = of_phase(lab, "heal_end", new, new, gone=nodes)
+    await lab.run_until(command, "join", "worker20", message="m-2")
+    done = await lab.run(command, message="m-2", fencing=2)
+    assert done.cluster is not None
+    assert done.cluster.ssl_ca_cert != old.ssl_ca_cert
+    assert list(done.node_names.values()) == ["master10", "worker20"]
+    await lab.assert_ready(done.cluster, ["master10", "worker20"])
+    assert lab.calls(new[0], "kubeadm init") == 1
+    known = {str(one.body["vnfcId"]) for one in await lab.store.find("host_keys", Query())}
+    assert known == {node.vnfc_id for node in new}
 
 
 async def test_a_budget_holds_the_heal_up_before_any_machine_is_replaced(lab: MgmtLab) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import ResourcesChanged
+from kubevnfm_events.infra import ResourcesChanged, ResourcesCreated
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
+from kubevnfm_events.vim import RegisterVim
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationState
 from lcm_builders import (
+    ACCESS,
     ANSWERS,
     CLUSTER_PARAMETERS,
     RESOURCES,
@@ -62,10 +66,16 @@ def run(move: Move, stack: Any, *, fails: str = "") -> tuple[Move, list[Envelope
             return answered(move, command.follow_up(failed, source="/kubevnfm/twin")), sent
         event = ANSWERS[type(command.data).routing_key()]
         if isinstance(command.data, RunPhase):
-            names = {node.vnfc_id: node.name or "?" for node in command.data.nodes}
-            event = PhaseDone(driver="d", phase=command.data.phase, node_names=names if sent[1:] else {})
-        elif isinstance(event, ResourcesChanged):
-            event = ResourcesChanged(resources=stack)
+            is_end, is_whole = command.data.phase == "heal_end", all(node.is_target for node in command.data.nodes)
+            names = {node.vnfc_id: node.name or f"new-{node.vnfc_id}" for node in command.data.nodes}
+            event = PhaseDone(
+                driver="d",
+                phase=command.data.phase,
+                node_names=names if is_end else {},
+                cluster=ACCESS if is_whole else None,
+            )
+        elif isinstance(event, ResourcesChanged | ResourcesCreated):
+            event = type(event)(resources=stack)
         move = answered(move, command.follow_up(event, source="/kubevnfm/twin"))
         out += commands_of(move)
     return move, sent
@@ -110,6 +120,57 @@ def test_a_join_that_fails_is_retried_without_a_further_replacement() -> None:
     move, sent = run(SAGA.retry(reread(move.record), later(5)), stack)
     assert [command.stepid for command in sent] == ["heal_end"]
     assert [node.name for node in phase_of(sent[0]).nodes if node.is_target] == ["worker6-1f"]
+
+
+def a_whole_heal(**known: Any) -> HealVmDraft:
+    facts: dict[str, Any] = {
+        "is_whole": True,
+        "cluster_vim_id": "vim-2",
+        "cluster_vim_name": "cluster-1",
+        "max_nodes": 7,
+        "servers": tuple(server.server_id for server in RESOURCES.servers),
+    }
+    return a_heal(**{**facts, **known})
+
+
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_a_whole_cluster_is_built_again_and_its_vim_gets_the_new_access(is_recreated: bool) -> None:
+    """SEQ-156, 5.6: by new machines at the old ports, or by a new stack."""
+    all_new = replaced("vnfc-m1", "vnfc-w1", "vnfc-w2")
+    move, sent = run(granted(a_whole_heal(is_recreated=is_recreated)), all_new)
+    stack = ["delete_resources", "recreate_resources", "restore_scale"] if is_recreated else ["heal_resources"]
+    assert [command.stepid for command in sent] == [*stack, "heal_end", "register_vim"]
+    end = phase_of(sent[-2])
+    assert all(node.is_target for node in end.nodes)
+    assert {node.vnfc_id for node in end.gone} == {"vnfc-m1", "vnfc-w1", "vnfc-w2"}
+    assert end.max_nodes == 7, "sizes the pod network as at the instantiation"
+    registered = sent[-1].data
+    assert isinstance(registered, RegisterVim)
+    assert (registered.name, registered.vnf_instance_id) == ("cluster-1", "inst-1")
+    done = HealVmDraft.from_document(move.record.draft).completed(INSTANCE)
+    entry = done.vnf.vim_connection_info["cluster-1"]
+    assert (entry.vim_id, entry.interface_info["endpoint"]) == ("vim-2", ACCESS.server)
+    assert done.internals.cluster_vim_id == "vim-2"
+    info = done.vnf.instantiated_vnf_info
+    assert info is not None
+    assert {(one.metadata or {})["node_name"] for one in info.vnfc_resource_info} == {
+        "new-vnfc-m1b",
+        "new-vnfc-w1b",
+        "new-vnfc-w2b",
+    }
+
+
+def test_a_whole_heal_after_one_that_left_no_machines_builds_the_cluster() -> None:
+    nothing = RESOURCES.model_copy(update={"servers": ()})
+    move, sent = run(granted(a_whole_heal(is_recreated=True, before=nothing, servers=())), RESOURCES)
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    assert len(phase_of(sent[-2]).nodes) == 3
+
+
+def test_a_whole_heal_takes_the_cluster_from_the_cnfs_on_it_and_a_heal_of_workers_does_not() -> None:
+    """SEQ-041, D0."""
+    assert a_whole_heal().withdrawn == Withdrawn(Provided("cluster", "vim-2"), is_forced=False)
+    assert a_heal().withdrawn is None
 
 
 def test_the_time_for_the_phases_covers_the_limits_of_the_request() -> None:

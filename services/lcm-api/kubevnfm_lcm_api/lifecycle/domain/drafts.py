@@ -13,10 +13,11 @@ from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ResourceChanges, ScaleInfo
-from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
+from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import cluster_connection
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.granting import granted_zones, merged
 from kubevnfm_lcm_api.lifecycle.domain.instance import (
@@ -214,7 +215,7 @@ class InstantiateVmDraft(InstantiateDraft):
         )
         more: dict[str, VimConnectionInfo] = {}
         if self.cluster is not None and self.cluster_vim is not None and self.cluster_vim_name is not None:
-            more[self.cluster_vim_name] = self._cluster_connection(self.cluster, self.cluster_vim)
+            more[self.cluster_vim_name] = cluster_connection(self.vnf_instance_id, self.cluster, self.cluster_vim)
         deployment = StackDeployment(
             kind="stack", vim_key=self.vim_key, stack_name=self.stack_name, resources=self.resources
         )
@@ -236,20 +237,6 @@ class InstantiateVmDraft(InstantiateDraft):
             self.request.get("extManagedVirtualLinks") or (),
             self.grant.get("extManagedVirtualLinks") or (),
             "vnfVirtualLinkDescId",
-        )
-
-    def _cluster_connection(self, cluster: ClusterAccess, vim: VimRegistered) -> VimConnectionInfo:
-        """Return the entry of sequences.md 4.3: enough to register the VIM by hand (SEQ-038)."""
-        extra: dict[str, Any] = {"ssl_ca_cert_hash": cluster.ssl_ca_cert_hash, "created_by": self.vnf_instance_id}
-        access: dict[str, Any] = {"bearer_token": cluster.bearer_token}
-        if cluster.certificate_key is not None:
-            access["certificate_key"] = cluster.certificate_key
-        return VimConnectionInfo(
-            vim_id=vim.vim_id,
-            vim_type=KUBERNETES,
-            interface_info={"endpoint": cluster.server, "ssl_ca_cert": cluster.ssl_ca_cert},
-            access_info=access,
-            extra=extra,
         )
 
 

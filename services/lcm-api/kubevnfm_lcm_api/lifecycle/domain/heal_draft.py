@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from kubevnfm_events import ClusterAccess
 from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import PhaseDone
+from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import cluster_connection
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 
 
@@ -26,8 +31,34 @@ class HealVmDraft(ClusterChangeDraft):
     instantiate_request: SecretParams = Field(default_factory=dict)
     instance_to_make: SecretParams = Field(default_factory=dict)
     """VnfInstance as it was before it was instantiated, for the user data of a stack that is created again."""
+    is_whole: bool = False
+    """All machines of a cluster are replaced, and it is built again on the new ones."""
+    cluster_vim_id: str | None = None
+    """The VIM that the cluster is registered as, and that keeps its id."""
+    cluster_vim_name: str | None = None
+    max_nodes: int | None = None
+    """The most nodes that the cluster can have."""
+    cluster: ClusterAccess | None = None
+    """How to reach the cluster, once it is built again."""
+    cluster_vim: VimRegistered | None = None
     is_gone: bool = False
     """Whether the old stack is deleted."""
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The cluster, which CNFs may run on: nothing of them is left in one that is built again."""
+        if not self.is_whole or self.cluster_vim_id is None:
+            return None
+        return Withdrawn(Provided("cluster", self.cluster_vim_id), is_forced=False)
+
+    def after_phase(self, reply: PhaseDone) -> Self:
+        """Return the draft with what the driver's phase made known: the nodes, and the access to a new cluster."""
+        draft = self.with_node_names(reply.node_names)
+        return draft if reply.cluster is None else draft.model_copy(update={"cluster": reply.cluster})
+
+    def with_cluster_vim(self, vim: VimRegistered) -> Self:
+        """Return the draft with the VIM that the cluster is registered as."""
+        return self.model_copy(update={"cluster_vim": vim})
 
     def without_stack(self) -> Self:
         """Return the draft once nothing is left of the old stack."""
@@ -54,6 +85,17 @@ class HealVmDraft(ClusterChangeDraft):
     def is_reversible(self) -> bool:
         """Never: a replaced machine cannot be restored."""
         return False
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """As for every change; a cluster that was built again has other access data."""
+        done = super().completed(instance)
+        if self.cluster is None or self.cluster_vim is None or self.cluster_vim_name is None:
+            return done
+        entry = cluster_connection(self.vnf_instance_id, self.cluster, self.cluster_vim)
+        connections = {**done.vnf.vim_connection_info, self.cluster_vim_name: entry}
+        return done.with_vnf(vim_connection_info=connections).with_internals(
+            cluster_vim_id=self.cluster_vim.vim_id, cluster_vim_key=self.cluster_vim_name
+        )
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """As for every change; a deleted stack holds nothing."""

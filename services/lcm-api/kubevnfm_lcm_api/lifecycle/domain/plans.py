@@ -191,12 +191,13 @@ def _join_limit_s(cluster: ClusterParameters, nodes: int) -> float:
 def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     """Heal a VNF of machines: replace some of them in place, or the whole stack.
 
-    Nodes of a cluster leave it before their machines are replaced, and the new machines join it.
+    Nodes of a cluster leave it before their machines are replaced, and the new machines join it. A cluster of which all
+    machines are replaced is built again, and its VIM gets the new access data.
     """
     plan = Plan[HealVmDraft]()
     _begin(plan, draft)
     cluster = draft.changed_cluster
-    if cluster is not None:
+    if cluster is not None and not draft.is_whole:
         plan.then(RunHealPhase(HEAL_START, _drain_limit_s(cluster)), id=HEAL_START)
     if draft.is_recreated:
         plan.then(DeleteVnfResources())
@@ -206,7 +207,10 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     else:
         plan.then(HealVnfcs())
     if cluster is not None:
-        plan.then(RunHealPhase(HEAL_END, _join_limit_s(cluster, len(draft.servers))), id=HEAL_END)
+        nodes = (draft.max_nodes if draft.is_whole else None) or len(draft.servers)
+        plan.then(RunHealPhase(HEAL_END, _join_limit_s(cluster, nodes)), id=HEAL_END)
+        if draft.is_whole:
+            plan.then(RegisterClusterVim())
     _finish(plan, draft)
     return plan
 

@@ -1,23 +1,41 @@
-"""The rules of a heal of a cluster's nodes, and what it needs to know (sequences.md 5.1 to 5.3)."""
+"""The rules of a heal of a cluster, and what it needs to know (sequences.md 5.1 to 5.3, 5.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster import Role, read_cluster_parameters
+from kubevnfm_csar import BaseHot
 from kubevnfm_kit.errors import Unprocessable
 
+from kubevnfm_lcm_api.lifecycle.domain.cluster_places import Places
 from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
 
 _FIELD: Final = "vnfcInstanceId"
 
 
-def healed_cluster(vnf: VnfUnderChange, chosen: Collection[str] | None, given: Mapping[str, Any]) -> ClusterFields:
-    """Return the fields of a cluster whose nodes are healed; none for any other VNF.
+class HealFields(ClusterFields, total=False):
+    """The fields of `HealVmDraft` that a VNF of plain machines does not have."""
 
-    ``chosen``: Nova ids of the machines that the request names, None: it names none; ``given``: its additionalParams.
+    is_whole: bool
+    cluster_vim_id: str | None
+    cluster_vim_name: str | None
+    max_nodes: int | None
+
+
+def healed_cluster(
+    vnf: VnfUnderChange,
+    chosen: Collection[str] | None,
+    given: Mapping[str, Any],
+    *,
+    base_hot: BaseHot | None,
+) -> HealFields:
+    """Return the fields of a cluster that is healed, in part or as a whole; none for any other VNF.
+
+    ``chosen``: Nova ids of the machines that the request names, None: it names none; ``given``: its additionalParams;
+    ``base_hot``: that of its flavour.
     Raises: Unprocessable if the cluster would not survive the loss of the machines; InvalidInput, Unprocessable of
     `with_overrides`.
     """
@@ -26,17 +44,32 @@ def healed_cluster(vnf: VnfUnderChange, chosen: Collection[str] | None, given: M
     if driver is None or "instantiate_end" not in internals.phases:
         return {}
     present = read_cluster_parameters(internals.parameters)
+    if chosen is None:
+        places = Places(vnf.flavour, base_hot, internals.instantiation_level_id)
+        roles: tuple[Role, ...] = ("master", "worker")
+        name = internals.cluster_vim_key or present.vim_name or f"kubernetes_vim_{vnf.record.vnf.id}"
+        return {
+            **changed_cluster(vnf, driver, given),
+            "is_whole": True,
+            "cluster_vim_id": internals.cluster_vim_id,
+            "cluster_vim_name": name,
+            "max_nodes": sum(places.group(present.group(role), role, needed=None).most for role in roles),
+        }
     masters = {server.server_id for server in servers_of(vnf, present, "master")}
     workers = {server.server_id for server in servers_of(vnf, present, "worker")}
-    if chosen is None:
-        raise Unprocessable(_FIELD, "missing: the workers to heal expected, a cluster cannot be healed as a whole yet")
-    healed = masters.intersection(chosen)
-    if healed and len(masters) == 1:
+    if masters and masters.issubset(chosen):
+        which = "this is the only master" if len(masters) == 1 else f"these are all {len(masters)} masters"
         raise Unprocessable(
-            _FIELD, "HEAL-1M: this is the only master, and the cluster is lost with it: terminate and instantiate again"
+            _FIELD, f"HEAL-1M: {which}, and the cluster is lost with it: heal the whole cluster, without vnfcInstanceId"
         )
-    if healed:
-        raise Unprocessable(_FIELD, "a master is among the machines: masters cannot be healed yet")
+    if masters.intersection(chosen):
+        raise Unprocessable(_FIELD, "a master is among the machines: masters cannot be healed one by one yet")
     if not workers.issuperset(chosen):
         raise Unprocessable(_FIELD, "a machine that is neither master nor worker is named: it cannot be healed yet")
-    return changed_cluster(vnf, driver, given)
+    return {
+        **changed_cluster(vnf, driver, given),
+        "is_whole": False,
+        "cluster_vim_id": None,
+        "cluster_vim_name": None,
+        "max_nodes": None,
+    }

@@ -47,7 +47,13 @@ class Heal:
         # A stack that was deleted by hand has no machines that could be replaced in place.
         is_recreated = chosen is None and (version == "v1" or bool(is_all) or is_missing)
         # In a thread, because a private key may have to be opened with its passphrase.
-        cluster = await asyncio.to_thread(healed_cluster, vnf, chosen, request.additional_params)
+        cluster = await asyncio.to_thread(
+            healed_cluster,
+            vnf,
+            chosen,
+            request.additional_params,
+            base_hot=await self._vnfs.base_hot(vnf) if vnf.record.internals.phases else None,
+        )
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
         takes_storage = bool(is_all) if version == "v2" else with_storage is not False
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]

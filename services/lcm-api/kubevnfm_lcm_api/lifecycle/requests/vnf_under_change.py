@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar import BaseHot, Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData
 from kubevnfm_kit.errors import VnfmError
@@ -217,6 +217,10 @@ class ChangeableVnfs:
     async def files(self, package_id: str) -> frozenset[str]:
         """Return the paths of a package's files."""
         return await self._packages.file_names(package_id)
+
+    async def base_hot(self, vnf: VnfUnderChange) -> BaseHot | None:
+        """Return the Base HOT of a VNF's flavour; None if its package has none."""
+        return await self._packages.base_hot(vnf.package.package_id, vnf.flavour.flavour_id)
 
     async def check(self, fields: ChangeFields) -> None:
         """Raise Unprocessable for user data that cannot run with the package and flavour of the change."""

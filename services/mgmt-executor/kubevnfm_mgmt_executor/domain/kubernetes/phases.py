@@ -282,6 +282,16 @@ def on_machines(
     return work
 
 
+_JOIN_AGAIN: Final = on_machines(finish_healing, node_names, read_script, exists=True)
+_BUILD_AGAIN: Final = on_machines(install_cluster, cluster_access)
+
+
+async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:
+    """Join the new machines to the cluster; build it again if all its machines are new (sequences.md 1.11, E4)."""
+    is_whole = all(node.is_target for node in command.nodes)
+    return await (_BUILD_AGAIN if is_whole else _JOIN_AGAIN)(command, tools)
+
+
 async def nothing(_: RunPhase, __: Tools) -> PhaseResult:
     """Do nothing: the phase has no meaning for a cluster, but VNFDs of other managers map it to the driver."""
     return PhaseResult()
@@ -306,7 +316,7 @@ PHASES: Final[Driver] = {
     "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script, exists=True),
     "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script, exists=True),
     "heal_start": on_machines(begin_healing, no_facts, read_script, exists=True),
-    "heal_end": on_machines(finish_healing, node_names, read_script, exists=True),
+    "heal_end": finish_heal,
     "change_external_connectivity_start": nothing,
     "change_external_connectivity_end": nothing,
     "modify_information_start": nothing,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Protocol
 
 from kubevnfm_events import Command
+from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
+from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes
@@ -27,14 +29,28 @@ class NeedsHealedNodes(NeedsNodes, Protocol):
         """Nova ids of the servers that are replaced, as they were before."""
         ...
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all machines are replaced."""
+        ...
+
+    @property
+    def max_nodes(self) -> int | None:
+        """The most nodes that the cluster can have."""
+        ...
+
+    def after_phase(self, reply: PhaseDone) -> Draft:
+        """Return the draft with the facts that the driver's phase reported."""
+        ...
+
 
 @dataclass(frozen=True)
 class RunHealPhase(Step[NeedsHealedNodes, PhaseDone]):
-    """Run the driver before machines are replaced, or after it (sequences.md 1.11: E1).
+    """Run the driver before machines are replaced, or after it (sequences.md 1.11: E1, E4).
 
-    ``heal_start`` takes the nodes out of the cluster; ``heal_end`` joins the new machines under their names, and removes
-    what is stored about the old ones.
-    Adds: the names of the nodes.
+    ``heal_start`` takes the nodes out of the cluster; ``heal_end`` joins the new machines under their names, or builds the
+    cluster again if all are new, and removes what is stored about the old ones.
+    Adds: the names of the nodes, and the access to a cluster that was built again.
     Again: safe; continues from the journal, nodes that are Ready or gone are left alone.
     Fails: an address, login or script error names node and task; a drain names the pods that it waits for.
     """
@@ -55,20 +71,33 @@ class RunHealPhase(Step[NeedsHealedNodes, PhaseDone]):
 
     def ask(self, draft: NeedsHealedNodes) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
-        before = nodes_in(draft, draft.before)
+        now = draft.resources or draft.before
         if self.phase == HEAL_START:
             targets = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.servers]
-            return cluster_phase(draft, HEAL_START, before, targets=targets)
-        now = draft.resources or draft.before
+            return cluster_phase(draft, HEAL_START, nodes_in(draft, draft.before), targets=targets)
+        if draft.is_whole:
+            return _whole(draft, now)
+        before = nodes_in(draft, draft.before)
         found = _named_by_address(nodes_in(draft, now), before)
         return cluster_phase(draft, HEAL_END, found, targets=added(draft, now), gone=without(before.nodes, now))
 
     def fold(self, draft: NeedsHealedNodes, reply: PhaseDone) -> Draft:
-        """Keep the names of the nodes."""
-        return draft.with_node_names(reply.node_names)
+        """Keep the names of the nodes, and the access."""
+        return draft.after_phase(reply)
 
     def undo(self, draft: NeedsHealedNodes) -> None:
         """A heal has no rollback: a machine that is replaced cannot be restored (api.md 4.3)."""
+
+
+def _whole(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
+    found = nodes_in(draft, now)
+    try:
+        gone = without(nodes_in(draft, draft.before).nodes, now)
+    except VnfmError:
+        gone = ()  # An earlier heal that failed has left no machines, or some of them.
+    targets = [node.vnfc_id for node in found.nodes]
+    command = cluster_phase(draft, HEAL_END, found, targets=targets, gone=gone)
+    return command.model_copy(update={"max_nodes": draft.max_nodes})
 
 
 def _named_by_address(found: FoundNodes, before: FoundNodes) -> FoundNodes:
