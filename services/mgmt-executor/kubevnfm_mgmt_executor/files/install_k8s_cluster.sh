@@ -662,7 +662,7 @@ timeouts() { # NAME...: the section of v1beta4
   for name in "$@"; do printf '\n  %s: %ss' "$name" "$TIMEOUT_S"; done
 }
 
-kubeadm_config() { # writes $work/kubeadm.yaml
+kubeadm_config() { # writes $work/kubeadm-$task.yaml: admin and certificates may run at the same time
   local san sans='' certificate_key='' api=v1beta4 limits='' older_limit='' gates=''
   want TIMEOUT_S '[0-9]+'
   if ((minor < 31)); then
@@ -684,7 +684,7 @@ kubeadm_config() { # writes $work/kubeadm.yaml
   # From 1.29 on it is the default: a new member of etcd counts for the majority only once it has all data.
   if [[ $BALANCED == true ]] && ((minor < 29)); then gates=$'\n'"featureGates:"$'\n'"  EtcdLearnerMode: true"; fi
   if [[ -n ${CERTIFICATE_KEY:-} ]]; then certificate_key=$'\n'"certificateKey: \"$CERTIFICATE_KEY\""; fi
-  cat >"$work/kubeadm.yaml" <<END
+  cat >"$work/kubeadm-$task.yaml" <<END
 apiVersion: kubeadm.k8s.io/$api
 kind: InitConfiguration
 bootstrapTokens:
@@ -740,7 +740,7 @@ init() {
     fi
     kubeadm_config
     step "kubeadm init of the control plane at https://$ENDPOINT" \
-      kubeadm init --config "$work/kubeadm.yaml" --skip-token-print
+      kubeadm init --config "$work/kubeadm-$task.yaml" --skip-token-print
     await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
     mark init
   fi
@@ -830,7 +830,7 @@ admin() {
 upload_certificates() { # the key is in a file, because every user of the machine can read the arguments of processes
   kubeadm_config
   step "kubeadm init phase upload-certs at $(server)" \
-    kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm.yaml"
+    kubeadm init phase upload-certs --upload-certs --skip-certificate-key-print --config "$work/kubeadm-$task.yaml"
 }
 
 certificates() {
