@@ -44,6 +44,20 @@ async def test_a_cluster_is_built_by_tosca_alone(user: User, v1: User, lab: LabC
     (link,) = shown["instantiatedVnfInfo"]["extVirtualLinkInfo"]
     assert link["resourceHandle"]["resourceId"] == "net0"
 
+    healed = {vnfc["vduId"]: vnfc["id"] for vnfc in shown["instantiatedVnfInfo"]["vnfcInfo"]}
+    if version == "v1":
+        healed = {vnfc["vduId"]: vnfc["id"] for vnfc in vnfcs}
+    only_master = (await caller.ask(cluster_id, "heal", {"vnfcInstanceId": [healed["masterNode"]]})).must(422)
+    assert "master" in only_master.detail
+    await caller.do(cluster_id, "heal", {"vnfcInstanceId": [healed["workerNode"]]})
+    after = {
+        vnfc["vduId"]: vnfc for vnfc in (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    }
+    for vnfc in vnfcs:
+        is_same = vnfc["computeResource"]["resourceId"] == after[vnfc["vduId"]]["computeResource"]["resourceId"]
+        assert is_same == (vnfc["vduId"] == "masterNode")
+        assert vnfc["metadata"]["flavor"] == after[vnfc["vduId"]]["metadata"]["flavor"]
+
     cnf_id = await user.create(await user.sample("cnf"))
     await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), vim))
     assert (await caller.ask(cluster_id, "terminate", GRACEFUL)).status == 409

@@ -60,7 +60,8 @@ def free_range(lab: LabProcess) -> str:
 
 def _flavour(cidr: str) -> dict[str, Any]:
     driven = {"implementation": _DRIVER}
-    phases: dict[str, Any] = {"instantiate_start": [], "instantiate_end": driven, "terminate_end": driven}
+    driven_phases = ("instantiate_end", "heal_start", "heal_end", "terminate_end")
+    phases: dict[str, Any] = {"instantiate_start": [], **dict.fromkeys(driven_phases, driven)}
     artifact = {
         "description": "the driver",
         "type": "tosca.artifacts.Implementation.Python",
