@@ -287,7 +287,7 @@ _BUILD_AGAIN: Final = on_machines(install_cluster, cluster_access)
 
 
 async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Join the new machines to the cluster; build it again if all its machines are new (sequences.md 1.11, E4)."""
+    """Join the new machines to the cluster; build it again if all its machines are new (sequences.md 5.6)."""
     is_whole = all(node.is_target for node in command.nodes)
     return await (_BUILD_AGAIN if is_whole else _JOIN_AGAIN)(command, tools)
 
