@@ -134,7 +134,7 @@ async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
 ) -> None:
     """SEQ-131, SEQ-134, SEQ-153, SEQ-187, W-36, W-41: the request of the guide for v2 sends all parameters again."""
     caller = v1 if form == "v1" else user
-    registry = RegistryPort(["127.0.0.1"], 0, RegistrySettings(password_by_user={"tacker": "pull-word"}))
+    registry = RegistryPort(["127.0.0.1"], 0, RegistrySettings(knows=lambda *given: given == ("tacker", "pull-word")))
     await registry.open()
     login = {"username": "tacker", "password": "pull-word"}
     connection = {"connection_type": "0", "server": f"127.0.0.1:{registry.port}", **login}

@@ -152,6 +152,23 @@ NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
 }
 
 
+REGISTRY_DRIVER: Final = "mgmt-drivers-private-registry"
+REGISTRY_STACK: Final = StackResources(
+    stack_id="stack-1",
+    stack_name="vnf-1",
+    servers=(_server("PrivateRegistryVDU", 1, cp="PrivateRegistryVDU_CP1"),),
+    images=("image-1",),
+)
+"""The stack of the sample ``registry``."""
+REGISTRY_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=REGISTRY_STACK),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
+    "infra.openstack.heal_resources": ResourcesChanged(resources=REGISTRY_STACK),
+    "mgmt.run_phase": PhaseDone(driver=REGISTRY_DRIVER, phase="instantiate_end"),
+    "mgmt.run_phase/heal_end": PhaseDone(driver=REGISTRY_DRIVER, phase="heal_end"),
+}
+
+
 Play = Callable[[Script], Awaitable[None]]
 """A whole story, or a part of one."""
 Setup = Callable[[Script], Awaitable[str]]
@@ -245,6 +262,19 @@ async def live_cluster(script: Script) -> str:
     """Return a cluster that is INSTANTIATED."""
     instance_id = await cluster(script)
     await script.do(instance_id, "instantiate", sample_request("cluster", "instantiate"))
+    return instance_id
+
+
+async def registry(script: Script) -> str:
+    """Return a new instance of the sample ``registry``."""
+    await script.world.sample("registry")
+    return await script.world.create("registry")
+
+
+async def live_registry(script: Script) -> str:
+    """Return a private registry that is INSTANTIATED."""
+    instance_id = await registry(script)
+    await script.do(instance_id, "instantiate", sample_request("registry", "instantiate"))
     return instance_id
 
 
@@ -623,6 +653,29 @@ STORIES: Final[Mapping[str, Story]] = {
     ),
     "instantiate-cluster-cancelled": Story(
         play(cluster, _ASK_CLUSTER, succeed("instantiate_start"), cancel_after_the_step, ends="FAILED_TEMP"), _CLUSTER
+    ),
+    "instantiate-registry": Story(
+        play(
+            registry,
+            ask("instantiate", sample_request("registry", "instantiate")),
+            retry("create_resources", "instantiate_end"),
+        ),
+        REGISTRY_ANSWERS,
+    ),
+    "instantiate-registry-rolled-back": Story(
+        play(
+            registry,
+            ask("instantiate", sample_request("registry", "instantiate")),
+            succeed("create_resources"),
+            fail("instantiate_end", "rollback"),
+            succeed("instantiate_end", "create_resources"),
+            ends="ROLLED_BACK",
+        ),
+        REGISTRY_ANSWERS,
+    ),
+    "heal-registry": Story(
+        play(live_registry, ask("heal", {"cause": "it does not answer"}), retry("heal_resources", "heal_end")),
+        REGISTRY_ANSWERS,
     ),
     "instantiate-cnf": Story(play(cnf, _ASK_CNF, retry("apply_objects")), CNF_ANSWERS, _RELEASE_LEFT),
     "instantiate-cnf-rolled-back": Story(

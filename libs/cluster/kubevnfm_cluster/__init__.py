@@ -18,6 +18,14 @@ from kubevnfm_cluster.parameters import (
     Vrrp,
 )
 from kubevnfm_cluster.registries import Registry, check_certificate
+from kubevnfm_cluster.registry_vnf import (
+    REGISTRY_ROOT,
+    REGISTRY_VNF,
+    RegistryInstallation,
+    check_key_of_certificate,
+    read_registry,
+    request_registry,
+)
 from kubevnfm_cluster.request import (
     LOAD_BALANCER,
     BalancerLogin,
@@ -36,6 +44,8 @@ from kubevnfm_cluster.rules import SharedAddress, check_networks, node_mask, ref
 __all__ = [
     "CLUSTER",
     "LOAD_BALANCER",
+    "REGISTRY_ROOT",
+    "REGISTRY_VNF",
     "ROOT",
     "BalancerLogin",
     "Bastion",
@@ -49,6 +59,7 @@ __all__ = [
     "NodeGroup",
     "Proxy",
     "Registry",
+    "RegistryInstallation",
     "RequestedCluster",
     "Role",
     "SharedAddress",
@@ -57,13 +68,16 @@ __all__ = [
     "Timeouts",
     "Vrrp",
     "check_certificate",
+    "check_key_of_certificate",
     "check_networks",
     "node_mask",
     "read_cluster_parameters",
     "read_load_balancer",
+    "read_registry",
     "read_request",
     "refuse_shared_addresses",
     "request_load_balancer",
+    "request_registry",
     "with_key_pair",
     "with_overrides",
 ]

@@ -181,7 +181,7 @@ def request_load_balancer(additional_params: Mapping[str, object]) -> LoadBalanc
 
     Raises: InvalidInput naming the field (``additionalParams/lcm-kubernetes-external-lb/...``) and what was expected.
     """
-    given = _in_clear({LOAD_BALANCER: additional_params.get(LOAD_BALANCER)})
+    given = in_clear_texts({LOAD_BALANCER: additional_params.get(LOAD_BALANCER)})
     balancer = read_load_balancer(given)
     section = given[LOAD_BALANCER]
     assert isinstance(section, Mapping)
@@ -246,7 +246,7 @@ def read_request(additional_params: Mapping[str, object]) -> RequestedCluster:
     Its values fit each other. Whether they fit the package and the VNFD is for the caller to check.
     Raises: InvalidInput, Unprocessable naming the field (``additionalParams/...``) and what was expected.
     """
-    given = _in_clear(additional_params)
+    given = in_clear_texts(additional_params)
     cluster = read_part(AdditionalParams, given, path="additionalParams").k8s_cluster_installation_param
     check_rules(cluster)
     _check_features(cluster)
@@ -268,7 +268,9 @@ def read_cluster_parameters(additional_params: Mapping[str, object]) -> ClusterP
     return parameters
 
 
-def _in_clear(additional_params: Mapping[str, object]) -> Mapping[str, object]:
+def in_clear_texts(additional_params: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parameters of a request with their secrets in clear. Raises InvalidInput for a sealed one."""
+
     def refuse(_: Secret) -> object:
         raise InvalidInput("additionalParams", "texts in clear expected, not sealed values")
 

@@ -77,14 +77,11 @@ async def test_an_installation_that_is_killed_continues_and_does_nothing_twice(
 async def test_a_master_that_joined_in_part_is_reset_forgotten_and_joins_again(lab: MgmtLab) -> None:
     """M12: kubeadm was killed before its last phase; its Node is still Ready, its member of etcd still listed."""
     nodes = await machines(lab)
-    asked = command(lab, nodes, changes={"x_kubernetes_version": "1.34.10"})
+    asked = command(lab, nodes)
     done = await lab.run(asked)
     assert done.cluster is not None
-    kubelet = (lab.machine(nodes[1]).root / "etc/kubernetes/kubelet.conf").read_text()
-    assert f"server: https://{nodes[1].nic_address}:6443" in kubelet, "as real ones: not the virtual address"
     last, role = lab.machine(nodes[2]), "node-role.kubernetes.io/control-plane"
-    for node in nodes[1:3]:
-        (lab.machine(node).root / "var/lib/kubevnfm/join").unlink()
+    (last.root / "var/lib/kubevnfm/join").unlink()
     await lab.ask_api(
         done.cluster, "/api/v1/nodes/master12", method="PATCH", body={"metadata": {"labels": {role: None}}}
     )
@@ -92,7 +89,7 @@ async def test_a_master_that_joined_in_part_is_reset_forgotten_and_joins_again(l
     await lab.assert_ready(done.cluster, ["master10", "master11", "master12", "worker20"])
     assert (last.calls["kubeadm reset"], last.calls["kubeadm join"]) == (1, 2)
     assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
-    assert lab.calls(nodes[1], "kubeadm join") == 1, "it was complete"
+    assert lab.calls(nodes[1], "kubeadm join") == 1
 
 
 async def test_a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address(lab: MgmtLab) -> None:

@@ -9,7 +9,9 @@ import pytest
 from certificates import Authority
 from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, find_registry
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates
 
@@ -48,3 +50,26 @@ async def test_a_file_that_is_no_certificate_is_refused_before_anything_is_made(
         with pytest.raises(Unprocessable, match="not a certificate in PEM form") as caught:
             await check_certificates(cast("PackageCatalogue", OneFile(wrong)), package, cluster)
         assert caught.value.field.endswith("private_registry_connection_info/1/certificate_path")
+
+
+def stack(*ports: PortFacts, servers: int = 1) -> StackResources:
+    own = PortFacts(name="CP1", resource_id="p1", addresses=("10.0.0.5",))
+    machines = tuple(
+        ServerFacts(vnfc_id=f"v{number}", name="VDU", vdu_id="VDU", server_id=f"s{number}", stack_id="s", ports=(own,))
+        for number in range(servers)
+    )
+    return StackResources(stack_id="s", stack_name="s", servers=machines, ports=ports)
+
+
+def test_a_registry_is_reached_at_its_floating_ip_and_asked_at_its_own_address() -> None:
+    """1.6, 2."""
+    floating = PortFacts(
+        name="FIP", resource_id="f", resource_type="OS::Neutron::FloatingIP", floating_address="203.0.113.5"
+    )
+    found = find_registry(stack(floating), "FIP")
+    assert (found.ssh_address, found.nic_address, found.vnfc_id) == ("203.0.113.5", "10.0.0.5", "v0")
+    assert find_registry(stack(floating), "CP1").ssh_address == "10.0.0.5"
+    with pytest.raises(NodeNotFound, match=r"installation_param\.ssh_cp_name: there is no connection"):
+        find_registry(stack(), "CP9")
+    with pytest.raises(NodeNotFound, match="ssh_cp_name: the stack has 2 servers: one expected"):
+        find_registry(stack(servers=2), "CP1")

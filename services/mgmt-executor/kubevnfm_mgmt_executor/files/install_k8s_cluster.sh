@@ -206,15 +206,21 @@ prepare() {
   report kubernetes_version "v$version"
 }
 
-supported_system() {
+read_system() { # sets $system: "ubuntu 22.04"
   local name value id='' release=''
   while IFS='=' read -r name value; do
     value=${value//\"/}
     case $name in ID) id=$value ;; VERSION_ID) release=$value ;; esac
   done <"$root/etc/os-release"
-  case "$id $release" in
+  system="$id $release"
+}
+
+supported_system() {
+  local system
+  read_system
+  case $system in
     'ubuntu 22.04' | 'ubuntu 24.04' | 'debian 12') ;;
-    *) die "operating system $id $release: Ubuntu 22.04 or 24.04, or Debian 12 expected" ;;
+    *) die "operating system $system: Ubuntu 22.04 or 24.04, or Debian 12 expected" ;;
   esac
 }
 
@@ -490,7 +496,7 @@ defaults
   option tcpka
   option redispatch 1
   retries 3
-  timeout connect 1s
+  timeout connect 2s
   timeout check 2s
   timeout client 1h
   timeout server 1h

@@ -4,7 +4,8 @@
 #
 #   bash registry.sh <task> --params FILE [--result FILE]
 #
-# Tasks      on a node of a cluster:  registries
+# Tasks      on a node of a cluster:                registries
+#            on a machine that becomes a registry:  engine  image  serve
 # --params, --result   as those of install_k8s_cluster.sh, whose functions this script uses: it stands beside as library.sh
 # shellcheck disable=SC2154 # variables of the library
 set -Eeuo pipefail
@@ -111,6 +112,12 @@ ask_registry() { # NUMBER SERVER URL
     200) return 0 ;;
     401) ;;
     403) die "registry $server: $url refuses the login (status 403)" ;;
+    400)
+      # so servers of Go answer to HTTP
+      if [[ $(<"$work/registry-$number.body") == *'HTTP request to an HTTPS server'* ]]; then
+        die "registry $server: $url speaks HTTPS only, and connection_type 0 is HTTP"
+      fi
+      ;;&
     *) die "registry $server: $url is not the API of a registry: it answers with status $status" ;;
   esac
   if [[ ${challenge,,} != bearer\ * ]]; then
@@ -144,18 +151,151 @@ pull_path() { # NUMBER SERVER
   esac
 }
 
+# ---- engine ----------------------------------------------------------------------------------------------------------
+# HTTP_PROXY_URL, HTTPS_PROXY_URL, NO_PROXY_LIST, TIMEOUT_S
+
+readonly owed=registry-restart-owed # set before a file of Docker changes, so that it survives an interruption in between
+
+engine() {
+  local system environment='' proxy=$root/etc/systemd/system/docker.service.d/kubevnfm-proxy.conf
+  read_system
+  case $system in
+    'ubuntu 20.04' | 'ubuntu 22.04' | 'ubuntu 24.04' | 'debian 12') ;;
+    *) die "operating system $system: Ubuntu 20.04, 22.04 or 24.04, or Debian 12 expected" ;;
+  esac
+  booted
+  apt_proxy
+  if ! command -v docker >/dev/null || ! command -v curl >/dev/null; then
+    repair_packages
+    step 'apt-get update' "${apt[@]}" update
+    step 'installation of docker.io' "${apt[@]}" install -y --no-install-recommends docker.io ca-certificates curl
+    step 'systemctl enable of docker' systemctl enable -q docker
+    changed=true
+  fi
+  if [[ -n $HTTP_PROXY_URL ]]; then environment+="Environment=\"HTTP_PROXY=${HTTP_PROXY_URL//%/%%}\""$'\n'; fi
+  if [[ -n $HTTPS_PROXY_URL ]]; then environment+="Environment=\"HTTPS_PROXY=${HTTPS_PROXY_URL//%/%%}\""$'\n'; fi
+  if [[ -n $environment ]]; then
+    environment="[Service]"$'\n'"${environment}Environment=\"NO_PROXY=${NO_PROXY_LIST//%/%%}\""
+    holds "$proxy" "$environment" || put "$marks/$owed" 600 docker
+    put "$proxy" 600 "$environment"
+  fi
+  if [[ -e $marks/$owed ]]; then
+    step 'systemctl daemon-reload' systemctl daemon-reload
+    step 'restart of docker with the new configuration' systemctl restart docker
+    remove "$marks/$owed"
+  fi
+  systemctl is-active -q docker || step 'start of docker' systemctl start docker
+  await "$TIMEOUT_S" docker info || die "Docker does not answer within $TIMEOUT_S s"
+  mark prepare
+}
+
+# ---- image -----------------------------------------------------------------------------------------------------------
+# IMAGE_SHA256 (of image.tar, which the caller puts beside FILE if the answer is that it is wanted) or, if that is empty,
+# IMAGE_NAME, which is pulled
+
+readonly own_image=registry:kubevnfm
+
+image() {
+  local wanted=${IMAGE_SHA256:-$IMAGE_NAME} loaded
+  report_json wanted false
+  if holds "$marks/registry-image" "$wanted" && docker image inspect "$own_image" >/dev/null 2>&1; then return 0; fi
+  if [[ -n $IMAGE_SHA256 ]]; then
+    if [[ ! -f $work/image.tar ]]; then
+      fields=
+      report_json wanted true
+      return 0
+    fi
+    loaded=$(docker load -i "$work/image.tar") || die 'docker load of the image of the package failed'
+    rm -f "$work/image.tar"
+    loaded=${loaded##*Loaded image: }
+    loaded=${loaded##*Loaded image ID: }
+    loaded=${loaded%%$'\n'*}
+    [[ -n $loaded ]] || die 'the image of the package: docker load names no image'
+  else
+    loaded=$IMAGE_NAME
+    step "docker pull of $loaded" docker pull -q "$loaded"
+  fi
+  step "docker tag of $loaded" docker tag "$loaded" "$own_image"
+  put "$marks/registry-image" 600 "$wanted"
+  changed=true
+}
+
+# ---- serve -----------------------------------------------------------------------------------------------------------
+# ADDRESS (the machine's own), PORT, TIMEOUT_S; beside FILE: tls.crt and tls.key (if it serves HTTPS), htpasswd and registry.curl (if it asks for a login)
+
+readonly container=private_registry
+readonly configuration=$root/etc/kubevnfm-registry
+
+serve() {
+  local file wanted state url scheme=http
+  local -a options=(--restart=always -p "$PORT:5000" -v /private_registry:/var/lib/registry)
+  want ADDRESS "$host_form"
+  want PORT '[0-9]{1,5}'
+  url=$ADDRESS
+  if [[ $url == *:*:* && $url != \[* ]]; then url=[$url]; fi
+  wanted="$PORT $(docker image inspect -f '{{.Id}}' "$own_image")"
+  if [[ -f $work/tls.crt ]]; then
+    scheme=https
+    options+=(-e REGISTRY_HTTP_TLS_CERTIFICATE=/configuration/tls.crt -e REGISTRY_HTTP_TLS_KEY=/configuration/tls.key)
+  fi
+  if [[ -f $work/htpasswd ]]; then
+    options+=(-e REGISTRY_AUTH=htpasswd -e REGISTRY_AUTH_HTPASSWD_REALM=registry)
+    options+=(-e REGISTRY_AUTH_HTPASSWD_PATH=/configuration/htpasswd)
+  fi
+  for file in tls.crt tls.key htpasswd; do
+    if [[ -f $work/$file ]]; then
+      (umask 077 && mkdir -p "$configuration")
+      put "$configuration/$file" 600 "$(<"$work/$file")"
+      wanted+=" $(sha256sum <"$work/$file")"
+    fi
+  done
+  if [[ -d $configuration ]]; then options+=(-v /etc/kubevnfm-registry:/configuration:ro); fi
+  state=$(docker inspect --type container -f '{{.State.Status}}' "$container" 2>/dev/null) || state=
+  if [[ -n $state ]] && ! holds "$marks/registry-container" "$wanted"; then
+    step "docker rm of the container $container, which has other settings" docker rm -f "$container"
+    state=
+  fi
+  case $state in
+    running) ;;
+    '')
+      step "docker run of the registry on port $PORT" docker run -d --name "$container" "${options[@]}" "$own_image"
+      put "$marks/registry-container" 600 "$wanted"
+      changed=true
+      ;;
+    *)
+      step "docker start of the container $container" docker start "$container"
+      changed=true
+      ;;
+  esac
+  url=$scheme://$url:$PORT/v2/
+  await "$TIMEOUT_S" healthy "$url" ||
+    die "the registry does not answer with 200 at $url within $TIMEOUT_S s: $(docker logs --tail 3 "$container" 2>&1)"
+}
+
+healthy() { # URL; its certificate is for the names by which others reach it
+  local status
+  local -a options=(-sS -k --noproxy '*' --max-time 5 -o "$work/body" -w '%{http_code}')
+  if [[ -f $work/registry.curl ]]; then options+=(-K "$work/registry.curl"); fi
+  status=$(curl "${options[@]}" "$1") || return 1
+  if [[ $status != 200 ]]; then
+    printf 'status %s\n' "$status" >&2
+    return 1
+  fi
+}
+
 # ---- main ------------------------------------------------------------------------------------------------------------
 
 task=${1:-}
 case $task in
-  registries) shift ;;
+  registries | engine | image | serve) shift ;;
   *)
     printf 'usage: %s TASK --params FILE [--result FILE]; the tasks are listed at the top of the file\n' "$0" >&2
     exit 64
     ;;
 esac
 read_arguments "$@"
-: "${REGISTRIES:=}" "${HTTP_PROXY_URL:=}" "${HTTPS_PROXY_URL:=}" "${NO_PROXY_LIST:=}"
+: "${OWNER:=}" "${REGISTRIES:=}" "${HTTP_PROXY_URL:=}" "${HTTPS_PROXY_URL:=}" "${NO_PROXY_LIST:=}" "${TIMEOUT_S:=120}" \
+  "${IMAGE_SHA256:=}" "${IMAGE_NAME:=}"
 # shellcheck disable=SC1090 # the caller's file
 . "$params"
 use_proxies

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import tarfile
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from kubevnfm_lab.machines.containers import Container, with_tag
@@ -13,7 +15,7 @@ from kubevnfm_lab.machines.jsonpath import render
 from kubevnfm_lab.machines.machine import Machine
 from kubevnfm_lab.machines.names import resolved
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Options, Program, options
-from kubevnfm_lab.machines.registry import REGISTRY_IMAGE, RegistryPort
+from kubevnfm_lab.machines.registry import REGISTRY_IMAGE, RegistryPort, RegistrySettings, htpasswd
 from kubevnfm_lab.machines.wordlist import words
 
 WITH_VALUE = words(
@@ -26,7 +28,9 @@ DENIED = "permission denied while trying to connect to the Docker daemon socket 
 
 async def docker(call: Call) -> Exit:
     """Run one command of docker."""
-    given = options(call.args, with_value=WITH_VALUE)
+    # `-f` is a form for inspect, a filter for ps, and force for rm.
+    with_value = [name for name in WITH_VALUE if name != "-f"] if "rm" in call.args[:2] else WITH_VALUE
+    given = options(call.args, with_value=with_value)
     # The newer forms name the kind first: `docker image pull` is `docker pull`.
     if given.words[:1] in (["container"], ["image"]):
         given.words.pop(0)
@@ -166,10 +170,35 @@ async def _start_one(machine: Machine, container: Container) -> None:
     # Only a registry really listens; other containers are records.
     is_registry = container.image.rsplit("/", 1)[-1].split(":")[0].split("@")[0] == REGISTRY_IMAGE
     for port in container.ports.values() if is_registry else ():
-        opened = RegistryPort(list(machine.listening_addresses), int(port))
+        opened = RegistryPort(machine.listening_addresses, int(port), _registry_settings(machine, container))
         await opened.open()
         machine.registries[container.name] = opened
     container.running = True
+
+
+def _registry_settings(machine: Machine, container: Container) -> RegistrySettings:
+    """Return what the registry's variables set. Raises Failed if it would end at once."""
+    values = dict(pair.partition("=")[::2] for pair in container.environment)
+    tls, certificate = None, values.get("REGISTRY_HTTP_TLS_CERTIFICATE")
+    try:
+        if certificate is not None:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            key = _behind(machine, container, values.get("REGISTRY_HTTP_TLS_KEY", ""))
+            tls.load_cert_chain(_behind(machine, container, certificate), key)
+        users = values.get("REGISTRY_AUTH_HTPASSWD_PATH") if values.get("REGISTRY_AUTH") == "htpasswd" else None
+        knows = htpasswd(_behind(machine, container, users)) if users is not None else None
+    except (OSError, ssl.SSLError) as error:
+        raise Failed(f"Error response from daemon: container {container.name}: {error}") from error
+    return RegistrySettings(tls, knows)
+
+
+def _behind(machine: Machine, container: Container, inside: str) -> Path:
+    """Return the file on the machine that a bind mount shows at a path of the container."""
+    for bind in container.binds:
+        source, target = bind.split(":")[:2]
+        if inside.startswith(f"{target}/"):
+            return machine.path(source) / inside.removeprefix(f"{target}/")
+    return machine.path(inside)
 
 
 def _stop_one(machine: Machine, container: Container) -> None:

@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import (
     ReleaseDeployment,
     StackDeployment,
 )
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 
@@ -157,6 +158,8 @@ class InstantiateVmDraft(InstantiateDraft):
     """The most nodes that the cluster can have."""
     masters: int = 1
     """How many masters the cluster has."""
+    registry: RegistryVnf | None = None
+    """None: this VNF is not a private registry."""
 
     resources: StackResources | None = None
     cluster: ClusterAccess | None = None

@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChange
 from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import cluster_connection
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
 
 
 class HealVmDraft(ClusterChangeDraft):
@@ -43,6 +44,8 @@ class HealVmDraft(ClusterChangeDraft):
     cluster_vim: VimRegistered | None = None
     is_gone: bool = False
     """Whether the old stack is deleted."""
+    registry: RegistryVnf | None = None
+    """A private registry: it is made again on the machine that replaces the old one."""
 
     @property
     def withdrawn(self) -> Withdrawn | None:

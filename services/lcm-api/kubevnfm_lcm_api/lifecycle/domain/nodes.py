@@ -9,12 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_cluster import CLUSTER, ClusterParameters, MasterGroup, NodeGroup, Role, refuse_shared_addresses
+from kubevnfm_cluster import (
+    CLUSTER,
+    REGISTRY_VNF,
+    ClusterParameters,
+    MasterGroup,
+    NodeGroup,
+    Role,
+    refuse_shared_addresses,
+)
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import VnfmError
 
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"
+_REGISTRY: Final = f"{REGISTRY_VNF}."
 
 
 class NodeNotFound(VnfmError):
@@ -65,6 +74,23 @@ def find_nodes(
         cluster_address=_cluster_address(masters, resources, master),
         cluster_public_address=_public_address(masters, resources, master),
     )
+
+
+def find_registry(resources: StackResources, ssh_cp_name: str) -> ManagedNode:
+    """Return the machine of a private registry; its own address is that of a port. Raises NodeNotFound."""
+    field = "ssh_cp_name"
+    try:
+        (server,) = resources.servers
+    except ValueError as error:
+        raise NodeNotFound(
+            field, f"the stack has {len(resources.servers)} servers: one expected", within=_REGISTRY
+        ) from error
+    try:
+        ssh = _beside(server, resources, ssh_cp_name, field=field)
+        address = _address(ssh, field=field, of=_label(server))
+    except NodeNotFound as error:
+        raise NodeNotFound(field, error.reason, within=_REGISTRY) from error
+    return _other(server).model_copy(update={"ssh_address": address})
 
 
 def connection_address(server: ServerFacts, resources: StackResources, name: str, *, field: str) -> str:

@@ -51,6 +51,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.orphans import MarkOrphans
+from kubevnfm_lcm_api.lifecycle.domain.steps.registries import RunRegistryPhase
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
 from kubevnfm_lcm_api.lifecycle.domain.steps.scaling import (
     SCALE_END,
@@ -96,7 +97,9 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
     if INSTANTIATE_START in draft.phases:
         plan.then(RunDriverPhase(INSTANTIATE_START), id=INSTANTIATE_START)
     plan.then(CreateVnfResources())
-    if INSTANTIATE_END in draft.phases:
+    if draft.registry is not None:
+        plan.then(RunRegistryPhase("instantiate_end"), id=INSTANTIATE_END)
+    elif INSTANTIATE_END in draft.phases:
         plan.then(RunDriverPhase(INSTANTIATE_END, _install_limit_s(draft)), id=INSTANTIATE_END)
     if draft.cluster_vim_name is not None:
         plan.then(RegisterClusterVim())
@@ -211,6 +214,8 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
         plan.then(RunHealPhase(HEAL_END, _join_limit_s(cluster, nodes)), id=HEAL_END)
         if draft.is_whole:
             plan.then(RegisterClusterVim())
+    if draft.registry is not None:
+        plan.then(RunRegistryPhase("heal_end"), id=HEAL_END)
     _finish(plan, draft)
     return plan
 
@@ -304,6 +309,7 @@ SEQUENCES: Final = Sequences(
         RemoveRemains,
         MarkOrphans,
         RunDriverPhase,
+        RunRegistryPhase,
         CreateVnfResources,
         RegisterClusterVim,
         ApplyCnfObjects,

@@ -10,6 +10,7 @@ from kubevnfm_csar import BaseHot
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_places import Places
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
 
@@ -41,7 +42,7 @@ def healed_cluster(
     """
     internals = vnf.record.internals
     driver = internals.phases.get("heal_end")
-    if driver is None or "instantiate_end" not in internals.phases:
+    if driver is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
         return {}
     present = read_cluster_parameters(internals.parameters)
     if chosen is None:

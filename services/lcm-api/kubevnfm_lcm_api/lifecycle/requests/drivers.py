@@ -10,6 +10,7 @@ from kubevnfm_csar import Flavour, PhaseDriver, Vnfd
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType
 
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
 
@@ -17,6 +18,8 @@ NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
 CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
 """Implementation names of the built-in cluster driver."""
+MACHINE_DRIVERS: Final = CLUSTER_DRIVERS | REGISTRY_DRIVERS
+"""Implementation names of the built-in drivers of VNFs of machines."""
 CONTAINER_UPDATE: Final = "mgmt-container-update"
 """Tacker's driver that changes a CNF's ConfigMaps, Secrets and images at ``modify_information_end``, and only there."""
 NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
@@ -62,7 +65,7 @@ class _VnfKind:
         return frozenset(f"{_PHASES[operation]}_{moment}" for operation in self.operations for moment in _MOMENTS)
 
 
-_MACHINES: Final = _VnfKind("VNFs of machines", CLUSTER_DRIVERS, tuple(_PHASES))
+_MACHINES: Final = _VnfKind("VNFs of machines", MACHINE_DRIVERS, tuple(_PHASES))
 _CNFS: Final = _VnfKind(
     "CNFs", CNF_DRIVERS, (OperationType.INSTANTIATE, OperationType.MODIFY_INFO, OperationType.TERMINATE)
 )
@@ -83,8 +86,18 @@ def executor_phases(flavour: Flavour) -> dict[str, str]:
 
 
 def cluster_phases(flavour: Flavour) -> dict[str, str]:
-    """Return the driver by phase of a VNF of machines, as far as it is one of this VNFM."""
+    """Return the driver by phase of a cluster."""
     return {phase: driver for phase, driver in driven_phases(flavour).items() if driver in CLUSTER_DRIVERS}
+
+
+def machine_phases(flavour: Flavour) -> dict[str, str]:
+    """Return the driver by phase of a VNF of machines, as far as it is one of this VNFM: of clusters or of registries."""
+    return {phase: driver for phase, driver in driven_phases(flavour).items() if driver in MACHINE_DRIVERS}
+
+
+def is_registry(flavour: Flavour) -> bool:
+    """Return whether the VNF is made a private registry."""
+    return any(driver in REGISTRY_DRIVERS for driver in driven_phases(flavour).values())
 
 
 def scripts_of(flavour: Flavour, operation: OperationType) -> dict[str, str]:
@@ -103,7 +116,7 @@ def has_scripts(flavour: Flavour) -> bool:
 
 
 def _is_script(driver: PhaseDriver) -> bool:
-    return driver.name not in {NOOP, *CLUSTER_DRIVERS, *CNF_DRIVERS}
+    return driver.name not in {NOOP, *MACHINE_DRIVERS, *CNF_DRIVERS}
 
 
 def check_machine_drivers(flavour: Flavour) -> None:

@@ -14,6 +14,8 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists, is_stack_missing
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
+from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cluster_healing import healed_cluster
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
@@ -73,6 +75,7 @@ class Heal:
             volumes=tuple(volumes),
             is_recreated=is_recreated,
             instantiate_request=vnf.record.internals.request,
+            registry=RegistryVnf.from_phases(vnf.record.internals.phases, HEAL_END, vnf.record.internals.parameters),
             instance_to_make=_not_instantiated(vnf),
         )
         return await self._acceptance.accept(

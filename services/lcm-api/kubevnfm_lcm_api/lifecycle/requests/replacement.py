@@ -21,7 +21,7 @@ from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_add
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
-from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, cluster_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, machine_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
@@ -290,7 +290,7 @@ async def replaced(
     change: PackageChange = PackageChange(),
 ) -> ReplaceVmDraft:
     """Return the draft of a change to another flavour, of the same package or of another."""
-    if cluster_phases(flavour):
+    if machine_phases(flavour):
         raise Unprocessable(
             "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
         )

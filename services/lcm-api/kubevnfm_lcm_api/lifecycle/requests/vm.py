@@ -18,9 +18,12 @@ from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster,
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 from kubevnfm_lcm_api.lifecycle.requests.drivers import (
     check_machine_drivers,
-    cluster_phases,
+    is_registry,
+    machine_phases,
     scripts_of,
 )
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import (
@@ -29,7 +32,7 @@ from kubevnfm_lcm_api.lifecycle.requests.package_fit import (
     check_placement,
     check_user_data,
 )
-from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates
+from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates, check_registry
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
 
 
@@ -64,7 +67,7 @@ class VmDrafts:
             original = {**original, "additionalParams": named}
         names = await self._packages.file_names(package.package_id)
         check_machine_drivers(flavour)
-        phases = cluster_phases(flavour)
+        phases = machine_phases(flavour)
         user_data = named_user_data(parameters, names)
         base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
         await check_user_data(self._packages, package, flavour.flavour_id, user_data)
@@ -76,7 +79,12 @@ class VmDrafts:
             check_linked(fields["ext_virtual_links"], flavour, counts)
         cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
-        if "instantiate_end" in phases:
+        registry = RegistryVnf.from_phases(phases, INSTANTIATE_END, parameters)
+        if is_registry(flavour):
+            await check_registry(
+                self._packages, package, parameters, flavour, base_hot, level_id=request.instantiation_level_id
+            )
+        elif INSTANTIATE_END in phases:
             # In a thread, because a private key may have to be opened with its passphrase.
             cluster = await asyncio.to_thread(
                 check_cluster_parameters,
@@ -101,6 +109,7 @@ class VmDrafts:
             phases=phases,
             cluster_vim_name=cluster_vim_name,
             cluster_parameters=cluster.parameters if cluster is not None else None,
+            registry=registry,
             max_nodes=cluster.max_nodes if cluster is not None else None,
             masters=cluster.masters if cluster is not None else 1,
             scripts=scripts,

@@ -21,10 +21,11 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.drivers import cluster_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.drivers import cluster_phases, is_registry, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
@@ -64,14 +65,16 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str,
             HEAL: {"heal_start", "heal_end"} <= phases.keys(),
         }
         return tuple(task for task, is_mapped in of_cluster.items() if is_mapped and "instantiate_end" in phases)
+    # A registry is one machine, and only a heal has a phase in which another machine becomes the registry.
+    registry = is_registry(flavour)
     tasks = {
-        SCALE: scales,
-        SCALE_TO_LEVEL: scales or len(flavour.levels) > 1,
-        CHANGE_FLAVOUR: len(vnfd.flavours) > 1,
+        SCALE: scales and not registry,
+        SCALE_TO_LEVEL: (scales or len(flavour.levels) > 1) and not registry,
+        CHANGE_FLAVOUR: len(vnfd.flavours) > 1 and not registry,
         HEAL: True,
         OPERATE: True,
         CHANGE_EXT_CONN: any(cp.is_external and cp.vdu_id for cp in flavour.cps.values()),
-        CHANGE_VNFPKG: True,
+        CHANGE_VNFPKG: not registry,
     }
     return tuple(task for task, is_supported in tasks.items() if is_supported)
 
@@ -233,6 +236,8 @@ def check_supported(record: InstanceRecord, task: str) -> None:
         return
     if record.stack is None:
         raise TaskUnsupported(task, "CNFs support instantiate and terminate only")
+    if REGISTRY_DRIVERS.intersection(record.internals.phases.values()):
+        raise TaskUnsupported(task, "it is a private registry, which is one machine of one package")
     if record.internals.phases:
         if task in (SCALE, SCALE_TO_LEVEL):
             raise TaskUnsupported(

@@ -86,7 +86,7 @@ def on_the_node(
             basic = base64.b64encode(login.encode()).decode()
             logins[registry.server] = {"auth": basic}
             found[f"{name}.header"] = f'[header]\nAuthorization = ["Basic {basic}"]\n'.encode()
-            found[f"{name}.curl"] = f'user = "{_in_quotes(login)}"\n'.encode()
+            found[f"{name}.curl"] = curl_login(registry.username, reveal(registry.password))
     if logins:
         found["logins.json"] = json.dumps({"auths": logins}).encode()
     return found
@@ -110,5 +110,7 @@ def listed(registries: Sequence[Registry]) -> str:
     return "\n".join(f"{number} {registry.server} {registry.url}" for number, registry in enumerate(registries))
 
 
-def _in_quotes(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def curl_login(user: str, password: str) -> bytes:
+    """Return a file of options by which curl logs in."""
+    quoted = f"{user}:{password}".replace("\\", "\\\\").replace('"', '\\"')
+    return f'user = "{quoted}"\n'.encode()

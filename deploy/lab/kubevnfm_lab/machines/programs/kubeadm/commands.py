@@ -69,35 +69,16 @@ async def _reset(call: Call, given: Options) -> Exit:
         answer = (await call.read_stdin()).strip().lower()
         if answer not in (b"y", b"yes"):
             raise Failed("error execution phase preflight: aborted reset operation")
-    has_config = await _is_marked(call)
     # The Node stops being ready first, then the files and the etcd member go.
     call.world.nodes.remove(call.machine)
     files.reset(call.machine)
-    if has_config:
-        await call.world.control_planes.leave(call.machine)
-    else:
-        # "No kubeadm config": the machine of a join that was cut short stays a member, and a dead one.
-        await call.world.control_planes.machine_gone(call.machine)
+    await call.world.control_planes.leave(call.machine)
     return Exit(
         0,
         '[reset] Stopping the kubelet service\n[reset] Unmounting mounted directories in "/var/lib/kubelet"\n'
         "[reset] Deleting contents of directories: [/etc/kubernetes/manifests /var/lib/kubelet /etc/kubernetes/pki]\n\n"
         "The reset process does not clean CNI configuration. To do so, you must remove /etc/cni/net.d\n",
     )
-
-
-async def _is_marked(call: Call) -> bool:
-    """Return whether the machine's Node is marked as a master, the last that a join does; True for other machines."""
-    plane, node = call.world.control_planes.served_by(call.machine), call.world.nodes.node_of(call.machine)
-    if plane is None:
-        return True
-    try:
-        found = await call.world.apis.api(own_access(plane)).request(
-            "GET", f"/api/v1/nodes/{node.name if node else ''}"
-        )
-    except (ApiRefusal, ApiUnreachable):
-        return False
-    return "node-role.kubernetes.io/control-plane" in ((found.get("metadata") or {}).get("labels") or {})
 
 
 async def _plane(call: Call, given: Options) -> ControlPlane:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Final
 
-from kubevnfm_lab.machines.controlplanes import API_PORT, ControlPlane
+from kubevnfm_lab.machines.controlplanes import ControlPlane
 from kubevnfm_lab.machines.kubeconfig import Access, kubeconfig
 from kubevnfm_lab.machines.machine import Machine
 from kubevnfm_lab.machines.programs.kubeadm.preflight import MANIFESTS
 
-LOCAL_SINCE_MINOR: Final = 33
-"""kubeadm's feature gate ControlPlaneKubeletLocalMode: from here on the kubelets of masters use their own API server."""
 
-
-def write_kubelet(machine: Machine, plane: ControlPlane, node_name: str, *, own_api: str = "") -> None:
-    """Write the files that let the kubelet run as a node of the cluster, and start it; ``own_api``: a master's address."""
+def write_kubelet(machine: Machine, plane: ControlPlane, node_name: str) -> None:
+    """Write the files that let the kubelet run as a node of the cluster, and start it."""
     ca = plane.cluster.ca_pem
-    minor = int(plane.settings["kubernetesVersion"].split(".")[1])
-    is_local = own_api and minor >= LOCAL_SINCE_MINOR
-    access = Access(f"https://{own_api}:{API_PORT}" if is_local else f"https://{plane.endpoint}", ca)
+    access = Access(f"https://{plane.endpoint}", ca)
     _write(machine, "etc/kubernetes/pki/ca.crt", ca, 0o644)
     _write(machine, "etc/kubernetes/kubelet.conf", kubeconfig(access, user=f"system:node:{node_name}"))
     _write(

@@ -172,12 +172,12 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
     api = world.apis.api(own_access(plane))
     # kubeadm waits for the endpoint itself, so a virtual address without a balancer fails here.
     if await control_plane_at(call, plane.endpoint) is not plane:
-        files.write_kubelet(machine, plane, plan.node_name, own_api=plan.address)
+        files.write_kubelet(machine, plane, plan.node_name)
         raise Failed(_no_control_plane(f"context deadline exceeded: https://{plane.endpoint} does not answer"))
     try:
         for obj in addons.configuration(plan.settings, plane.endpoint, own_access(plane)):
             await api.apply(obj, namespace="kube-system", manager="kubeadm")
-        files.write_kubelet(machine, plane, plan.node_name, own_api=plan.address)
+        files.write_kubelet(machine, plane, plan.node_name)
         await world.nodes.add(machine, JoinedNode(plane, plan.node_name, plan.node_ip, control_plane=True))
         # kubeadm writes kube-proxy last: scripts take it as the mark of a complete init.
         for obj in addons.dns_and_proxy(plan.settings, coredns_image=images.coredns(call)):

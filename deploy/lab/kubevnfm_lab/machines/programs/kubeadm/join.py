@@ -37,11 +37,10 @@ async def join(call: Call, given: Options) -> Exit:
         _check_certificates(call, plane, plan)
     await _refuse_ready_namesake(call, plane, plan.node_name)
     if plan.control_plane:
-        _refuse_left_over_member(call, plane)
         # etcd first, then the API server, then the Node: the order of kubeadm's phases.
         await call.world.control_planes.join(plane, call.machine, plan.node_name)
         files.write_control_plane(call.machine, plane)
-    files.write_kubelet(call.machine, plane, plan.node_name, own_api=plan.node_ip if plan.control_plane else "")
+    files.write_kubelet(call.machine, plane, plan.node_name)
     node = JoinedNode(plane, plan.node_name, plan.node_ip, control_plane=plan.control_plane)
     await call.world.nodes.add(call.machine, node)
     kind = "a new control plane instance was created" if plan.control_plane else "has joined the cluster"
@@ -139,17 +138,6 @@ def _check_certificates(call: Call, plane: ControlPlane, plan: _Plan) -> None:
             "expired. Please, run `kubeadm init phase upload-certs --upload-certs` on a control plane to generate a "
             "new one"
         )
-
-
-def _refuse_left_over_member(call: Call, plane: ControlPlane) -> None:
-    """Fail if an earlier machine at this address is still a member of etcd: one without its data cannot start."""
-    address = call.machine.addresses[0]
-    for member in plane.members.values():
-        if member.machine.addresses[0] == address:
-            raise Failed(
-                "error execution phase control-plane-join/etcd: error creating local etcd static pod manifest file: "
-                f"member {member.member_id} at https://{address}:2380 has already been bootstrapped"
-            )
 
 
 async def _refuse_ready_namesake(call: Call, plane: ControlPlane, name: str) -> None:

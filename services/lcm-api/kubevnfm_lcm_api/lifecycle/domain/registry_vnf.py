@@ -1,0 +1,31 @@
+"""A VNF of one machine that a management driver makes a private registry (sequences.md 1.6, B4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from kubevnfm_cluster import REGISTRY_VNF
+from kubevnfm_secrets import SecretParams
+from pydantic import BaseModel, ConfigDict
+
+REGISTRY_DRIVERS: Final = frozenset({"mgmt-drivers-private-registry", "private-registry"})
+"""Implementation names of the built-in driver of private registries."""
+
+
+class RegistryVnf(BaseModel):
+    """The driver of the phase that makes the registry, and its parameters."""
+
+    model_config = ConfigDict(frozen=True)
+
+    driver: str
+    parameters: SecretParams
+    """``private_registry_installation_param`` of the instantiate request's additionalParams."""
+
+    @classmethod
+    def from_phases(cls, phases: Mapping[str, str], phase: str, additional_params: Mapping[str, Any]) -> Self | None:
+        """Return the registry that a phase makes; None if the VNFD maps the phase to no driver of registries."""
+        driver = phases.get(phase)
+        if driver not in REGISTRY_DRIVERS or driver is None:
+            return None
+        return cls(driver=driver, parameters={REGISTRY_VNF: additional_params.get(REGISTRY_VNF)})
