@@ -106,6 +106,21 @@ async def test_a_graceful_termination_names_the_cnfs_and_sends_nothing(world: Wo
     assert sent(world, DELETE, cluster_id) == 1
 
 
+async def test_a_heal_of_the_whole_cluster_is_refused_as_its_termination_is(world: World) -> None:
+    """SEQ-041: nothing of the CNFs would be left in the cluster that is built again."""
+    cluster_id, cnf_id = await a_cluster(world), await a_cnf(world)
+    for call in (world.lcm, world.v1):
+        problem = (await call("POST", f"/vnf_instances/{cluster_id}/heal", {})).problem(409)
+        assert (problem["type"], cnf_id in problem["detail"]) == ("provided-in-use", True)
+    assert sent(world, DELETE, cluster_id) == 0
+    await world.reached(await world.ask(cnf_id, "terminate", GRACEFUL), "COMPLETED")
+    world.twins.failing.add(DELETE)
+    await world.reached(await world.ask(cluster_id, "heal", {"additionalParams": {"all": True}}), "FAILED_TEMP")
+    body = {**sample_request("cnf", "instantiate"), **on_the_cluster()}
+    refused = (await world.lcm("POST", f"/vnf_instances/{cnf_id}/instantiate", body)).problem(409)
+    assert refused["type"] == "provider-withdraws"
+
+
 async def test_an_error_names_some_of_many_users_and_reads_no_more(world: World) -> None:
     cluster_id = await a_cluster(world)
     for number in range(30):
