@@ -1,4 +1,4 @@
-"""What a process of the service has in memory before its first request."""
+"""The modules that a process of the service has in memory before its first request."""
 
 from __future__ import annotations
 
