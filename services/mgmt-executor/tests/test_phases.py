@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster import ClusterParameters, Registry
 from kubevnfm_events.mgmt import ManagedNode, Phase
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_mgmt_executor.domain.driver import phase_work
@@ -17,6 +17,7 @@ from kubevnfm_mgmt_executor.domain.graph import Task, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
     Plan,
+    PlanFunction,
     PlannedTask,
     finish_healing,
     finish_scaling,
@@ -139,6 +140,21 @@ async def test_a_scale_out_installs_the_new_workers_alone() -> None:
     for node in ("worker4", "worker5"):
         assert order.index(("facts", "master1")) < order.index(("prepare", node)) < order.index(("join", node))
         assert order.index(("join", node)) < order.index(("label", "master1")) < order.index(("verify", "master1"))
+
+
+@pytest.mark.parametrize("plan", [install_cluster, finish_scaling, finish_healing])
+async def test_every_node_that_joins_is_connected_to_the_registries_first(plan: PlanFunction) -> None:
+    """SEQ-130, SEQ-131, SEQ-133: at instantiate, scale and heal; without registries there is no such task."""
+    plain = a_cluster(workers=3)
+    cluster = plain if plan is install_cluster else scaled(plain, "v3", "v4")
+    assert "registries" not in {task for task, _ in await performed(plan(cluster), cluster)}
+    registry = Registry.model_validate({"connection_type": 0, "server": "r:5000"})
+    parameters = cluster.parameters.model_copy(update={"private_registry_connection_info": (registry,)})
+    order = await performed(plan(replace(cluster, parameters=parameters)), cluster)
+    joining = {node: task for task, node in order if task in ("init", "join")}
+    assert {node for task, node in order if task == "registries"} == joining.keys()
+    for node, task in joining.items():
+        assert order.index(("prepare", node)) < order.index(("registries", node)) < order.index((task, node))
 
 
 async def test_a_scale_in_cordons_all_then_drains_all_then_deletes_all() -> None:
