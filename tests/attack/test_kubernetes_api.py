@@ -195,7 +195,7 @@ def new_pods() -> Speech:
 
 
 async def follow(api: KubernetesCluster) -> None:
-    async with asyncio.timeout(60), aclosing(api.follow(PODS, namespace="default")) as following:
+    async with asyncio.timeout(300), aclosing(api.follow(PODS, namespace="default")) as following:
         async for found in following:
             assert sum(len(str(body)) for body in found.values()) < 2 * LARGEST_ANSWER
 

@@ -53,7 +53,7 @@ class AnyKey:
 
 async def reach(port: int, login: Login = LOGIN) -> Machine:
     machines = SshMachines(AnyKey(), port=port)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         return await machines.reach(Address("node1", "instance", "vnfc-1", "127.0.0.1"), login, within_s=1.5)
 
 
@@ -163,7 +163,7 @@ async def test_output_without_end_is_cut_and_ends_with_the_time_of_the_command(b
         machine = await reach(port)
         output = CollectedOutput(Mask([str(LOGIN.password)]))
         with flat_memory(MOST_MIB), pytest.raises((CommandTimedOut, ConnectionLost)) as caught:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 await machine.run(["true"], task="t", timeout_s=1, output=output.add)
         check_reason(caught.value)
         await machine.close()
@@ -244,7 +244,7 @@ async def test_hostile_sftp_ends_with_an_error_and_memory_flat(session: Session)
         machine = await reach(port)
         with flat_memory(MOST_MIB):
             try:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     read = await machine.read("result", limit=100)
             except (ConnectionLost, TransferRefused) as error:
                 check_reason(error)

@@ -111,7 +111,7 @@ def real_servers(folder: Path) -> Iterator[Servers]:
 
 async def until_ready(url: str) -> None:
     """Return when the gateway reports that it is ready."""
-    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+    async with aiohttp.ClientSession() as session, asyncio.timeout(300):
         while True:
             try:
                 async with session.get(f"{url}/health/ready") as response:

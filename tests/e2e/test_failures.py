@@ -12,7 +12,7 @@ from user import GRACEFUL, User, sample_body
 from wirings import deep_in_six
 
 
-async def _failed(user: User, operation: str, *, timeout_s: float = 60.0) -> dict[str, Any]:
+async def _failed(user: User, operation: str, *, timeout_s: float = 300.0) -> dict[str, Any]:
     """Return the ProblemDetails of an operation that must be FAILED_TEMP."""
     view = await user.rest(operation, timeout_s=timeout_s)
     assert view["state"] == "FAILED_TEMP", json.dumps(view, indent=1)

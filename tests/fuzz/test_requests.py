@@ -37,9 +37,9 @@ KNOWN_BY_PATH: Final = {
     "subscriptions/": "subscription",
     "/v1.0/vims/": "vim",
 }
-TIMEOUT_S: Final = 30.0
+TIMEOUT_S: Final = 300.0
 
-pytestmark = pytest.mark.timeout(3600 if EXAMPLES else 300)
+pytestmark = pytest.mark.timeout(3600 if EXAMPLES else 1800)
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ async def consumer(url: str, *arguments: str) -> AsyncIterator[asyncio.subproces
     )
     try:
         assert process.stderr is not None
-        line = await asyncio.wait_for(process.stderr.readline(), timeout=60)
+        line = await asyncio.wait_for(process.stderr.readline(), timeout=300)
         assert line.startswith(b"listening on observer."), line + await process.stderr.read()
         yield process
     finally:
@@ -90,7 +90,7 @@ async def test_the_example_prints_the_events_it_asked_for(observer: str, bus: Ra
             )
         )
         await bus.publish(Envelope(VimDeregistered(vim_ids=("vim-1",)), source="/kubevnfm/vim-registry"))
-        printed, complaints = await asyncio.wait_for(process.communicate(), timeout=60)
+        printed, complaints = await asyncio.wait_for(process.communicate(), timeout=300)
 
     assert process.returncode == 0, complaints
     events = [json.loads(line) for line in printed.splitlines()]
@@ -115,7 +115,7 @@ async def test_the_shell_example_prints_the_events(observer: str, bus: RabbitBus
     )  # fmt: skip
     output = asyncio.create_task(process.communicate())
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not output.done():  # an event that is published before its queue is bound is lost
                 await bus.publish(STATUS)
                 await asyncio.wait({output}, timeout=0.1)
@@ -133,7 +133,7 @@ async def test_a_durable_queue_keeps_events_while_the_example_is_away(observer: 
         pass
     await bus.publish(STATUS)
     async with consumer(observer, "--queue", queue, "--pattern", "vim.status.changed", "--count", "1") as process:
-        printed, _ = await asyncio.wait_for(process.communicate(), timeout=60)
+        printed, _ = await asyncio.wait_for(process.communicate(), timeout=300)
     assert json.loads(printed)["id"] == STATUS.id
 
 

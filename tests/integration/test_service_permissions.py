@@ -200,7 +200,7 @@ async def test_a_service_waits_for_the_definitions_of_its_version(
                 assert not done
                 assert not await bus.is_ready()
                 await channel.declare_exchange(VERSION_EXCHANGE, ExchangeType.FANOUT, durable=True)
-                await asyncio.wait_for(publishing, timeout=60)
+                await asyncio.wait_for(publishing, timeout=300)
         finally:
             await channel.declare_exchange(VERSION_EXCHANGE, ExchangeType.FANOUT, durable=True)
 

@@ -87,7 +87,7 @@ class Recorder:
     def numbers(self) -> list[int]:
         return [number_of(delivery.envelope) for delivery in self.deliveries]
 
-    async def has(self, count: int, *, within_s: float = 20.0) -> None:
+    async def has(self, count: int, *, within_s: float = 120.0) -> None:
         """Return when ``count`` deliveries came."""
         async with asyncio.timeout(within_s):
             while len(self.deliveries) < count:
@@ -114,7 +114,7 @@ class Background:
         self.tasks.append(asyncio.create_task(one_after_the_other()))
 
     async def all_published(self) -> None:
-        await asyncio.wait_for(asyncio.gather(*self.tasks), timeout=60)
+        await asyncio.wait_for(asyncio.gather(*self.tasks), timeout=300)
 
     async def end(self) -> None:
         for task in self.tasks:
@@ -228,13 +228,15 @@ class MessageBusSuite:
     async def test_no_more_handlers_run_at_a_time_than_allowed(
         self, bus: MessageBus, words: Words, background: Background
     ) -> None:
-        running, most, gate = 0, 0, asyncio.Event()
+        running, most, full, gate = 0, 0, asyncio.Event(), asyncio.Event()
         inbox = Recorder()
 
         async def counted(delivery: Delivery) -> Verdict:
             nonlocal running, most
             running += 1
             most = max(most, running)
+            if running == 2:
+                full.set()
             await gate.wait()
             running -= 1
             return await inbox(delivery)
@@ -242,6 +244,7 @@ class MessageBusSuite:
         await bus.consume_commands(words.service, counted, concurrency=2)
         for number in range(6):
             background.publish(bus, words.command(number))
+        await asyncio.wait_for(full.wait(), timeout=300)
         await asyncio.sleep(NEVER_S)
         gate.set()
         await inbox.has(6)
@@ -377,7 +380,7 @@ class MessageBusSuite:
         assert any_words.numbers == [1, 2]
 
     async def test_an_event_without_a_consumer_is_published_without_error(self, bus: MessageBus, words: Words) -> None:
-        await asyncio.wait_for(bus.publish(words.event(1)), timeout=60)
+        await asyncio.wait_for(bus.publish(words.event(1)), timeout=300)
 
     async def test_a_dead_event_is_found_with_its_queues_service(self, bus: MessageBus, words: Words) -> None:
         inbox = Recorder(answers=[Dead("not for us")])
@@ -425,7 +428,7 @@ class MessageBusSuite:
         async with open_bus() as bus:
             await bus.consume_commands(words.service, slow)
             background.publish(bus, words.command(1))
-            await asyncio.wait_for(begun.wait(), timeout=60)
+            await asyncio.wait_for(begun.wait(), timeout=300)
 
         assert ended.is_set()
         await background.all_published()

@@ -19,7 +19,7 @@ from user import GRACEFUL, User, sample_body
 
 BROKER: Final = "broker"
 IN_TURN: Final = "each service in turn"
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 600.0
 """The timeout of a disturbed operation; an undisturbed one takes a few seconds."""
 
 

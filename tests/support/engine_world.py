@@ -183,7 +183,7 @@ class Living:
         await self.until(is_settled)
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not await condition():
                 await asyncio.sleep(0.002)
                 self.life.check()

@@ -70,7 +70,7 @@ class HeldLab:
         finally:
             await asyncio.gather(*(stack.aclose() for stack in held._let_go.values()))
 
-    async def reached(self, hold: Hold, *, timeout_s: float = 90.0) -> None:
+    async def reached(self, hold: Hold, *, timeout_s: float = 300.0) -> None:
         """Return when the operation has made the call and hangs in it."""
         await self.lab.called(hold.part, hold.verb, timeout_s=timeout_s)
 

@@ -131,7 +131,7 @@ class LabControl:
         """Reset the counters of calls to zero."""
         await self._call("DELETE", "/calls")
 
-    async def called(self, part: str, verb: str, *, times: int = 1, timeout_s: float = 120.0) -> None:
+    async def called(self, part: str, verb: str, *, times: int = 1, timeout_s: float = 600.0) -> None:
         """Return when the verb was called ``times`` times, on any nodes, since the last `forget_calls`."""
 
         async def often_enough() -> bool | None:

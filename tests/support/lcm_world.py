@@ -127,7 +127,7 @@ class ServiceTwins:
 
     async def has_asked(self, count: int) -> list[Envelope[Message]]:
         """Wait for ``count`` commands; return all commands so far."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(self.commands) < count:
                 self._arrived.clear()
                 await self._arrived.wait()
@@ -359,7 +359,7 @@ class World:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition; it is evaluated whenever an event reports that an operation has changed."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()

@@ -210,7 +210,7 @@ class MgmtLab:
         """Start the phase and kill it once a task has begun on a node."""
         work = asyncio.create_task(self.handlers.run_phase(command, self.context(**context)))
         begun = asyncio.create_task(self.begun(task, node))
-        await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+        await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED, timeout=300)
         assert begun.done(), f"{task} on {node} did not begin: {work}"
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

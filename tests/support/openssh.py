@@ -40,7 +40,7 @@ class OpenSsh:
         self.process = await asyncio.create_subprocess_exec(
             program, "-D", "-e", "-f", str(self.folder / "sshd_config"), stderr=asyncio.subprocess.DEVNULL
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while True:
                 with suppress(OSError):
                     _, writer = await asyncio.open_connection("127.0.0.1", self.port)

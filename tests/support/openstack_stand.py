@@ -158,7 +158,7 @@ class Stand:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until the condition holds; fail after ten seconds."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not holds():  # noqa: ASYNC110  # it waits for the loop's other tasks, not for time
                 await asyncio.sleep(0)
 

@@ -20,7 +20,7 @@ async def until(found: Callable[[], Awaitable[T | None]], *, timeout_s: float = 
         return answer
 
 
-async def until_true(holds: Callable[[], Awaitable[bool]], *, timeout_s: float = 120.0, pause_s: float = 0.002) -> None:
+async def until_true(holds: Callable[[], Awaitable[bool]], *, timeout_s: float = 300.0, pause_s: float = 0.002) -> None:
     """Await ``holds()`` repeatedly, in process; return when it is true. Raises TimeoutError."""
 
     async def found() -> bool | None:

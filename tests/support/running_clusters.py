@@ -52,7 +52,7 @@ async def bare(lab: MgmtLab, access: ClusterAccess, node: str) -> None:
 
 async def running_pod(lab: MgmtLab, access: ClusterAccess, node: str) -> str:
     """Return the name of the Ready pod of the default namespace on a node, once there is one."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             for one in (await lab.ask_api(access, "/api/v1/namespaces/default/pods"))["items"]:
                 ready = any(c["type"] == "Ready" and c["status"] == "True" for c in one["status"].get("conditions", ()))
@@ -63,7 +63,7 @@ async def running_pod(lab: MgmtLab, access: ClusterAccess, node: str) -> str:
 
 async def ready(lab: MgmtLab, access: ClusterAccess, node: str) -> None:
     """Return once a Node is Ready."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             conditions = (await node_of(lab, access, node))["status"].get("conditions", ())
             if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):

@@ -95,6 +95,6 @@ def has_printed() -> bool:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until it holds; at most 30 s."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while not holds():  # noqa: ASYNC110 - there is no event for another process's end
             await asyncio.sleep(0.01)

@@ -75,7 +75,7 @@ class Heard:
         return [envelope.id for envelope in self.envelopes]
 
     async def has(self, count: int) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(self.envelopes) < count:
                 self._changed.clear()
                 await self._changed.wait()
@@ -105,7 +105,7 @@ class Publisher:
 
     async def settled(self) -> None:
         """Return when every message was acknowledged or buried."""
-        await asyncio.wait_for(asyncio.gather(*self._tasks), timeout=60)
+        await asyncio.wait_for(asyncio.gather(*self._tasks), timeout=300)
 
     async def end(self) -> None:
         for task in self._tasks:

@@ -208,7 +208,7 @@ async def test_it_is_up(client: Client) -> None:
 
 
 async def test_leaving_the_lab_ends_calls_that_hang_in_it(tmp_path: Path) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         async with Lab.start(LabSettings(state_dir=tmp_path)) as lab, aiohttp.ClientSession() as session:
             client = Client(lab, session)
             await client.call("POST", "/faults", {"part": "keystone", "verb": "token_create", "effect": "hang"})
@@ -224,7 +224,7 @@ async def _process(*arguments: str) -> tuple[int, str]:
         sys.executable, "-m", "kubevnfm_lab", *arguments,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         _, errors = await process.communicate()
     assert process.returncode is not None
     return process.returncode, errors.decode()
@@ -275,13 +275,13 @@ async def test_it_runs_as_a_process_that_says_when_it_is_ready_and_ends_at_a_sig
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             endpoints = json.loads(await process.stdout.readline())
         assert json.loads(await asyncio.to_thread(ready.read_text)) == endpoints
         async with aiohttp.ClientSession() as session, session.get(f"{endpoints['control_url']}/health") as answer:
             assert answer.status == web.HTTPOk.status_code
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             assert await process.wait() == 0
     finally:
         if process.returncode is None:

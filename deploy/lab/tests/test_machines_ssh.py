@@ -205,7 +205,7 @@ async def test_destroying_a_machine_ends_what_runs_on_it_and_its_files(lab: Lab)
 
 
 async def _until_gone(pids: list[int]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while any(_runs(pid) for pid in pids):  # noqa: ASYNC110 - they are not our children, so there is no event
             await asyncio.sleep(0.01)
 
@@ -309,7 +309,7 @@ async def test_a_connection_that_hangs_ends_with_its_machine(lab: Lab) -> None:
     node = await lab.boot()
     lab.faults.add(part="ssh", verb="connect", effect="hang")
     attempt = asyncio.create_task(_connect(lab, node))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not lab.machines.inventory()[0]["calls"]:  # noqa: ASYNC110 - the lab has no event for a call that hangs
             await asyncio.sleep(0.005)
     await lab.machines.destroy(node.machine_id)

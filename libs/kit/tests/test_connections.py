@@ -70,7 +70,7 @@ class Caller:
 
     async def is_cut_off(self) -> bytes:
         """Wait until the other side has closed; return what it said before."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             try:
                 return await self.reader.read()
             except ConnectionError:

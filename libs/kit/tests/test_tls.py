@@ -76,7 +76,7 @@ async def test_who_calls_while_certificates_are_exchanged_is_served(tmp_path: Pa
 
         async def call() -> None:
             while not is_over:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     assert await get(port, context) == 200
 
         callers = [asyncio.create_task(call()) for _ in range(4)]

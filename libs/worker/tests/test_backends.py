@@ -76,5 +76,5 @@ async def test_the_worker_handles_the_commands_of_its_service(store: MoodyStore)
         await worker.start()
         await bus.consume_events("tests", [Worked.routing_key()], receive)
         await bus.publish(Envelope(Work(number=7), source="/test"))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             assert await answers.get() == Worked(number=7)

@@ -179,7 +179,7 @@ async def test_what_was_being_stored_again_during_a_sweep_is_looked_at_again_soo
         return await MoodyStore.pending_outbox(store, collection, limit=limit)
 
     monkeypatch.setattr(store, "pending_outbox", counted)
-    async with asyncio.timeout(60), AsyncExitStack() as stack:
+    async with asyncio.timeout(300), AsyncExitStack() as stack:
         relay = OutboxRelay(store, bus, collections=[THINGS], sweep_s=1000.0, settle_s=0.01)
         with relay.writing([event]):
             await stack.enter_async_context(relay)

@@ -157,7 +157,7 @@ async def sender(bus: InProcessBus, store: SqliteStore) -> AsyncIterator[Sender]
 
 
 async def has(events: list[Message], count: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while len(events) < count:  # noqa: ASYNC110 - the bus hands events to a plain list
             await asyncio.sleep(0.01)
 

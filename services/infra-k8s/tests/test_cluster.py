@@ -126,7 +126,7 @@ async def test_following_shows_the_objects_and_each_change(cluster: Cluster, mak
     await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", metadata=mark))
     seen: list[list[str]] = []
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(300),
         aclosing(cluster.follow(CONFIG_MAPS, namespace="default", labels="mine=yes")) as found,
     ):
         seen.append(sorted(await anext(found)))
@@ -143,7 +143,7 @@ async def test_following_continues_after_its_version_has_expired(
 ) -> None:
     await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
     faults.add(part="kubernetes", verb="watch configmaps", status=410, message="too old resource version", times=1)
-    async with asyncio.timeout(60), aclosing(cluster.follow(CONFIG_MAPS, namespace="default", name="a")) as found:
+    async with asyncio.timeout(300), aclosing(cluster.follow(CONFIG_MAPS, namespace="default", name="a")) as found:
         await anext(found)
         await anext(found)
         await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", data={"x": "1"}))

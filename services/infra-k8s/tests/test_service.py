@@ -45,7 +45,7 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
         ):
             apply = ApplyObjects(vnf_instance_id="i1", package=package, vim=site.vim, def_files=("f.yaml",))
             command = Envelope(apply, source="/t", subject="i1", operationid="op1", stepid="apply", attempt=1)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 await bus.publish(command)
                 await bus.publish(command)
                 applied = await answers.get()

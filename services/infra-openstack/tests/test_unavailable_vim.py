@@ -48,7 +48,7 @@ async def test_a_start_with_a_day_left_fails_with_the_last_error_of_the_vim(tmp_
             vnf_instance_id="inst-1", vim=openstack_vim(NOTHING_LISTENS), servers=("srv-1",), state="STARTED"
         )
         deadline = datetime.now(UTC) + timedelta(days=1)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await bus.publish(Envelope(command, source="/t", operationid="op-1", stepid="operate", deadline=deadline))
             failure = await answers.get()
 

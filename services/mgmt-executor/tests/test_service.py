@@ -40,7 +40,7 @@ class Service:
         await self.bus.publish(
             Envelope(data=command, source="/test", subject=self.lab.instance_id, operationid=operation)  # type: ignore[arg-type]
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             return await self.answers.get()
 
     async def get(self, path: str, *, token: str | None = TOKEN) -> tuple[int, str]:
@@ -133,12 +133,12 @@ async def test_a_service_that_ends_in_the_middle_is_followed_by_one_that_finishe
         )
         # The in-process bus returns once the handler is done, which this test does not wait for.
         publishing = asyncio.create_task(first.bus.publish(command))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await lab.running(nodes[0], "kubeadm init")
         publishing.cancel()
     async with a_service(lab) as second:
         await second.bus.publish(command)  # as the broker does with a command that was not acknowledged
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             done = await second.answers.get()
     assert isinstance(done, PhaseDone)
     assert done.cluster is not None

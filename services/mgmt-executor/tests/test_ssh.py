@@ -126,7 +126,7 @@ class MachinesSuite:
 
     async def test_a_command_out_of_time_is_killed(self, machine: Machine, server: Server, folder: str) -> None:
         await machine.upload(folder, {"x": b"x"})
-        script = f"echo $$ > {folder}/pid; exec sleep 60"
+        script = f"echo $$ > {folder}/pid; exec sleep 600"
         with pytest.raises(CommandTimedOut) as caught:
             await machine.run(["bash", "-c", script], task="install", timeout_s=2.0)
         assert (caught.value.node, caught.value.task) == ("node1", "install")
@@ -148,12 +148,12 @@ class MachinesSuite:
     ) -> None:
         monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
-        script = f"{trap}echo $$ > {folder}/pid; echo ready; exec sleep 60"
+        script = f"{trap}echo $$ > {folder}/pid; echo ready; exec sleep 600"
         ready = asyncio.Event()
         work = asyncio.create_task(
-            machine.run(["bash", "-c", script], task="t", timeout_s=60, output=lambda _: ready.set())
+            machine.run(["bash", "-c", script], task="t", timeout_s=600, output=lambda _: ready.set())
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await ready.wait()
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -162,7 +162,7 @@ class MachinesSuite:
 
     async def assert_gone(self, server: Server, folder: str) -> None:
         process = Path("/proc") / (server.home() / folder / "pid").read_text().strip()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while lives(process):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
@@ -209,14 +209,14 @@ class MachinesSuite:
     async def test_a_changed_host_key_is_refused(self, server: Server, known: KnownKeys) -> None:
         await (await self.reach(server, known)).close()
         await server.restart_with_new_host_key()
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(120):
             with pytest.raises(HostKeyChanged):
-                await self.reach(server, known, within_s=60)
+                await self.reach(server, known, within_s=600)
 
     async def test_a_refused_login_is_reported_at_once(self, server: Server, known: KnownKeys) -> None:
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(120):
             with pytest.raises(LoginRefused) as caught:
-                await self.reach(server, known, login=server.wrong_login, within_s=60)
+                await self.reach(server, known, login=server.wrong_login, within_s=600)
         assert caught.value.node == "node1"
 
     async def test_a_machine_that_does_not_answer_is_reported_after_the_time_limit(
@@ -232,12 +232,12 @@ class MachinesSuite:
     ) -> None:
         monkeypatch.setattr("kubevnfm_mgmt_executor.adapters.ssh.KILL_GRACE_S", 1)
         await machine.upload(folder, {"x": b"x"})
-        script = f"{trap}echo $$ > {folder}/pid; echo started; exec sleep 60"
+        script = f"{trap}echo $$ > {folder}/pid; echo started; exec sleep 600"
         started = asyncio.Event()
         work = asyncio.create_task(
-            machine.run(["bash", "-c", script], task="t", timeout_s=60, output=lambda _: started.set())
+            machine.run(["bash", "-c", script], task="t", timeout_s=600, output=lambda _: started.set())
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await started.wait()
             await server.cut()
             with pytest.raises(ConnectionLost) as caught:
@@ -367,17 +367,17 @@ class TestBastion:
         both.bastion.new_host_key()
         await both.bastion.start()
         with pytest.raises(HostKeyChanged, match=r"bastion 127\.0\.0\.1 shows another host key"):
-            await both.reach(within_s=60)
+            await both.reach(within_s=600)
 
     async def test_a_login_that_the_bastion_refuses_names_the_bastion(self, both: Bastions) -> None:
         wrong = Login("root", private_key=asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode())
         with pytest.raises(LoginRefused, match=r"user root: bastion 127\.0\.0\.1 refuses the login"):
-            await both.reach(bastion_login=wrong, within_s=60)
+            await both.reach(bastion_login=wrong, within_s=600)
 
     async def test_a_bastion_that_does_not_forward_is_reported_at_once(self, machine: OpenSsh, tmp_path: Path) -> None:
         async with openssh(tmp_path / "closed", forwards=False) as closed:
             with pytest.raises(ForwardingRefused, match="does not forward connections to localhost"):
-                await Bastions(machine, closed).reach(within_s=60)
+                await Bastions(machine, closed).reach(within_s=600)
 
     async def test_what_does_not_answer_is_named_machine_or_bastion(self, both: Bastions) -> None:
         await both.machine.stop()

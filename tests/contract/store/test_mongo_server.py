@@ -114,7 +114,7 @@ async def test_the_lock_of_a_dead_writer_is_taken_over(ferretdb_url: str) -> Non
                 await asyncio.sleep(0.01)
                 inside -= 1
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await asyncio.gather(*(enter(guard) for guard in guards))
         assert most == 1
     finally:
@@ -126,7 +126,7 @@ async def test_documents_are_locked_together_except_those_that_another_writer_ho
     try:
         locks = client[f"test_{time.time_ns()}"]["locks"]
         one, other = LockDocuments(locks), LockDocuments(locks)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             async with one("things", "b"), other.free("things", ["a", "b", "c"]) as held:
                 assert held == ["a", "c"]
                 async with one.free("things", ["a", "b", "c", "d"]) as rest:

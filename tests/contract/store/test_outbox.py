@@ -135,7 +135,7 @@ class OutboxSuite:
                     published.extend(ids)
                     await store.clear_outbox("things", {document.id: ids})
 
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(300), asyncio.TaskGroup() as group:
             group.create_task(relay())
             for n in range(30):
                 group.create_task(store.update("things", "a", {f"n{n}": n}, outbox=[a_message(f"m{n}")]))

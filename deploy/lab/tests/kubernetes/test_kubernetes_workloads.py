@@ -369,7 +369,7 @@ async def test_an_api_service_is_available_when_its_service_is(api: Any, a_deplo
 
 
 async def test_a_hundred_deployments_are_rolled_out_quickly(api: Any, a_deployment: Callable[..., Any]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         await asyncio.gather(
             *(api.apply(f"{APPS}/deployments/d{n}", a_deployment(f"d{n}", replicas=2)) for n in range(100))
         )

@@ -104,7 +104,10 @@ def _withdraw_user(folder: Path) -> None:
 @asynccontextmanager
 async def stream(world: World, known: Known, query: str = "") -> AsyncIterator[AsyncIterator[bytes]]:
     """Yield the lines of an open stream; they end where the gateway ends it cleanly."""
-    async with asyncio.timeout(60), world.session.get(f"{world.url}{EVENTS}{query}", headers=known.headers) as response:
+    async with (
+        asyncio.timeout(300),
+        world.session.get(f"{world.url}{EVENTS}{query}", headers=known.headers) as response,
+    ):
         assert response.status == 200
         lines = response.content.__aiter__()
         assert await anext(lines) == b": connected\n"

@@ -30,7 +30,7 @@ class Stream:
     async def block(self) -> list[str]:
         """Return the lines up to the next empty one."""
         found: list[str] = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             async for raw in self._lines:
                 line = raw.decode().rstrip("\n")
                 if not line:

@@ -203,7 +203,7 @@ async def test_an_upload_that_is_cut_off_leaves_the_package_as_before(world: Wor
         + b"x" * 1000
     )
     await writer.drain()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while await state_of(world, package_id) != "UPLOADING":
             pass
         (await world.packages("PUT", f"/{package_id}/package_content", data=b"x", headers=ZIP)).problem(409)

@@ -18,7 +18,7 @@ import pytest
 from servers.ports import free_port, listens
 
 _FOLDER: Final = Path(__file__).parents[4] / ".tools" / "servers" / "memory-mongo"
-_START_TIMEOUT_S: Final = 60.0
+_START_TIMEOUT_S: Final = 300.0
 _SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m", "-Dio.netty.eventLoopThreads=2")
 """Options of the JVM: it starts in half a second and takes some 60 MiB."""
 
