@@ -13,12 +13,15 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from kubevnfm_events import MESSAGES, CancelStep, Envelope, Event, Message, from_document
+from kubevnfm_lcm_api.lifecycle import wiring
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker import relay
 from lcm_builders import ANSWERS
 from lcm_world import ENDS, SERVICES, Storage, World, lcm_world
 from nfvo import StubNfvo
@@ -94,6 +97,10 @@ async def replay(story: StoryFile, case: Case, way: str, folder: Path, ring: Key
             nfvo.requests.append(story.grant_request)
             nfvo_url = nfvo.url
             changes |= {"nfvo_url": nfvo.url, "nfvo_poll_s": 0.02, "nfvo_timeout_s": _NEVER_S}
+        # The deadlines in the case are long over: a watch would fail the steps while a slow case runs.
+        stack.enter_context(patch.object(wiring, "_DEADLINES_EVERY_S", _NEVER_S))
+        # Each case waits several times until the outboxes are empty.
+        stack.enter_context(patch.object(relay, "_CLEAR_AFTER_S", 0.005))
         world = await stack.enter_async_context(lcm_world(folder, Storage(ring), **changes))
         run = _Run(world, story, case, way, nfvo_url)
         run.prepare_twins()
@@ -144,17 +151,7 @@ async def _load(path: Path, case: Case, *, keeps_outbox: bool) -> None:
     async with SqliteStore.open(path) as store:
         for document in case.documents:
             outbox = [Outgoing(message["id"], fresh(message)) for message in document.outbox] if keeps_outbox else []
-            await store.insert(document.collection, document.id, _in_time(document.body), outbox=outbox)
-
-
-def _in_time(body: Any) -> Any:
-    """Return the body of a document with all deadlines ahead: lcm-api would fail the steps while a slow case runs."""
-    if isinstance(body, list):
-        return [_in_time(one) for one in body]
-    if not isinstance(body, dict):
-        return body
-    ahead = (datetime.now(UTC) + timedelta(days=1)).isoformat()
-    return {name: ahead if name == "deadline" and value else _in_time(value) for name, value in body.items()}
+            await store.insert(document.collection, document.id, document.body, outbox=outbox)
 
 
 def fresh(message: Json) -> Json:
