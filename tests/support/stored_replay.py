@@ -16,7 +16,6 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from kubevnfm_events import MESSAGES, CancelStep, Envelope, Event, Message, from_document
-from kubevnfm_lcm_api.lifecycle import wiring
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Query
@@ -97,8 +96,6 @@ async def replay(story: StoryFile, case: Case, way: str, folder: Path, ring: Key
             nfvo.requests.append(story.grant_request)
             nfvo_url = nfvo.url
             changes |= {"nfvo_url": nfvo.url, "nfvo_poll_s": 0.02, "nfvo_timeout_s": _NEVER_S}
-        # The deadlines in the case are long over: a watch would fail the steps while a slow case runs.
-        stack.enter_context(patch.object(wiring, "_DEADLINES_EVERY_S", _NEVER_S))
         # Each case waits several times until the outboxes are empty.
         stack.enter_context(patch.object(relay, "_CLEAR_AFTER_S", 0.005))
         world = await stack.enter_async_context(lcm_world(folder, Storage(ring), **changes))

@@ -114,9 +114,9 @@ def test_the_sample_user_data_fills_what_the_sample_template_reads(
                 "workerNode": {"flavor": "m1.medium", "image": "ubuntu"},
             },
             "CP": {"masterNode_CP1": {"network": "net0"}, "workerNode_CP2": {"network": "net-id"}},
-            "desired_capacity": {"worker_instance": 4},
+            "desired_capacity": {"master_instance": 1, "worker_instance": 4},
         }
     }
     request.instantiation_level_id = None
     again = user_data.instantiate({}, flavour_template(csar, "simple"), request, None)  # type: ignore[attr-defined]
-    assert again["nfv"]["desired_capacity"] == {"worker_instance": 2}
+    assert again["nfv"]["desired_capacity"] == {"master_instance": 1, "worker_instance": 2}

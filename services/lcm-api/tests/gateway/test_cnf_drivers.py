@@ -75,9 +75,7 @@ async def test_a_script_that_a_cnf_cannot_run_is_a_warning_of_its_package_and_re
     await refused(world, await world.create("cnf"), phase, "own", reason)
 
 
-@pytest.mark.parametrize(
-    "driver", ["mgmt-drivers-private-registry", "mgmt-drivers-kubespray", "ansible_driver", "vnf-own-class"]
-)
+@pytest.mark.parametrize("driver", ["mgmt-drivers-kubespray", "ansible_driver", "vnf-own-class"])
 async def test_a_driver_class_for_tackers_v1_is_refused_by_name(world: World, driver: str) -> None:
     script = {f"Scripts/{driver}.py": "class Own(VnflcmMgmtAbstractDriver):\n    pass\n"}
     package = await world.upload(variant(world.folder, "vm", phases={"instantiate_end": driver}, files=script))
