@@ -171,7 +171,7 @@ async def test_the_calls_of_an_instantiate_on_sqlite(tmp_path: Path, counted: li
     calls = made.number
     # The last read of each occurrence is the test's own.
     calls["get_many vnf_lcm_op_occs"] -= INSTANTIATES
-    assert calls.keys() <= {
+    own = {
         "get_many vnf_instances",  # at the request and at the end
         "find vnf_instances",  # whether the VIM's cluster is being terminated, once the operation is granted
         "update vnf_instances",  # the claim, with the command that starts the operation
@@ -185,6 +185,7 @@ async def test_the_calls_of_an_instantiate_on_sqlite(tmp_path: Path, counted: li
         "clear_outbox vnf_instances",
         "clear_outbox vnf_lcm_op_occs",
     }
+    assert sum(number for call, number in calls.items() if call not in own) < made.shared, calls
     assert calls.total() <= 18 * INSTANTIATES + made.shared, calls
 
 
