@@ -147,8 +147,8 @@ class Faults(Protocol):
     async def check(self, part: str, verb: str, *, node: str = "") -> None:
         """Return if the call may proceed.
 
-        ``part``: keystone, heat, nova, neutron, glance, cinder, ssh, sftp, program, kubernetes. ``verb``: what is
-        asked: ``stack_create``, ``port_show``, ``connect``, ``exec``, a program's name with its first argument
+        ``part``: keystone, heat, nova, neutron, glance, cinder, octavia, ssh, sftp, program, kubernetes. ``verb``: what
+        is asked: ``stack_create``, ``port_show``, ``connect``, ``exec``, a program's name with its first argument
         (``kubeadm join``), or the Kubernetes verb and resource (``patch deployments``). ``node``: machine name.
         Raises: FaultInjected, ConnectionDropped.
         """

@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from kubevnfm_lab.openstack.balancer.api import BalancerApi
+from kubevnfm_lab.openstack.balancer.octavia import Octavia
 from kubevnfm_lab.openstack.compute.api import ComputeApi
 from kubevnfm_lab.openstack.compute.flavors_api import FlavorsApi
 from kubevnfm_lab.openstack.compute.microversion import headers as compute_headers
@@ -24,6 +26,7 @@ from kubevnfm_lab.openstack.network.addresses import AddressRange
 from kubevnfm_lab.openstack.network.api import NetworkApi
 from kubevnfm_lab.openstack.network.neutron import Neutron
 from kubevnfm_lab.openstack.network.routes import FloatingRoutes
+from kubevnfm_lab.openstack.network.trunks import Trunks
 from kubevnfm_lab.openstack.orchestration.api import OrchestrationApi
 from kubevnfm_lab.openstack.orchestration.engine import Engine
 from kubevnfm_lab.openstack.orchestration.types.base import Services
@@ -39,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class Cloud:
-    """Keystone, Heat, Nova, Neutron, Glance and Cinder of one lab."""
+    """Keystone, Heat, Nova, Neutron, Octavia, Glance and Cinder of one lab."""
 
     def __init__(self, settings: CloudSettings, *, machines: Machines, faults: Faults, ledger: Ledger) -> None:
         self.settings, self.durations = settings, settings.durations
@@ -51,6 +54,8 @@ class Cloud:
         self.identity = Identity(settings.credentials, token_lifetime_s=settings.token_lifetime_s)
         self.routes = FloatingRoutes(machines)
         self.neutron = Neutron(self.quotas, self.addresses, route_floating=self.routes.route)
+        self.trunks = Trunks(self.neutron)
+        self.octavia = Octavia(self.neutron, self.durations)
         self.cinder = Cinder(self.quotas, self.durations)
         self.glance = Glance()
         self.nova = Nova(
@@ -68,6 +73,8 @@ class Cloud:
             nova=self.nova,
             server_views=self._views,
             neutron=self.neutron,
+            trunks=self.trunks,
+            octavia=self.octavia,
             cinder=self.cinder,
             glance=self.glance,
             identity=self.identity,
@@ -119,7 +126,8 @@ class Cloud:
             console_log=self._console_log,
             spawn=self._spawn,
         )
-        NetworkApi(self.neutron, wire("neutron", "/network"), quotas=self.quotas)
+        NetworkApi(self.neutron, self.trunks, wire("neutron", "/network"), quotas=self.quotas)
+        BalancerApi(self.octavia, wire("octavia", "/load-balancer"))
         VolumeApi(self.cinder, wire("cinder", "/volume", volume_headers), quotas=self.quotas, spawn=self._spawn)
         ImageApi(self.glance, wire("glance", "/image"))
 
@@ -131,6 +139,7 @@ class Cloud:
         """Stop all running work and release the address range."""
         await self.engine.close()
         await self.routes.close()
+        await self.octavia.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -164,6 +173,11 @@ class Cloud:
                     "addresses": [ip.address for ip in p.fixed_ips],
                 }
                 for p in self.neutron.ports.values()
+            ],
+            "trunks": [{"id": t.record_id, "name": t.name} for t in self.trunks.by_id.values()],
+            "load_balancers": [
+                {"id": b.record_id, "name": b.name, "address": b.vip_address, "status": b.status}
+                for b in self.octavia.balancers.values()
             ],
             "volumes": [
                 {

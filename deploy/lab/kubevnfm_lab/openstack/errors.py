@@ -61,7 +61,7 @@ class ServiceError(Exception):
     """A call that one service refuses."""
 
     part: str
-    """keystone, heat, nova, neutron, glance or cinder."""
+    """keystone, heat, nova, neutron, glance, cinder or octavia."""
     status: int
     kind: str
     """The service's own name of the error: Heat's and Neutron's ``type``."""
@@ -132,6 +132,12 @@ def _glance(error: ServiceError) -> Any:
     return webob_page(error.status, f"{error.message}<br /><br />\n")
 
 
+def _octavia(error: ServiceError) -> Any:
+    # The form of WSME, under Octavia's API.
+    fault = "Client" if error.status < 500 else "Server"
+    return {"faultcode": fault, "faultstring": error.message, "debuginfo": None}
+
+
 _BODY: Final = {
     "keystone": _keystone,
     "heat": _heat,
@@ -139,6 +145,7 @@ _BODY: Final = {
     "cinder": _nova,
     "neutron": _neutron,
     "glance": _glance,
+    "octavia": _octavia,
 }
 
 

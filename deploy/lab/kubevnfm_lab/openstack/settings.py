@@ -57,6 +57,8 @@ class Durations:
     port_create_s: float = 0.0
     volume_create_s: float = 0.0
     volume_attach_s: float = 0.0
+    balancer_change_s: float = 0.0
+    """How long a load balancer cannot be changed after a change of it or of its parts; a minute or two when it is made."""
     signal_s: float = 0.0
     """From the answer to a signal until the scaling starts; a second or two in real clouds."""
     stack_cancel_s: float = 0.0

@@ -29,6 +29,7 @@ PATHS: Final[tuple[tuple[str, str, str], ...]] = (
     ("compute", "nova", "/compute/v2.1"),
     ("network", "neutron", "/network"),
     ("image", "glance", "/image"),
+    ("load-balancer", "octavia", "/load-balancer"),
     ("volumev3", "cinderv3", "/volume/v3/{project}"),
     ("block-storage", "cinder", "/volume/v3/{project}"),
 )

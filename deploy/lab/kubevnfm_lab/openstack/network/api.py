@@ -12,6 +12,7 @@ from aiohttp import web
 from kubevnfm_lab.openstack.errors import bad_request, not_found
 from kubevnfm_lab.openstack.network.neutron import Neutron
 from kubevnfm_lab.openstack.network.records import FloatingIp, Network, Port, Record, Router, SecurityGroup, Subnet
+from kubevnfm_lab.openstack.network.trunks import Trunk, Trunks
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
@@ -47,6 +48,7 @@ _EXTENSIONS: Final = (
     "standard-attr-tag",
     "standard-attr-timestamp",
     "subnet_allocation",
+    "trunk",
 )
 
 
@@ -67,8 +69,8 @@ class Kind:
 class NetworkApi:
     """The handlers of Neutron's routes."""
 
-    def __init__(self, neutron: Neutron, wire: Wire, *, quotas: Quotas) -> None:
-        self._neutron, self._quotas = neutron, quotas
+    def __init__(self, neutron: Neutron, trunks: Trunks, wire: Wire, *, quotas: Quotas) -> None:
+        self._neutron, self._trunks, self._quotas = neutron, trunks, quotas
         for path in ("", "/"):
             wire.route("GET", path, "versions", self.versions, open_to_all=True)
         for path in ("/v2.0", "/v2.0/"):
@@ -86,6 +88,10 @@ class NetworkApi:
         wire.route("GET", root + "/security-group-rules", "security_group_rule_list", self.list_rules)
         wire.route("POST", root + "/security-group-rules", "security_group_rule_create", self.create_rule)
         wire.route("DELETE", root + "/security-group-rules/{id}", "security_group_rule_delete", self.delete_rule)
+        trunk = root + "/trunks/{id}"
+        wire.route("GET", trunk + "/get_subports", "trunk_subports", self.list_subports)
+        wire.route("PUT", trunk + "/add_subports", "trunk_add_subports", self.add_subports)
+        wire.route("PUT", trunk + "/remove_subports", "trunk_remove_subports", self.remove_subports)
         for kind in self._kinds():
             self._route(wire, kind)
 
@@ -112,6 +118,10 @@ class NetworkApi:
             Kind(
                 "floatingip", "floatingips", "floatingips", "FloatingIP", lambda: n.floating_ips,
                 self._create_floating_ip, self._change_floating_ip, n.delete_floating_ip,
+            ),
+            Kind(
+                "trunk", "trunks", "trunks", "Trunk", lambda: self._trunks.by_id,
+                self._create_trunk, _change_trunk, self._trunks.delete,
             ),
         )  # fmt: skip
 
@@ -381,6 +391,36 @@ class NetworkApi:
         message = f"Security group rule {call.path('id')} does not exist"
         raise not_found("neutron", "SecurityGroupRuleNotFound", message)
 
+    # -- trunks
+
+    def _create_trunk(self, call: Call, body: Json) -> Trunk:
+        return self._trunks.create(
+            call.project_id,
+            str(body.get("port_id")),
+            name=str(body.get("name") or ""),
+            description=str(body.get("description") or ""),
+            sub_ports=body.get("sub_ports") or (),
+        )
+
+    async def list_subports(self, call: Call) -> web.Response:
+        return json_answer({"sub_ports": [one.view() for one in self._trunk(call).sub_ports.values()]})
+
+    async def add_subports(self, call: Call) -> web.Response:
+        trunk = self._trunk(call)
+        self._trunks.add(trunk, call.body.get("sub_ports") or ())
+        return json_answer(trunk.view())
+
+    async def remove_subports(self, call: Call) -> web.Response:
+        trunk = self._trunk(call)
+        self._trunks.remove(trunk, [str(one.get("port_id")) for one in call.body.get("sub_ports") or ()])
+        return json_answer(trunk.view())
+
+    def _trunk(self, call: Call) -> Trunk:
+        found = self._trunks.by_id.get(call.path("id"))
+        if found is None:
+            raise not_found("neutron", "TrunkNotFound", f"Trunk {call.path('id')} could not be found.")
+        return found
+
     # -- finding
 
     def _network(self, network_id: Any, call: Call) -> Network:
@@ -443,6 +483,10 @@ def _change_subnet(subnet: Subnet, body: Json) -> None:
     subnet.enable_dhcp = body.get("enable_dhcp", subnet.enable_dhcp)
     subnet.dns = list(body.get("dns_nameservers", subnet.dns) or ())
     subnet.gateway = body.get("gateway_ip", subnet.gateway)
+
+
+def _change_trunk(trunk: Trunk, body: Json) -> None:
+    trunk.admin_state_up = body.get("admin_state_up", trunk.admin_state_up)
 
 
 def _change_security_group(group: SecurityGroup, body: Json) -> None:

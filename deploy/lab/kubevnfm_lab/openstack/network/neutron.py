@@ -53,6 +53,8 @@ class Neutron:
         self._ports_by_network: dict[str, dict[str, Port]] = {}
         self._default_groups: dict[str, SecurityGroup] = {}
         self._addresses = addresses
+        self.port_guards: list[Callable[[Port], None]] = []
+        """Called before a port is deleted; each may refuse."""
 
     def make_lab_networks(self, project_id: str, *, shared: bool = False) -> None:
         """Create the networks that exist from the start: those of the project, and the external ``public``."""
@@ -205,6 +207,8 @@ class Neutron:
                 f"Port {port.record_id} cannot be deleted directly via the port API: has device owner"
                 f" network:router_interface.",
             )
+        for guard in self.port_guards:
+            guard(port)
         self.drop_port(port)
 
     def drop_port(self, port: Port) -> None:

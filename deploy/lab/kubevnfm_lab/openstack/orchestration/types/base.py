@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol
 
+from kubevnfm_lab.openstack.balancer.octavia import Octavia
 from kubevnfm_lab.openstack.compute.nova import Nova
 from kubevnfm_lab.openstack.compute.views import ServerViews
 from kubevnfm_lab.openstack.errors import ServiceError
 from kubevnfm_lab.openstack.identity.tokens import Identity
 from kubevnfm_lab.openstack.image.glance import Glance
 from kubevnfm_lab.openstack.network.neutron import Neutron
+from kubevnfm_lab.openstack.network.trunks import Trunks
 from kubevnfm_lab.openstack.orchestration.failures import ResourceFailure
 from kubevnfm_lab.openstack.orchestration.functions import UNKNOWN, is_unknown
 from kubevnfm_lab.openstack.orchestration.parameters import Environment
@@ -129,6 +131,8 @@ class Services:
     nova: Nova
     server_views: ServerViews
     neutron: Neutron
+    trunks: Trunks
+    octavia: Octavia
     cinder: Cinder
     glance: Glance
     identity: Identity
@@ -174,6 +178,10 @@ class Services:
         elif constraint == "neutron.security_group":
             found = self.neutron.find(self.neutron.security_groups, text, project_id)
             missing = f"Unable to find security_group with name or id '{text}'"
+        elif constraint in ("octavia.loadbalancer", "octavia.listener", "octavia.pool"):
+            kind = constraint.removeprefix("octavia.")
+            found = self.octavia.find(kind, text, project_id)
+            missing = f"Unable to find {kind} with name or id '{text}'"
         elif constraint == "nova.keypair":
             found = self.nova.key_pairs.get((user_id, text))
             missing = f"The Key ({text}) could not be found."

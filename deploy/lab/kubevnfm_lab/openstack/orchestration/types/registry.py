@@ -7,6 +7,7 @@ from typing import Final
 from kubevnfm_lab.openstack.errors import ServiceError
 from kubevnfm_lab.openstack.orchestration.failures import validation_failed
 from kubevnfm_lab.openstack.orchestration.stack import Stack
+from kubevnfm_lab.openstack.orchestration.types.balancers import BALANCER_TYPES
 from kubevnfm_lab.openstack.orchestration.types.base import ResourceType, Services, StackRunner
 from kubevnfm_lab.openstack.orchestration.types.compute import COMPUTE_TYPES
 from kubevnfm_lab.openstack.orchestration.types.nested import (
@@ -20,6 +21,7 @@ from kubevnfm_lab.openstack.orchestration.types.networks import NETWORK_TYPES
 from kubevnfm_lab.openstack.orchestration.types.plain import PLAIN_TYPES
 from kubevnfm_lab.openstack.orchestration.types.ports import PORT_TYPES
 from kubevnfm_lab.openstack.orchestration.types.storage import STORAGE_TYPES
+from kubevnfm_lab.openstack.orchestration.types.trunks import TRUNK_TYPES
 
 _NESTED: Final[tuple[type[NestedType], ...]] = (AutoScalingGroupType, ResourceGroupType)
 _TEMPLATE_ENDINGS: Final = (".yaml", ".yml", ".template", ".json")
@@ -33,6 +35,8 @@ class Types:
             *COMPUTE_TYPES,
             *NETWORK_TYPES,
             *PORT_TYPES,
+            *TRUNK_TYPES,
+            *BALANCER_TYPES,
             *STORAGE_TYPES,
             *PLAIN_TYPES,
             ScalingPolicyType,
