@@ -17,7 +17,7 @@ from kubevnfm_cluster.parameters import (
     Timeouts,
     Vrrp,
 )
-from kubevnfm_cluster.registries import Registry, check_certificate
+from kubevnfm_cluster.registries import Registry, check_certificate, place_of, places_of_registries
 from kubevnfm_cluster.registry_vnf import (
     REGISTRY_ROOT,
     REGISTRY_VNF,
@@ -71,6 +71,8 @@ __all__ = [
     "check_key_of_certificate",
     "check_networks",
     "node_mask",
+    "place_of",
+    "places_of_registries",
     "read_cluster_parameters",
     "read_load_balancer",
     "read_registry",

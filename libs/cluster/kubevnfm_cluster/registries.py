@@ -81,6 +81,30 @@ def check_registries(registries: Sequence[Registry], *, path: str) -> None:
             raise Unprocessable(f"{place}/hosts_string", f"{name} has two addresses")
 
 
+def place_of(host: str, port: int) -> str:
+    """Return ``host:port``, in one spelling."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return f"{host.lower()}:{port}"
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def places_of_registries(registries: Sequence[Registry]) -> tuple[str, ...]:
+    """Return where the registries answer, as `place_of`.
+
+    A name is replaced by its address in a ``hosts_string``; a name without one stays, as only the nodes can resolve it.
+    """
+    entries = [each.hosts_string.partition(" ") for each in registries if each.hosts_string is not None]
+    address_by_name = {name.lower(): address for address, _, name in entries}
+    places: dict[str, None] = {}
+    for registry in registries:
+        host, _, port = registry.server.partition(":")
+        number = int(port or ("443" if registry.connection_type == "1" else "80"))
+        places[place_of(address_by_name.get(host.lower(), host), number)] = None
+    return tuple(places)
+
+
 def check_certificate(pem: bytes) -> None:
     """Refuse content that is no certificate in PEM form, or several. Raises ValueError."""
     load_pem_x509_certificates(pem)

@@ -71,7 +71,7 @@ class Dependencies:
         for provided in begun:
             withdrawing = AllOf(
                 [
-                    Compare(PATHS[provided.kind].provider, Op.EQ, [provided.id]),
+                    Compare(PATHS[provided.kind].provider, Op.IN, provided.ids),
                     Compare(IS_WITHDRAWING, Op.EQ, [True]),
                 ]
             )
@@ -84,12 +84,12 @@ class Dependencies:
 
         A deleted instance counts too while its remains on a VIM are being removed: that needs the VIM's access data.
         """
-        uses = Compare(PATHS[provided.kind].users, Op.EQ, [provided.id])
+        uses = Compare(PATHS[provided.kind].users, Op.IN, provided.ids)
         # One more, as ``other_than`` may be among them.
         limit_read = None if limit is None else limit + 1
         users = [one.id for one in await self._store.find(COLLECTION, Query(uses, limit=limit_read, exclude=_BODY))]
         if provided.kind == "cluster":
-            cleans_up = AllOf([_IS_RUNNING_CLEAN_UP, Compare("internal/draft/vim/vim_id", Op.EQ, [provided.id])])
+            cleans_up = AllOf([_IS_RUNNING_CLEAN_UP, Compare("internal/draft/vim/vim_id", Op.IN, provided.ids)])
             clean_ups = Query(cleans_up, limit=limit_read, exclude=("internal",))
             found = await self._store.find(occurrences.COLLECTION, clean_ups)
             users += [str(one.body["vnfInstanceId"]) for one in found]
@@ -106,7 +106,8 @@ class OrphanMarks:
         """Mark each user once, whatever runs on it; instances that begin to use it now are refused meanwhile."""
         count, has_lost = 0, False
         after: tuple[None, str] | None = None
-        uses = Compare(PATHS[command.provided].users, Op.EQ, [command.resource_id])
+        ids = (command.resource_id, *command.other_ids)
+        uses = Compare(PATHS[command.provided].users, Op.IN, ids)
         while True:
             page: Sequence[Stored] = await self._store.find(COLLECTION, Query(uses, after=after, limit=_PAGE))
             for stored in page:

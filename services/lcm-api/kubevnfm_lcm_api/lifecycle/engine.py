@@ -26,7 +26,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealed
-from kubevnfm_sol.lcm import InstantiationState, OperationState
+from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
@@ -43,6 +43,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drift import after_operation, drift_event
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.ports import Grants
 from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
@@ -365,7 +366,7 @@ class Engine:
             moved = move(before, self._clock.now())
             if moved is None:
                 return before
-            if _is_granted(before, moved.record):
+            if _begins(before, moved.record):
                 moved = await self._checked_again(before, moved)
             record = moved.record
             # The instance first: once the occurrence is in a terminal state, no message repeats this write.
@@ -476,9 +477,18 @@ class Engine:
         return running or InstanceChanged()
 
 
-def _is_granted(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
+def _begins(before: OccurrenceRecord, after: OccurrenceRecord) -> bool:
+    """Return whether the operation begins: it is granted, or needs no grant and sends its first steps or ends."""
     states = (before.occ.operation_state, after.occ.operation_state)
-    return states == (OperationState.STARTING, OperationState.PROCESSING)
+    if states[0] is OperationState.STARTING:
+        return states[1] is OperationState.PROCESSING
+    if before.occ.operation is not OperationType.MODIFY_INFO or _has_sent(before):
+        return False
+    return states[1] is OperationState.COMPLETED or (states[1] is OperationState.PROCESSING and _has_sent(after))
+
+
+def _has_sent(record: OccurrenceRecord) -> bool:
+    return any(step.state is not StepState.WAITING for step in record.steps)
 
 
 def _internal_messages(move: Move) -> list[Envelope[Message]]:

@@ -123,7 +123,7 @@ class Instances:
 
     async def users(self, vim_id: str) -> list[str]:
         """Return the ids of the instances that have, are getting or may still have resources on the VIM."""
-        return await Dependencies(self._store).users(Provided("cluster", vim_id))
+        return await Dependencies(self._store).users(Provided("cluster", (vim_id,)))
 
 
 def _creation(record: InstanceRecord, event_id: str) -> Envelope[Message]:

@@ -39,6 +39,8 @@ INDEXES = {
         Index(["vnfInstanceName"]),
         Index(["internal/vimIds"]),
         Index(["internal/clusterVimId"]),
+        Index(["internal/registries"]),
+        Index(["internal/ownRegistry"]),
         Index(["internal/dstVnfdId"]),
     ],
     occurrence.COLLECTION: [

@@ -169,7 +169,7 @@ def test_a_whole_heal_after_one_that_left_no_machines_builds_the_cluster() -> No
 
 def test_a_whole_heal_takes_the_cluster_from_the_cnfs_on_it_and_a_heal_of_workers_does_not() -> None:
     """SEQ-041, D0."""
-    assert a_whole_heal().withdrawn == Withdrawn(Provided("cluster", "vim-2"), is_forced=False)
+    assert a_whole_heal().withdrawn == Withdrawn(Provided("cluster", ("vim-2",)), is_forced=False)
     assert a_heal().withdrawn is None
 
 

@@ -1,4 +1,4 @@
-"""The order between a cluster and the CNFs on it (sequences.md D0): checks, marks, and requests at the same moment."""
+"""The order between a cluster and the CNFs on it, and between a registry and clusters (sequences.md D0, D0r)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_events.infra import PortFacts, ResourcesChanged, ResourcesCreated, ServerFacts, StackResources
 from kubevnfm_events.lcm import InstanceOrphaned
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import KEY
@@ -52,6 +53,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with lcm_world(tmp_path, Storage(kind=ClaimStore)) as world:
         await world.sample("cluster")
         await world.sample("cnf")
+        await world.sample("registry")
         world.vims.add("vim-2", "kubernetes")
         yield world
 
@@ -119,6 +121,93 @@ async def test_a_heal_of_the_whole_cluster_is_refused_as_its_termination_is(worl
     body = {**sample_request("cnf", "instantiate"), **on_the_cluster()}
     refused = (await world.lcm("POST", f"/vnf_instances/{cnf_id}/instantiate", body)).problem(409)
     assert refused["type"] == "provider-withdraws"
+
+
+CREATE = "infra.openstack.create_resources"
+
+
+async def a_registry(world: World) -> str:
+    """Return a registry that answers at 10.0.0.5:5000 and 203.0.113.5:5000."""
+    floating = PortFacts(
+        name="FIP", resource_id="f", resource_type="OS::Neutron::FloatingIP", floating_address="203.0.113.5"
+    )
+    own = PortFacts(name="PrivateRegistryVDU_CP1", resource_id="p", addresses=("10.0.0.5",))
+    machine = ServerFacts(
+        vnfc_id="r", name="PrivateRegistryVDU", vdu_id="PrivateRegistryVDU", server_id="r", stack_id="r", ports=(own,)
+    )
+    stack = StackResources(stack_id="r", stack_name="r", servers=(machine,), ports=(floating,))
+    of_clusters = world.twins.answers[CREATE]
+    world.twins.answers[CREATE] = ResourcesCreated(resources=stack)
+    world.twins.answers["infra.openstack.heal_resources"] = ResourcesChanged(resources=stack)
+    try:
+        instance_id = await world.create("registry")
+        await world.reached(await world.instantiate(instance_id, "registry"), "COMPLETED")
+    finally:
+        world.twins.answers[CREATE] = of_clusters
+    return instance_id
+
+
+def pulling_from(*servers: str, **more: object) -> dict[str, Any]:
+    """Return the body of a cluster's instantiation."""
+    body = sample_request("cluster", "instantiate")
+    body["additionalParams"]["k8s_cluster_installation_param"]["private_registry_connection_info"] = [
+        {"connection_type": "0", "server": server, **more} for server in servers
+    ]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("server", "more"),
+    [
+        ("10.0.0.5:5000", {}),
+        ("203.0.113.5:5000", {}),
+        ("Registry.example:5000", {"hosts_string": "10.0.0.5 registry.example"}),
+    ],
+)
+async def test_a_registry_that_a_cluster_pulls_from_is_not_taken_away(
+    world: World, server: str, more: dict[str, object]
+) -> None:
+    """D0r, API-158: nor built again with other addresses; a heal that keeps them, and FORCEFUL, go on."""
+    registry_id, cluster_id, other_id = await a_registry(world), await world.create("cluster"), await a_cluster(world)
+    body = pulling_from(server, "192.0.2.1:5000", **more)
+    await world.reached(await world.ask(cluster_id, "instantiate", body), "COMPLETED")
+    for call in (world.lcm, world.v1):
+        problem = (await call("POST", f"/vnf_instances/{registry_id}/terminate", GRACEFUL)).problem(409)
+        assert (problem["type"], cluster_id in problem["detail"]) == ("provided-in-use", True)
+        assert other_id not in problem["detail"]
+    again = (await world.v1("POST", f"/vnf_instances/{registry_id}/heal", {})).problem(409)
+    assert (again["type"], cluster_id in again["detail"]) == ("provided-in-use", True)
+    assert sent(world, DELETE, registry_id) == 0
+    await world.reached(await world.ask(registry_id, "heal", {}), "COMPLETED")
+
+    await world.reached(await world.ask(registry_id, "terminate", FORCEFUL), "COMPLETED")
+    mark = await mark_of(world, cluster_id)
+    assert (mark["provided"], mark["provider_id"]) == ("registry", registry_id)
+    assert await mark_of(world, other_id) is None
+
+
+async def test_a_cluster_does_not_begin_to_pull_from_a_registry_that_is_being_deleted(world: World) -> None:
+    """D0r, API-158: and a cluster that was terminated, or never came to be, does not hold a registry back."""
+    registry_id, cluster_id = await a_registry(world), await world.create("cluster")
+    body = pulling_from("10.0.0.5:5000")
+    world.twins.failing.add(CREATE)
+    failed = await world.ask(cluster_id, "instantiate", body)
+    await world.reached(failed, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_instances/{registry_id}/terminate", GRACEFUL)).problem(409)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{failed}/rollback")).must(202)
+    await world.reached(failed, "ROLLED_BACK")
+    world.twins.failing = {DELETE}
+    leaving = await world.ask(registry_id, "terminate", GRACEFUL)
+    await world.reached(leaving, "FAILED_TEMP")
+    refused = (await world.lcm("POST", f"/vnf_instances/{cluster_id}/instantiate", body)).problem(409)
+    assert (refused["type"], registry_id in refused["detail"]) == ("provider-withdraws", True)
+    world.twins.failing.clear()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{leaving}/retry")).must(202)
+    await world.reached(leaving, "COMPLETED")
+    await world.reached(await world.ask(cluster_id, "instantiate", body), "COMPLETED")
+    await world.reached(await world.ask(cluster_id, "terminate", GRACEFUL), "COMPLETED")
+    registry_id = await a_registry(world)
+    await world.reached(await world.ask(registry_id, "terminate", GRACEFUL), "COMPLETED")
 
 
 async def test_an_error_names_some_of_many_users_and_reads_no_more(world: World) -> None:
@@ -222,3 +311,41 @@ async def test_of_a_termination_and_an_instantiation_at_the_same_moment_one_at_m
         await world.reached(await world.ask(cluster_id, "terminate", GRACEFUL), "COMPLETED")
     (await world.lcm("DELETE", f"/vnf_instances/{cnf_id}")).must(204)
     (await world.lcm("DELETE", f"/vnf_instances/{cluster_id}")).must(204)
+
+
+async def test_a_modification_does_not_move_a_cnf_to_a_cluster_that_is_being_deleted(world: World) -> None:
+    """SEQ-040, API-159: both pass the checks of their requests; the termination is granted before the CNF names the cluster."""
+    cluster_id = await a_cluster(world)
+    world.vims.add("vim-3", "kubernetes")
+    cnf_id = await world.create("cnf")
+    elsewhere = {"vimConnectionInfo": {"k": {"vimId": "vim-3", "vimType": "ETSINFV.KUBERNETES.V_1"}}}
+    await world.reached(await world.instantiate(cnf_id, "cnf", **elsewhere), "COMPLETED")
+    held = ClaimStore.held = Held(cnf_id)
+    world.twins.waiting.add(DELETE)
+    try:
+        asked = asyncio.ensure_future(world.lcm("PATCH", f"/vnf_instances/{cnf_id}", on_the_cluster(), headers=PATCH))
+        await held.arrived[cnf_id].wait()
+        leaving = await world.ask(cluster_id, "terminate", GRACEFUL)
+        await world.reached(leaving, "PROCESSING")
+        held.go_on[cnf_id].set()
+        changing = (await asked).must(202).headers["Location"].rpartition("/")[2]
+        failed = await world.reached(changing)
+    finally:
+        ClaimStore.held = Held()
+    assert (failed["operationState"], failed["error"]["status"]) == ("FAILED_TEMP", 409)
+    assert failed["error"]["type"] == "provider-withdraws"
+    seen = len(world.changes)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{changing}/retry")).must(202)
+    await world.until(lambda: [c.state for c in world.changes[seen:]] == ["PROCESSING", "FAILED_TEMP"])
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{changing}/rollback")).must(202)
+    await world.reached(changing, "ROLLED_BACK")
+    shown = (await world.lcm("GET", f"/vnf_instances/{cnf_id}")).must(200).json
+    assert shown["vimConnectionInfo"]["k"]["vimId"] == "vim-3"
+    await world.twins.release()
+    await world.reached(leaving, "COMPLETED")
+    # A cluster that goes on holds its CNFs from the request on.
+    other_id = await a_cluster(world)
+    moved = (await world.lcm("PATCH", f"/vnf_instances/{cnf_id}", on_the_cluster(), headers=PATCH)).must(202)
+    await world.reached(moved.headers["Location"].rpartition("/")[2], "COMPLETED")
+    problem = (await world.lcm("POST", f"/vnf_instances/{other_id}/terminate", GRACEFUL)).problem(409)
+    assert cnf_id in problem["detail"]

@@ -20,6 +20,7 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
@@ -376,6 +377,7 @@ class ModifyFields(TypedDict):
     removed: tuple[str, ...]
     free: dict[str, SecretParams]
     vim_connections: dict[str, VimConnectionInfo] | None
+    new_vim_ids: tuple[str, ...]
     vnfc_properties: dict[str, SecretParams]
     changed: SecretParams
 
@@ -392,10 +394,17 @@ class ModifyDraft(Draft):
     free: dict[str, SecretParams] = Field(default_factory=dict)
     """The wanted KeyValuePairs of the instance, by attribute."""
     vim_connections: dict[str, VimConnectionInfo] | None = None
+    new_vim_ids: tuple[str, ...] = ()
+    """The VIMs that its resources are on according to this modification only."""
     vnfc_properties: dict[str, SecretParams] = Field(default_factory=dict)
     """The wanted vnfcConfigurableProperties by vnfcInfo id."""
     changed: SecretParams = Field(default_factory=dict)
     """VnfInfoModifications: the requested changes, in v2 form."""
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIMs, which the clusters of other instances may be."""
+        return (Provided("cluster", self.new_vim_ids),) if self.new_vim_ids else ()
 
     def final_attributes(self) -> dict[str, Any]:
         """Return the changes."""

@@ -1,7 +1,8 @@
 """The things that VNF instances provide to one another, and the mark of an instance that loses one (sequences.md D0).
 
-A cluster VNF provides the VIM that CNFs run on. An operation that takes such a thing away says so by its draft's
-`withdrawn`, one that begins to use it by `begins_use`; `lifecycle.dependencies` decides between the two.
+A cluster VNF provides the VIM that CNFs run on, a private registry the images of clusters. An operation that takes such a
+thing away says so by its draft's `withdrawn`, one that begins to use it by `begins_use`; `lifecycle.dependencies` decides
+between the two.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 
-Kind = Literal["cluster"]
+Kind = Literal["cluster", "registry"]
 KEY: Final = "kubevnfm_orphaned"
 """The key in the metadata of an instance; requests cannot set it."""
 
@@ -26,22 +27,26 @@ class Paths:
     """Where the documents of instances have the id of a provided thing."""
 
     provider: str
-    """One id."""
+    """One id, or a list."""
     users: str
     """A list of ids."""
 
 
-PATHS: Final[Mapping[Kind, Paths]] = {"cluster": Paths("internal/clusterVimId", "internal/vimIds")}
-"""Both paths need an index (`lifecycle.wiring`)."""
+PATHS: Final[Mapping[Kind, Paths]] = {
+    "cluster": Paths("internal/clusterVimId", "internal/vimIds"),
+    "registry": Paths("internal/ownRegistry", "internal/registries"),
+}
+"""All paths need an index (`lifecycle.wiring`)."""
 IS_WITHDRAWING: Final = "internal/isWithdrawing"
 
 
 @dataclass(frozen=True)
 class Provided:
-    """One thing that an instance provides."""
+    """One thing that an instance provides, or things of one kind that an operation begins to use."""
 
     kind: Kind
-    id: str
+    ids: tuple[str, ...]
+    """The id of a cluster's VIM; ``address:port`` of a registry, for each of its addresses."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData, VduTarget
 from kubevnfm_events.mgmt import PhaseDone
@@ -86,7 +86,7 @@ class InstantiateDraft(ScriptedDraft):
     @property
     def begins_use(self) -> tuple[Provided, ...]:
         """The VIM, which another instance's cluster may be."""
-        return (Provided("cluster", self.vim.vim_id),) if self.vim.vim_id is not None else ()
+        return (Provided("cluster", (self.vim.vim_id,)),) if self.vim.vim_id is not None else ()
 
     def _instantiated(
         self,
@@ -127,6 +127,7 @@ class InstantiateDraft(ScriptedDraft):
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED as before."""
+        instance = instance.with_internals(registries=())
         # The remains of an earlier instantiate may still exist: `remove_remains` has no compensation that says so.
         return instance if self.remains_of is not None else instance.with_internals(vim_ids=())
 
@@ -134,7 +135,8 @@ class InstantiateDraft(ScriptedDraft):
         """NOT_INSTANTIATED, with a reference to the remains: DELETE or a new instantiate removes them (api.md 4.3)."""
         # The VIM stays in use, as the removal needs its access data.
         vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
-        return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)))
+        # The removal of a cluster's remains pulls no images.
+        return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)), registries=())
 
 
 class InstantiateVmDraft(InstantiateDraft):
@@ -165,6 +167,17 @@ class InstantiateVmDraft(InstantiateDraft):
     cluster: ClusterAccess | None = None
     node_names: dict[str, str] = Field(default_factory=dict)
     cluster_vim: VimRegistered | None = None
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIM, and the registries that the cluster pulls from, which may be other instances."""
+        used = super().begins_use
+        return (*used, Provided("registry", self._registries)) if self._registries else used
+
+    @property
+    def _registries(self) -> tuple[str, ...]:
+        cluster = self.cluster_parameters
+        return () if cluster is None else places_of_registries(cluster.private_registry_connection_info)
 
     @property
     def stacks(self) -> tuple[None, StackResources | None]:
@@ -232,6 +245,8 @@ class InstantiateVmDraft(InstantiateDraft):
             },
             cluster_vim_id=self.cluster_vim.vim_id if self.cluster_vim else None,
             cluster_vim_key=self.cluster_vim_name if self.cluster_vim else None,
+            registries=self._registries,
+            own_registry=self.registry.places(self.resources) if self.registry is not None else (),
         )
 
     @property
@@ -356,14 +371,18 @@ class TerminateVmDraft(TerminateDraft):
     cluster_vim_key: str | None = None
     cluster_vim_id: str | None = None
     """The VIM that the cluster is registered as; None also if version 0.1.0 accepted the request."""
+    own_registry: tuple[str, ...] = ()
+    """Where the private registry that it is answers."""
     max_nodes: int | None = None
 
     @property
     def withdrawn(self) -> Withdrawn | None:
-        """The cluster, which CNFs may run on."""
+        """The cluster, which CNFs may run on, or the registry, which clusters may pull from."""
+        if self.own_registry:
+            return Withdrawn(Provided("registry", self.own_registry), is_forced=self.is_forceful)
         if self.cluster_vim_id is None:
             return None
-        return Withdrawn(Provided("cluster", self.cluster_vim_id), is_forced=self.is_forceful)
+        return Withdrawn(Provided("cluster", (self.cluster_vim_id,)), is_forced=self.is_forceful)
 
     @property
     def stacks(self) -> tuple[StackResources | None, StackResources | None]:

@@ -46,13 +46,17 @@ class HealVmDraft(ClusterChangeDraft):
     """Whether the old stack is deleted."""
     registry: RegistryVnf | None = None
     """A private registry: it is made again on the machine that replaces the old one."""
+    lost_registry: tuple[str, ...] = ()
+    """Where a private registry answers, if its machine gets other addresses; its ports are kept otherwise."""
 
     @property
     def withdrawn(self) -> Withdrawn | None:
-        """The cluster, which CNFs may run on: nothing of them is left in one that is built again."""
+        """The cluster that is built again, without the CNFs on it, or the registry that nodes no longer find."""
+        if self.lost_registry:
+            return Withdrawn(Provided("registry", self.lost_registry), is_forced=False)
         if not self.is_whole or self.cluster_vim_id is None:
             return None
-        return Withdrawn(Provided("cluster", self.cluster_vim_id), is_forced=False)
+        return Withdrawn(Provided("cluster", (self.cluster_vim_id,)), is_forced=False)
 
     def after_phase(self, reply: PhaseDone) -> Self:
         """Return the draft with what the driver's phase made known: the nodes, and the access to a new cluster."""
@@ -90,8 +94,10 @@ class HealVmDraft(ClusterChangeDraft):
         return False
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """As for every change; a cluster that was built again has other access data."""
+        """As for every change; a cluster that was built again has other access data, a registry may have other addresses."""
         done = super().completed(instance)
+        if self.registry is not None and self.resources is not None:
+            done = done.with_internals(own_registry=self.registry.places(self.resources))
         if self.cluster is None or self.cluster_vim is None or self.cluster_vim_name is None:
             return done
         entry = cluster_connection(self.vnf_instance_id, self.cluster, self.cluster_vim)

@@ -99,6 +99,10 @@ class InstanceInternals(SolType):
     cluster_vim_id: str | None = None
     """The id under which the instance's own cluster is registered as a VIM."""
     cluster_vim_key: str | None = None
+    registries: tuple[str, ...] = ()
+    """The private registries that its cluster pulls from, or will pull from: ``address:port`` each."""
+    own_registry: tuple[str, ...] = ()
+    """Where the private registry that it is answers: ``address:port`` for each address of its machine."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
     last_news: EventRef | None = None

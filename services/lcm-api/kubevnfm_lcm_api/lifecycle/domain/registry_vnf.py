@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from kubevnfm_cluster import REGISTRY_VNF
+from kubevnfm_cluster import REGISTRY_VNF, place_of, read_registry
+from kubevnfm_events.infra import StackResources
 from kubevnfm_secrets import SecretParams
 from pydantic import BaseModel, ConfigDict
 
@@ -29,3 +30,11 @@ class RegistryVnf(BaseModel):
         if driver not in REGISTRY_DRIVERS or driver is None:
             return None
         return cls(driver=driver, parameters={REGISTRY_VNF: additional_params.get(REGISTRY_VNF)})
+
+    def places(self, resources: StackResources) -> tuple[str, ...]:
+        """Return where the registry answers: ``address:port`` for each address, fixed or floating, of its machine."""
+        port = read_registry(self.parameters).port_no
+        # The VNF has one machine, so each of its ports belongs to that.
+        ports = (*(port for server in resources.servers for port in server.ports), *resources.ports)
+        addresses = [address for each in ports for address in (*each.addresses, each.floating_address) if address]
+        return tuple(dict.fromkeys(place_of(address, port) for address in addresses))

@@ -223,9 +223,17 @@ class Saga:
         return self._cancelled(record, [], now)
 
     def refuse(self, record: OccurrenceRecord, problem: ProblemDetails, now: datetime) -> Move:
-        """STARTING to ROLLED_BACK: the grant was refused or no plan can be made."""
-        refused = self._enter(record, "refused", now).with_occ(error=problem)
-        return Move(refused, (self._messages.operation_changed(refused),))
+        """STARTING to ROLLED_BACK: the grant was refused or no plan can be made.
+
+        An operation that needs no grant is PROCESSING before its first step, and becomes FAILED_TEMP; after a retry too.
+        """
+        messages: list[Envelope[Message]] = []
+        if record.occ.operation_state is S.FAILED_TEMP:
+            record = self._enter(record, "retry", now).model_copy(update={"ending": None})
+            messages.append(self._messages.operation_changed(record))
+        trigger = "refused" if record.occ.operation_state is S.STARTING else "step_failed"
+        refused = self._enter(record, trigger, now).with_occ(error=problem)
+        return Move(refused, (*messages, self._messages.operation_changed(refused)))
 
     # --- forwards -----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 from typing import Any, Final, Literal
 
 from kubevnfm_csar import Flavour
@@ -13,7 +14,7 @@ from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, ModifyDraft
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import IS_WITHDRAWING
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import IS_WITHDRAWING, PATHS
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
@@ -90,10 +91,16 @@ class Acceptance:
         if draft.withdrawn is not None:
             claims = {**claims, IS_WITHDRAWING: True}
         # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
-        vim_ids = record.internals.vim_ids
-        if draft.vim_id is not None and draft.vim_id not in vim_ids:
+        used = [provided.ids for provided in draft.begins_use if provided.kind == "cluster"]
+        vim_ids = dict.fromkeys([*record.internals.vim_ids, *chain.from_iterable(used)])
+        if draft.vim_id is not None:
+            vim_ids[draft.vim_id] = None
+        if len(vim_ids) > len(record.internals.vim_ids):
             # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
-            claims = {**claims, "internal/vimIds": [*vim_ids, draft.vim_id]}
+            claims = {**claims, "internal/vimIds": list(vim_ids)}
+        for provided in draft.begins_use:
+            if provided.kind == "registry":
+                claims = {**claims, PATHS["registry"].users: list(provided.ids)}
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id
 

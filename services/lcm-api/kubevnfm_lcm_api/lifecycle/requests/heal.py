@@ -76,6 +76,8 @@ class Heal:
             is_recreated=is_recreated,
             instantiate_request=vnf.record.internals.request,
             registry=RegistryVnf.from_phases(vnf.record.internals.phases, HEAL_END, vnf.record.internals.parameters),
+            # A stack that was deleted by hand has taken the registry away already.
+            lost_registry=vnf.record.internals.own_registry if is_recreated and not is_missing else (),
             instance_to_make=_not_instantiated(vnf),
         )
         return await self._acceptance.accept(

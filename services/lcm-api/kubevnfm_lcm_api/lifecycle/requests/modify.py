@@ -107,6 +107,7 @@ class Modify:
             "removed": tuple(name for name, value in vnf.items() if value is None),
             "free": free,
             "vim_connections": connections,
+            "new_vim_ids": _new_vim_ids(record, connections or {}),
             "vnfc_properties": properties,
             "changed": changed,
         }
@@ -295,6 +296,13 @@ def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, A
             raise InvalidInput(f"vimConnectionInfo/{key}", "a VimConnectionInfo with vimType expected") from error
         found[key] = connection.model_copy(update={"vim_type": long_vim_type(connection.vim_type)})
     return found
+
+
+def _new_vim_ids(record: InstanceRecord, connections: Mapping[str, VimConnectionInfo]) -> tuple[str, ...]:
+    """Return the VIMs on which the instance's resources are from now on, and were not before."""
+    entries = [connections[one.vim_key] for one in record.internals.deployments if one.vim_key in connections]
+    known = record.internals.vim_ids
+    return tuple(dict.fromkeys(e.vim_id for e in entries if e.vim_id is not None and e.vim_id not in known))
 
 
 def _vnfc_properties(record: InstanceRecord, request: VnfInfoModificationRequest) -> dict[str, SecretParams]:

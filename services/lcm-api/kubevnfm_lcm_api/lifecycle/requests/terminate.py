@@ -47,7 +47,7 @@ class Terminate:
         """Accept a terminate; return the occurrence's id.
 
         Raises: NotFound; Conflict while NOT_INSTANTIATED or while an operation runs; ProvidedInUse if GRACEFUL while
-        another instance uses its cluster.
+        another instance uses its cluster or registry.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
@@ -98,6 +98,7 @@ class Terminate:
             parameters={**internals.parameters, **request.additional_params},
             cluster_vim_key=internals.cluster_vim_key,
             cluster_vim_id=internals.cluster_vim_id,
+            own_registry=internals.own_registry,
         )
 
     async def _cnf_draft(

@@ -43,7 +43,8 @@ class MarkOrphans(Step[NeedsWithdrawn, OrphansMarked]):
         return MarkOrphansCommand(
             vnf_instance_id=draft.vnf_instance_id,
             provided=provided.kind,
-            resource_id=provided.id,
+            resource_id=provided.ids[0],
+            other_ids=provided.ids[1:],
             operation=self.operation,
         )
 
