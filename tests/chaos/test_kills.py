@@ -25,7 +25,7 @@ async def test_services_killed_in_turn_at_the_steps_of_cluster_and_cnf_harm_noth
 @pytest.mark.deep
 @pytest.mark.parametrize("process", SERVICES)
 async def test_a_process_killed_at_each_step_of_cluster_and_cnf_harms_nothing(six_chaos: Chaos, process: str) -> None:
-    """API-061: six processes."""
+    """SEQ-180, API-061: six processes."""
     cluster_id = await six_chaos.build_cluster(process)
     cnf_id = await six_chaos.build_cnf(cluster_id, process)
     await six_chaos.end_cnf(cnf_id, cluster_id, process)

@@ -51,7 +51,7 @@ async def _shown(world: World, etsi: EtsiSchemas, name: str, collection: str, on
 
 @pytest.mark.parametrize("state", STATES)
 async def test_an_occurrence_and_its_instance_in_each_state(world: World, etsi: EtsiSchemas, state: str) -> None:
-    """API-152."""
+    """SEQ-042, API-152."""
     operation_id = await world.an_operation_in(state)
     occurrence = await _shown(world, etsi, "VnfLcmOpOcc", "vnf_lcm_op_occs", operation_id)
     assert occurrence["operationState"] == state

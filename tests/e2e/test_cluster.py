@@ -18,7 +18,7 @@ CLUSTER_STEPS = ["create_resources", "instantiate_end", "register_vim"]
 
 
 async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: User, lab: LabControl) -> None:
-    """SEQ-001, 002, 009 to 012, 022 to 029, 035, 036, 038 to 040, API-031, API-134."""
+    """SEQ-001, 002, 009 to 012, 022 to 029, 034 to 036, 038 to 040, API-031, API-134."""
     cluster_id = await user.create(await user.sample("cluster"), vnfInstanceName="cluster")
     view = await user.do(cluster_id, "instantiate", user.cluster(level="instantiation_level_1"))
     assert [step["name"] for step in view["steps"]] == CLUSTER_STEPS
@@ -123,7 +123,7 @@ async def test_the_operation_shows_its_steps_nodes_and_times_and_what_machines_p
 
 
 async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
-    """Server-sent events: every state in order, and the start of each step before its end."""
+    """SEQ-188: server-sent events: every state in order, and the start of each step before its end."""
     instance_id = await user.create(await user.sample("vm"))
     states: list[str] = []
     steps: list[tuple[str, str]] = []
@@ -150,7 +150,7 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
 async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     user: User, v1: User, form: ApiVersion, flavour: str
 ) -> None:
-    """SEQ-021, SEQ-047, SEQ-048, SEQ-187: its own script has another interface, and its own driver is not loaded."""
+    """SEQ-004, 021, 037, 047, 048, 187: its own script has another interface, and its own driver is not loaded."""
     caller = v1 if form == "v1" else user
     vnfd_id = str(uuid4())
     package = await caller.upload(guide_package(form, vnfd_id))

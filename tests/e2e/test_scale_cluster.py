@@ -80,7 +80,7 @@ async def heal_as_a_whole(user: User, caller: User, lab: LabControl, cluster_id:
 
 @pytest.mark.parametrize("form", ["v1", "v2"])
 async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: ApiVersion) -> None:
-    """SEQ-150, SEQ-151, SEQ-152, SEQ-161, SEQ-188, W-50: out by two, one healed, in by one, and back to a level."""
+    """SEQ-150 to SEQ-152, SEQ-155, SEQ-156, SEQ-161, SEQ-188, W-50: out by two, one healed, in by one, and back to a level."""
     caller = v1 if form == "v1" else user
     cluster_id = await a_cluster(user)
     vim = (await user.vims())[f"kubernetes_vim_{cluster_id}"]

@@ -64,7 +64,7 @@ class Recorded:
 async def test_every_operation_runs_the_scripts_of_its_phases(
     user: User, v1: User, lab: LabControl, version: ApiVersion
 ) -> None:
-    """SEQ 6.5: the same dictionary in both versions of the API; after the operation with what it has changed."""
+    """SEQ-007, 6.5: the same dictionary in both versions of the API; after the operation with what it has changed."""
     caller = user if version == "v2" else v1
     ssh = {
         "port": user.installation.lab.ssh_port,

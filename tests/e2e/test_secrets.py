@@ -66,7 +66,7 @@ async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
 
 
 async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, lab: LabControl) -> None:
-    """API-030, issue 2 part 4: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
+    """SEQ-183, API-030: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
     installation = user.installation
     if isinstance(installation, GivenInstallation):
         pytest.skip("logs and documents of a given installation cannot be read, and its passwords are common words")

@@ -20,7 +20,7 @@ async def _subscribe(user: User, subscriber: Subscriber, **fields: Any) -> str:
 
 
 async def test_subscribers_of_both_versions_hear_the_whole_life_in_order(user: User, v1: User) -> None:
-    """API-070, API-074, API-076, API-078, API-080."""
+    """SEQ-044, API-070, API-074, API-076, API-078, API-080."""
     vnfd_id = await user.sample("vm")
     async with Subscriber.listening() as old, Subscriber.listening() as new:
         basic = {"authType": ["BASIC"], "paramsBasic": {"userName": "listener", "password": "heard-only"}}

@@ -80,6 +80,7 @@ def test_the_port_in_the_cluster_network_is_that_of_ssh_unless_named() -> None:
 
 
 def test_each_proxy_works_without_the_other() -> None:
+    """SEQ-024."""
     proxy = read_request(request({"proxy": {"http_proxy": "", "https_proxy": "http://u:p@proxy.example:3128/"}})).proxy
     assert proxy.http_proxy is None
     assert proxy.https_proxy == Secret("http://u:p@proxy.example:3128/")

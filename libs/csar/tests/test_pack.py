@@ -57,6 +57,7 @@ def test_a_folder_that_onboarding_would_refuse_gives_no_package(
 
 @pytest.mark.parametrize("sample", ["cluster", "cnf", "registry", "vm"])
 def test_the_samples_can_be_taken_in_and_their_requests_fit_them(sample: str, tmp_path: Path) -> None:
+    """SEQ-043."""
     package = pack(SAMPLES / sample, tmp_path / "out.zip")
     requests = {path.stem: json.loads(path.read_text()) for path in (SAMPLES / sample / "requests").glob("*.json")}
     assert set(requests) >= {"create", "instantiate", "terminate"}

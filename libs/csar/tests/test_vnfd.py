@@ -112,6 +112,7 @@ def test_steps_of_different_size_add_up_and_the_last_one_repeats(tmp_path: Path)
 
 
 def test_a_phase_names_its_driver_and_an_empty_one_nothing(tmp_path: Path) -> None:
+    """SEQ-003, SEQ-037."""
     vnfd = vnfd_of(tmp_path)
     driver = vnfd.phase_driver("simple", "instantiate_end")
     assert driver is not None
@@ -141,6 +142,7 @@ def test_the_v2_layout_is_read_alike(tmp_path: Path) -> None:
     ],
 )
 def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str) -> None:
+    """SEQ-004."""
     files = {**v1_files(), "Definitions/flavour_simple.yaml": flavour(phases=phases)}
     driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
     assert driver is not None
@@ -287,6 +289,7 @@ def test_initial_values_come_from_the_data_types(tmp_path: Path) -> None:
 
 
 def test_a_kuryr_vnfd_without_any_resource_is_legal(tmp_path: Path) -> None:
+    """SEQ-015."""
     single = dedent("""\
         tosca_definitions_version: tosca_simple_yaml_1_2
         imports: [types.yaml]

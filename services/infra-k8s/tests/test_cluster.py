@@ -194,6 +194,23 @@ async def test_a_client_certificate_is_accepted(lab: LabCluster) -> None:
         assert await cluster.resource("v1", "Pod") is not None
 
 
+async def test_a_user_with_a_password_logs_in_by_basic() -> None:
+    """SEQ-033: Kubernetes has none since 1.19; servers in front of it have."""
+    seen: list[str] = []
+
+    async def api(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.json_response({"resources": []})
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", api)
+    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING) as clusters:
+        vim = a_vim(f"http://127.0.0.1:{port}", username="u", password=Secret("p"))
+        async with clusters.cluster(vim) as cluster:
+            await cluster.resource("v1", "Pod")
+    assert set(seen) == {"Basic " + base64.b64encode(b"u:p").decode()}
+
+
 async def test_a_token_of_an_openid_provider_is_requested_once(lab: LabCluster) -> None:
     asked: list[dict[str, str]] = []
     claims = base64.urlsafe_b64encode(b'{"exp": 99999999999}').decode().rstrip("=")

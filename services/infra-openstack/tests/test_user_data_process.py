@@ -294,6 +294,7 @@ async def test_modules_beside_the_class_can_be_imported(run: Run, tmp_path: Path
 
 
 async def test_an_endless_loop_is_killed(run: Run) -> None:
+    """SEQ-186."""
     with pytest.raises(UserDataTimedOut, match="killed after 1 s"):
         await run("while True: pass", timeout_s=1)
 
@@ -342,6 +343,7 @@ async def test_no_environment_of_the_service(run: Run, monkeypatch: pytest.Monke
 
 
 async def test_no_file_of_the_machine_is_read(run: Run, tmp_path: Path) -> None:
+    """SEQ-186."""
     secret = tmp_path / "secret.txt"
     secret.write_text("the-key")
     secret.chmod(0o644)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,7 @@ def test_nodes_that_scaling_adds_later_count_for_the_pod_network() -> None:
 
 
 def test_the_networks_of_the_cluster_go_past_the_proxy_as_networks() -> None:
+    """SEQ-138."""
     cluster = a_cluster(proxy={"http_proxy": "http://p:1", "no_proxy": "corp.example, 10.1.0.0/16"})
     assert no_proxy(cluster).split(",") == [
         "corp.example",
@@ -114,6 +116,18 @@ def test_the_networks_of_the_cluster_go_past_the_proxy_as_networks() -> None:
         "10.10.0.5",
         "10.10.0.0/24",
     ]
+
+
+def test_two_clusters_on_one_network_have_other_numbers_and_passwords_of_vrrp() -> None:
+    """SEQ-192: and a request can choose the number, where two are the same by chance."""
+    first = a_cluster()
+    second = replace(first, vnf_instance_id="another")
+    (one, two) = (values.balance(cluster, cluster.masters[0]) for cluster in (first, second))
+    for name in ("ROUTER_ID", "VRRP_PASSWORD"):
+        assert one[name] != two[name]
+    assert 1 <= int(one["ROUTER_ID"]) <= 255
+    chosen = a_cluster(x_vrrp={"router_id": 7})
+    assert values.balance(chosen, chosen.masters[0])["ROUTER_ID"] == "7"
 
 
 def test_the_api_is_reached_by_its_public_address_which_the_certificate_names() -> None:

@@ -52,7 +52,7 @@ async def heal(lab: MgmtLab, nodes: Sequence[ManagedNode], targets: Sequence[Man
 
 
 async def test_live_workers_are_drained_and_their_successors_join_under_their_names(lab: MgmtLab) -> None:
-    """SEQ-155, SEQ-161, SEQ-182, W-11: other nodes are not installed again, the old machines' records are gone."""
+    """SEQ-041, 133, 155, 161, 182, W-11: other nodes are not installed again, the old machines' records are gone."""
     nodes, access = await a_named_cluster(lab, workers=3)
     await web(lab, access, "worker21")
     before = {lab.name(node): dict(lab.machine(node).calls) for node in nodes[:2]}

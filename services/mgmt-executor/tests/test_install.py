@@ -44,6 +44,7 @@ STEPS = (
 
 
 async def test_a_cluster_of_one_master_and_workers_comes_up(lab: MgmtLab) -> None:
+    """SEQ-006, SEQ-008, SEQ-028, SEQ-032, SEQ-046, SEQ-048, SEQ-068."""
     nodes = await lab.boot_cluster(workers=3)
     done = await lab.run(lab.command(nodes))
 
@@ -65,7 +66,7 @@ async def test_a_cluster_of_one_master_and_workers_comes_up(lab: MgmtLab) -> Non
 
 
 async def test_a_cluster_comes_up_by_key_through_a_bastion(lab: MgmtLab) -> None:
-    """As machines of cloud images: they refuse passwords, and only one host reaches them."""
+    """SEQ-194: machines of cloud images refuse passwords, and only one host reaches them."""
     phrase = "open sesame"
     key, public_key = encrypted_key(phrase)
     jump = await lab.boot("worker", 80)
@@ -106,6 +107,7 @@ async def test_a_refused_key_fails_the_task_and_names_the_user(lab: MgmtLab) -> 
 
 
 async def test_the_settings_of_a_node_outlast_a_reboot(lab: MgmtLab) -> None:
+    """SEQ-024, SEQ-193."""
     nodes = await lab.boot_cluster(workers=1)
     await lab.run(lab.command(nodes, changes={"proxy": {"http_proxy": "http://proxy.example:3128"}}))
     root = lab.machine(nodes[1]).root
@@ -144,6 +146,7 @@ async def test_machines_without_internet_are_installed_from_mirrors(lab: MgmtLab
 
 
 async def test_nothing_of_ours_is_left_in_the_logins_home(lab: MgmtLab) -> None:
+    """SEQ-006."""
     nodes = await lab.boot_cluster(workers=1)
     await lab.run(lab.command(nodes))
     for node in nodes:
@@ -198,6 +201,7 @@ async def test_a_phase_that_is_killed_while_a_program_runs_cleans_up_and_continu
 
 
 async def test_a_retry_does_not_touch_machines_that_are_ready(lab: MgmtLab) -> None:
+    """SEQ-182."""
     nodes = await lab.boot_cluster(workers=2)
     command = lab.command(nodes)
     lab.faults.add(
@@ -228,6 +232,7 @@ async def test_a_retry_does_not_touch_machines_that_are_ready(lab: MgmtLab) -> N
 
 
 async def test_a_failing_kubeadm_names_node_task_command_exit_code_and_last_lines(lab: MgmtLab) -> None:
+    """SEQ-045."""
     nodes = await lab.boot_cluster(workers=1)
     lab.faults.add(part="program", verb="kubeadm init", status=3, message="[ERROR Mem]: the system RAM is too small")
     with pytest.raises(CommandUnsuccessful) as caught:
@@ -307,6 +312,7 @@ async def test_the_phase_waits_for_a_machine_that_boots_slowly(lab: MgmtLab) -> 
 
 
 async def test_a_changed_host_key_stops_the_phase_before_anything_is_sent(lab: MgmtLab) -> None:
+    """SEQ-184."""
     nodes = await lab.boot_cluster(workers=1)
     command = lab.command(nodes)
     await lab.run_until(command, "prepare", "worker20")
@@ -347,6 +353,7 @@ async def test_sudo_gets_its_password_on_standard_input(lab: MgmtLab) -> None:
 
 
 async def test_secrets_are_in_no_log_journal_error_or_news(lab: MgmtLab) -> None:
+    """SEQ-183."""
     nodes = await lab.boot_cluster(workers=1)
     proxy = "http://user:proxy-pass-word@proxy.example:3128"
     # apt prints the proxy that it cannot resolve, as the real one does
@@ -383,6 +390,7 @@ NASTY = "a'b\"c;$(touch /tmp/kubevnfm-injected)`touch /tmp/kubevnfm-injected`&&|
     "machine_settings", [MachineSettings(password_by_user={"ubuntu": NASTY}, sudo_needs_password=True)]
 )
 async def test_a_password_full_of_shell_characters_is_passed_unchanged(lab: MgmtLab) -> None:
+    """SEQ-185."""
     marker = Path("/tmp/kubevnfm-injected")
     nodes = await lab.boot_cluster(workers=0)
     await lab.run(lab.command(nodes, changes={"master_node": {"password": NASTY}}))
@@ -406,7 +414,7 @@ async def test_a_password_full_of_shell_characters_is_passed_unchanged(lab: Mgmt
 async def test_harmful_parameters_are_refused_with_their_field(
     lab: MgmtLab, changes: Mapping[str, Any], field: str
 ) -> None:
-    """Only a command of version 0.1.0 can bring all of them: the model of later ones has forms of its own."""
+    """SEQ-185: only a command of version 0.1.0 can bring all of them: the model of later ones has forms of its own."""
     nodes = await lab.boot_cluster(workers=1)
     command = lab.command(nodes).model_copy(update={"cluster": None, "parameters": hide(lab.parameters(changes))})
     with pytest.raises(InvalidInput) as caught:
@@ -440,7 +448,7 @@ async def test_files_that_the_package_lacks_are_refused_by_name(lab: MgmtLab) ->
 
 
 async def test_a_script_of_another_interface_is_not_run_and_the_drivers_own_builds_the_cluster(lab: MgmtLab) -> None:
-    """SEQ-045, A10 of Tacker's packages: they bring a script of other arguments, and no manifest of a pod network."""
+    """SEQ-005, 045, A10 of Tacker's packages: they bring a script of other arguments, and no manifest of a pod network."""
     nodes = await lab.boot_cluster(workers=1)
     package = lab.packages.root
     (package / "Scripts/install_k8s_cluster.sh").write_text("#!/bin/bash\necho the script of the package\n")
@@ -457,6 +465,7 @@ async def test_a_script_of_another_interface_is_not_run_and_the_drivers_own_buil
 
 
 async def test_files_of_the_package_are_used_without_a_remark(lab: MgmtLab) -> None:
+    """SEQ-005."""
     nodes = await lab.boot_cluster(workers=0)
     script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
     script.write_text(script.read_text().replace("task=\n", "task=\necho the script of the package\n", 1))
@@ -481,6 +490,7 @@ async def test_a_worker_that_lost_the_command_cannot_write_the_journal_of_its_su
 
 
 async def test_ten_workers_join_side_by_side(lab: MgmtLab) -> None:
+    """SEQ-181."""
     nodes = await lab.boot_cluster(workers=10)
     lab.faults.add(part="program", verb="kubeadm join", effect="hang")
     work = asyncio.create_task(lab.run(lab.command(nodes)))

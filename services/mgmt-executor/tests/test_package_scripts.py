@@ -245,6 +245,7 @@ async def test_the_reason_of_a_failure_is_what_stderr_says_however_much_was_prin
 
 
 async def test_a_script_that_hangs_is_killed_and_what_it_said_is_not_lost(tmp_path: Path, store: SqliteStore) -> None:
+    """SEQ-186."""
     needs_confinement()
     world = World(tmp_path, store, Limits(timeout_s=2))
     with pytest.raises(ScriptTimedOut, match=r"scale_end: script\.py was killed after 2 s") as caught:

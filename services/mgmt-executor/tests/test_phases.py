@@ -144,7 +144,7 @@ async def test_a_scale_out_installs_the_new_workers_alone() -> None:
 
 @pytest.mark.parametrize("plan", [install_cluster, finish_scaling, finish_healing])
 async def test_every_node_that_joins_is_connected_to_the_registries_first(plan: PlanFunction) -> None:
-    """SEQ-130, SEQ-131, SEQ-133: at instantiate, scale and heal; without registries there is no such task."""
+    """SEQ-124, SEQ-130 to SEQ-133: at instantiate, scale and heal; without registries there is no such task."""
     plain = a_cluster(workers=3)
     cluster = plain if plan is install_cluster else scaled(plain, "v3", "v4")
     assert "registries" not in {task for task, _ in await performed(plan(cluster), cluster)}

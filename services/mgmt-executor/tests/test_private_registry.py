@@ -78,7 +78,7 @@ async def test_a_machine_becomes_a_registry_from_the_image_of_the_package(lab: M
 
 
 async def test_without_an_image_it_is_pulled_and_a_heal_builds_the_registry_again(lab: MgmtLab) -> None:
-    """SEQ-113, SEQ-118, SEQ-119, W-42."""
+    """SEQ-113, SEQ-114, SEQ-118, SEQ-119, W-42."""
     node = await lab.boot("worker", 30)
     await lab.run(command(lab, node))
     assert await status(f"http://{node.nic_address}:5000") == 200

@@ -76,6 +76,7 @@ async def publish(world: World, event: CredentialsReceived | CredentialsRotated 
 
 
 async def test_a_finished_cluster_is_registered(world: World, cluster: LabCluster) -> None:
+    """SEQ-030, SEQ-033, SEQ-046."""
     answer = await world.ask(a_register(cluster))
 
     assert isinstance(answer, VimRegistered)
@@ -136,6 +137,7 @@ async def test_a_registration_can_change_the_default(world: World, cluster: LabC
 
 
 async def test_the_vims_of_an_instance_are_removed_once(world: World, cluster: LabCluster) -> None:
+    """SEQ-046."""
     for name in ("a", "b"):
         await world.ask(a_register(cluster, name=name))
     other = await world.ask(a_register(cluster, owner="vnf-2", name="c"))

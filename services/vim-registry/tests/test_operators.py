@@ -161,6 +161,7 @@ async def test_a_malformed_request_is_rejected_by_field(world: World, changes: M
 
 
 async def test_a_cluster_needs_credentials_and_helm_needs_a_ca(world: World, cluster: LabCluster) -> None:
+    """SEQ-031."""
     with pytest.raises(InvalidInput, match="bearer_token"):
         await world.vims.create(kubernetes(cluster, auth_cred={"username": "admin"}))
     with pytest.raises(InvalidInput, match="use_helm"):

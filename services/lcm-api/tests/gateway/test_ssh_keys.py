@@ -38,6 +38,7 @@ async def a_keyed_cluster(world: World, **declaration: str) -> str:
 
 
 async def test_the_pair_of_an_instance_reaches_the_stack_and_the_driver_and_is_sealed(world: World) -> None:
+    """SEQ-195."""
     instance_id = await a_keyed_cluster(world)
     world.twins.failing.add("mgmt.run_phase")
     body = cluster_request({"x_key_pair_parameter": "ssh_public_key"}, password="of-the-workers")
@@ -114,6 +115,7 @@ async def test_the_pair_of_an_instance_reaches_the_stack_and_the_driver_and_is_s
 async def test_an_unusable_login_is_refused_by_field_before_anything_is_created(
     world: World, body: Mapping[str, Any], status: int, field: str, reason: str
 ) -> None:
+    """SEQ-194."""
     path = f"/vnf_instances/{await a_keyed_cluster(world)}/instantiate"
     for call in (world.lcm, world.v1):
         refused = (await call("POST", path, body)).problem(status)["detail"]

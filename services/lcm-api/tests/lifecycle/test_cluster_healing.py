@@ -135,7 +135,7 @@ def a_whole_heal(**known: Any) -> HealVmDraft:
 
 @pytest.mark.parametrize("is_recreated", [False, True])
 def test_a_whole_cluster_is_built_again_and_its_vim_gets_the_new_access(is_recreated: bool) -> None:
-    """SEQ-156, 5.6: by new machines at the old ports, or by a new stack."""
+    """SEQ-077, SEQ-156, 5.6: by new machines at the old ports, or by a new stack."""
     all_new = replaced("vnfc-m1", "vnfc-w1", "vnfc-w2")
     move, sent = run(granted(a_whole_heal(is_recreated=is_recreated)), all_new)
     stack = ["delete_resources", "recreate_resources", "restore_scale"] if is_recreated else ["heal_resources"]

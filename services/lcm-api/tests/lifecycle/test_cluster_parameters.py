@@ -159,6 +159,7 @@ VOLUMES = [
 
 
 def test_the_sample_is_accepted_as_it_comes_and_as_the_gateway_hides_its_secrets(check: Checker) -> None:
+    """SEQ-022, SEQ-023."""
     plain, hidden = check(body()), check(hide(body()))
     assert plain == hidden
     assert (plain.masters, plain.workers, plain.max_nodes) == (1, 2, 7)
@@ -211,6 +212,7 @@ def test_the_sample_is_accepted_as_it_comes_and_as_the_gateway_hides_its_secrets
 def test_a_wrong_value_is_refused_with_its_field_and_what_was_expected(
     check: Checker, field: str, value: Any, status: int, expected: str, is_hidden: bool
 ) -> None:
+    """SEQ-191."""
     params = body(**{field: value})
     with pytest.raises(InvalidInput) as caught:
         check(hide(params) if is_hidden else params)
@@ -440,6 +442,7 @@ def persistent(**changes: Any) -> dict[str, Any]:
 def test_a_malformed_feature_is_refused_for_its_form_first(
     check: Checker, features: dict[str, Any], status: int, field: str
 ) -> None:
+    """SEQ-069, SEQ-070, SEQ-071, SEQ-072, SEQ-125."""
     with pytest.raises(InvalidInput) as caught:
         check(hide(body(**features)))
     assert "not supported yet" not in caught.value.reason
@@ -448,6 +451,7 @@ def test_a_malformed_feature_is_refused_for_its_form_first(
 
 
 def test_the_shipped_samples_request_fits_the_shipped_sample(tmp_path: Path) -> None:
+    """SEQ-043."""
     sample = Path(__file__).parents[4] / "deploy/samples/cluster"
     pack(sample, tmp_path / "cluster.zip")
     csar = open_csar(tmp_path / "cluster.zip")

@@ -84,6 +84,7 @@ def test_groups_and_vdus_lead_to_the_same_nodes_masters_first_and_oldest_first(b
 
 
 def test_without_groups_the_top_stack_is_searched_and_roles_come_from_names() -> None:
+    """SEQ-027."""
     ports = (a_port("masterNode_CP1", "10.10.0.11"), a_port("workerNode_CP1", "10.10.0.21"))
     stack = a_stack(a_server("master", 1, *ports, group=None), a_server("worker", 1, *ports, group=None), ports=ports)
     found = find_nodes(stack, cluster(by=""))
@@ -95,6 +96,8 @@ def test_without_groups_the_top_stack_is_searched_and_roles_come_from_names() ->
 
 
 def test_ssh_goes_to_the_floating_ip_and_the_cluster_to_the_port() -> None:
+    """SEQ-026."""
+
     def ports(role: str, number: int) -> tuple[PortFacts, ...]:
         return a_port(f"{role}Node_CP1", f"10.10.0.{number}"), a_floating_ip(f"{role}_fip", f"203.0.113.{number}")
 

@@ -109,11 +109,13 @@ def test_a_plan_runs_to_completed_and_sends_each_step_once(name: str) -> None:
 
 
 def test_the_steps_of_a_cluster_instantiation_follow_its_sequence() -> None:
+    """SEQ-002, SEQ-003."""
     _, asked = run_to_end(granted(DRAFTS["cluster"]))
     assert asked == ["create_resources", "instantiate_end", "register_vim"]
 
 
 def test_terminate_removes_the_stack_before_the_vim() -> None:
+    """SEQ-035."""
     _, asked = run_to_end(granted(DRAFTS["terminate cluster"]))
     assert asked[0] == "delete_resources"
     assert set(asked[1:]) == {"deregister_vim", "forget_machines"}
@@ -303,6 +305,7 @@ def test_a_completed_instance_shows_its_machines_and_its_cluster() -> None:
 
 
 def test_a_terminated_instance_is_as_never_instantiated() -> None:
+    """SEQ-036."""
     move, _ = run_to_end(granted(DRAFTS["cluster"]))
     built = SEQUENCES.draft(move.record.plan, move.record.draft).completed(an_instance())
     gone = DRAFTS["terminate cluster"].completed(built)
