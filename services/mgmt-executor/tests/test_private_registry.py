@@ -6,6 +6,7 @@ import io
 import json
 import stat
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lab.machines import MachineSettings
 from kubevnfm_lab.machines.registry import RegistryPort
-from kubevnfm_lab.machines.systems import DEBIAN
+from kubevnfm_lab.machines.systems import DEBIAN, UBUNTU
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
 from kubevnfm_secrets import hide
 from mgmt_lab import MgmtLab
 
 LOGIN = {"ssh_cp_name": "CP1", "ssh_username": "ubuntu", "ssh_password": "ubuntu"}
 DRIVER = "mgmt-drivers-private-registry"
+FOCAL = replace(UBUNTU, os_release=UBUNTU.os_release.replace("22.04", "20.04"))
 
 
 def command(lab: MgmtLab, node: ManagedNode, *, phase: Phase = "instantiate_end", **changes: Any) -> RunPhase:
@@ -77,8 +79,9 @@ async def test_a_machine_becomes_a_registry_from_the_image_of_the_package(lab: M
     assert lab.calls(node, "docker run") == lab.calls(node, "docker load") == 1
 
 
+@pytest.mark.parametrize("machine_settings", [MachineSettings(system=FOCAL)])
 async def test_without_an_image_it_is_pulled_and_a_heal_builds_the_registry_again(lab: MgmtLab) -> None:
-    """SEQ-113, SEQ-114, SEQ-118, SEQ-119, W-42."""
+    """SEQ-113, SEQ-114, SEQ-118, SEQ-119, SEQ-122 (the system of document 004), W-42."""
     node = await lab.boot("worker", 30)
     await lab.run(command(lab, node))
     assert await status(f"http://{node.nic_address}:5000") == 200
