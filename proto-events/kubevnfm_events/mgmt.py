@@ -71,6 +71,10 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
     """The most nodes that the VNFD's scaling allows: sizes the pod network's node mask."""
     gone: tuple[ManagedNode, ...] = ()
     """Machines that the operation has removed: what is stored about them is deleted, and their Nodes if there still are any."""
+    volumes: dict[str, str] = Field(default_factory=dict)
+    """A cluster's storage server: Cinder id by resource name of its volumes."""
+    nfs_addresses: dict[str, str] = Field(default_factory=dict)
+    """A cluster's storage server: the address of each port that ``nfs_server_cp`` names."""
     services: tuple[ServiceFacts, ...] = ()
     """CNFs: the Services whose node ports are exposed outside of the cluster."""
     force: bool = False

@@ -115,9 +115,15 @@ class MgmtLab:
                 await clusters.close()
 
     async def boot(
-        self, role: Literal["master", "worker"], octet: int, *, host: str | None = None, public_key: str | None = None
+        self,
+        role: Literal["master", "worker", "storage"],
+        octet: int,
+        *,
+        host: str | None = None,
+        public_key: str | None = None,
+        volumes: Sequence[str] = (),
     ) -> ManagedNode:
-        """Start a machine whose address ends in ``octet``; one with a key refuses passwords."""
+        """Start a machine whose address ends in ``octet``; one with a key refuses passwords. ``volumes``: Cinder ids."""
         # Each test and process has its own network, so that tests can run side by side.
         address = IPv4Address(f"127.{60 + os.getpid() % 100}.{(os.getpid() // 100 + 7 * self.subnet) % 250}.{octet}")
         server_id = new_id()
@@ -128,6 +134,7 @@ class MgmtLab:
                 [Nic(address, f"fa:16:3e:00:00:{octet:02x}", "net")],
                 user_data="#cloud-config\nssh_pwauth: false\n" if public_key else "",
                 public_key=public_key,
+                volumes=volumes,
             )
         )
         return ManagedNode(

@@ -4,7 +4,6 @@ from kubevnfm_cluster.overrides import with_overrides
 from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
-    Bastion,
     ClusterParameters,
     Drain,
     MasterGroup,
@@ -13,7 +12,6 @@ from kubevnfm_cluster.parameters import (
     NodeGroup,
     Proxy,
     Role,
-    SshLogin,
     Timeouts,
     Vrrp,
 )
@@ -32,7 +30,6 @@ from kubevnfm_cluster.request import (
     LoadBalancer,
     MadeKeyPair,
     RequestedCluster,
-    StorageServer,
     read_cluster_parameters,
     read_load_balancer,
     read_request,
@@ -40,6 +37,8 @@ from kubevnfm_cluster.request import (
     with_key_pair,
 )
 from kubevnfm_cluster.rules import SharedAddress, check_networks, node_mask, refuse_shared_addresses
+from kubevnfm_cluster.ssh_login import Bastion, SshLogin
+from kubevnfm_cluster.storage import PersistentVolume, StorageServer, mount_of, read_manifest, refuse_same_names
 
 __all__ = [
     "CLUSTER",
@@ -57,6 +56,7 @@ __all__ = [
     "Mirror",
     "NodeChoice",
     "NodeGroup",
+    "PersistentVolume",
     "Proxy",
     "Registry",
     "RegistryInstallation",
@@ -70,13 +70,16 @@ __all__ = [
     "check_certificate",
     "check_key_of_certificate",
     "check_networks",
+    "mount_of",
     "node_mask",
     "place_of",
     "places_of_registries",
     "read_cluster_parameters",
     "read_load_balancer",
+    "read_manifest",
     "read_registry",
     "read_request",
+    "refuse_same_names",
     "refuse_shared_addresses",
     "request_load_balancer",
     "request_registry",

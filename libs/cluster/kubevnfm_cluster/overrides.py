@@ -12,15 +12,12 @@ from kubevnfm_cluster.parameters import (
     CLUSTER,
     ROOT,
     ClusterParameters,
-    NodeGroup,
-    Password,
-    PrivateKey,
-    UserName,
 )
 from kubevnfm_cluster.registries import REGISTRIES, Registry
 from kubevnfm_cluster.request import read_cluster_parameters, read_part, unsupported_parts
+from kubevnfm_cluster.ssh_login import Password, PrivateKey, SshLogin, UserName
 
-_GROUPS: Final = ("master_node", "worker_node")
+_GROUPS: Final = ("master_node", "worker_node", "storage_server")
 _SECRETS: Final = ("password", "private_key", "private_key_passphrase")
 _LOGIN: Final = frozenset({"username", "ssh_port", "bastion", *_SECRETS})
 _MERGED: Final = ("proxy", "x_timeouts", "x_drain", "x_mirror")
@@ -99,7 +96,7 @@ def _check_same(present: ClusterParameters, wanted: ClusterParameters) -> None:
         if name in _FREE:
             continue
         old, new = getattr(present, name), getattr(wanted, name)
-        if isinstance(old, NodeGroup):
+        if isinstance(old, SshLogin) and isinstance(new, SshLogin):
             for attribute in type(old).model_fields:
                 if attribute not in _LOGIN and getattr(old, attribute) != getattr(new, attribute):
                     raise _fixed(f"{name}/{attribute}")

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Network, ip_address, ip_network
-from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
+from ipaddress import IPv4Network, ip_network
+from typing import Annotated, Final, Literal, Protocol, Self
 
 from kubevnfm_secrets import Secret
 
@@ -22,11 +22,7 @@ from kubevnfm_cluster.forms import (
     ARRAY,
     FLAG,
     HOST,
-    PACKAGE_PATH,
-    PASSWORD,
-    USER_NAME,
     Form,
-    LoginNames,
     Part,
     in_clear,
     network,
@@ -36,6 +32,8 @@ from kubevnfm_cluster.forms import (
     whole,
 )
 from kubevnfm_cluster.registries import Registry
+from kubevnfm_cluster.ssh_login import PackagePath, Resource, SshLogin
+from kubevnfm_cluster.storage import PersistentVolume, StorageServer
 
 CLUSTER: Final = "k8s_cluster_installation_param"
 ROOT: Final = f"additionalParams/{CLUSTER}"
@@ -60,12 +58,6 @@ def _proxy_url(value: object) -> object:
     return _PROXY.check(url)
 
 
-def _host(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    return value if re.fullmatch(HOST, value) else str(ip_address(value))
-
-
 def _exceptions(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
@@ -84,12 +76,6 @@ def _release(value: object) -> str:
 
 
 _PROXY: Final = secret("a URL http(s)://[user:password@]host[:port]", _PROXY_URL)
-PackagePath = Annotated[str, PACKAGE_PATH]
-Resource = Annotated[str, text("the name of a connection point")]
-UserName = Annotated[str, text("a Linux user name", USER_NAME)]
-Password = Annotated[Secret, secret("one line of text", PASSWORD)]
-PrivateKey = Annotated[Secret, secret("a private key in OpenSSH's form or PEM")]
-TcpPort = Annotated[int, whole(1, 65_535)]
 ProxyUrl = Annotated[Secret, Form(f"{_PROXY.expected} with a port from 1 to 65535", _proxy_url)]
 MirrorUrl = Annotated[Secret, secret("a URL http(s)://...", _MIRROR_URL)]
 Seconds = Annotated[int, whole(1, 86_400)]
@@ -140,38 +126,6 @@ class NodeChoice:
         if self.by == "vdu_id":
             return server.vdu_id == self.value
         return server.name.startswith(self.value)
-
-
-class Bastion(Part):
-    """A host through which machines are reached over SSH (``ssh -J``)."""
-
-    logins: ClassVar = (LoginNames(),)
-    is_closed: ClassVar = True
-
-    host: Annotated[str, Form("a host name or an IP address", _host)]
-    port: TcpPort = 22
-    username: UserName
-    password: Password | None = None
-    """Either this or ``private_key``."""
-    private_key: PrivateKey | None = None
-    private_key_passphrase: Password | None = None
-
-
-class SshLogin(Part):
-    """How to log in to machines."""
-
-    logins: ClassVar = (LoginNames(),)
-
-    username: UserName
-    password: Password | None = None
-    """Either this or ``private_key``."""
-    private_key: PrivateKey | None = None
-    """In OpenSSH's form or PEM."""
-    private_key_passphrase: Password | None = None
-    """None: the key has none, or it was removed when the request was read."""
-    ssh_port: TcpPort | None = None
-    """None: the setting of mgmt-executor."""
-    bastion: Bastion | None = None
 
 
 class NodeGroup(SshLogin):
@@ -272,6 +226,10 @@ class ClusterParameters(Part):
     proxy: Proxy = Proxy()
     private_registry_connection_info: Annotated[tuple[Registry, ...], ARRAY] = ()
     """The private registries that every node is connected to."""
+    storage_server: StorageServer | None = None
+    """The machine with the disks of persistent volumes; None: there is none."""
+    pv_registration_params: Annotated[tuple[PersistentVolume, ...], ARRAY] = ()
+    """The persistent volumes that the storage server exports."""
     x_kubernetes_version: Annotated[str, Form("a version such as 1.31.4", _release)] | None = None
     """Without a leading ``v``; None: the version that the script names."""
     x_cri: Annotated[str, text("a container runtime")] = "containerd"
@@ -298,7 +256,8 @@ class ClusterParameters(Part):
         rounds = math.ceil(nodes / self.x_max_parallel_nodes)
         start_s = limits.ssh_ready + limits.node_install  # the first master: reached, and kubeadm init
         by_round_s = 2 * limits.node_install + limits.node_ready + self.registries_limit_s()
-        rest_s = 10 * limits.command + 6 * limits.node_ready  # the pod network, the administrator, checks at the end
+        # The pod network, the administrator, checks at the end.
+        rest_s = 10 * limits.command + 6 * limits.node_ready + self.storage_limit_s()
         by_master_s = limits.node_install + 2 * limits.node_ready + 5 * limits.command
         return float(start_s + rounds * by_round_s + (masters - 1) * by_master_s + rest_s)
 
@@ -307,6 +266,13 @@ class ClusterParameters(Part):
         # To write the files, and for each registry to ask for its API, for a token and for an image.
         count = len(self.private_registry_connection_info)
         return float((1 + 3 * count) * self.x_timeouts.command) if count else 0.0
+
+    def storage_limit_s(self) -> float:
+        """Return how long it may take to set up the storage server, and the persistent volumes after it."""
+        limits = self.x_timeouts
+        if self.storage_server is None:
+            return 0.0
+        return float(limits.ssh_ready + 3 * limits.node_install + 5 * limits.command)
 
     def drain_limit_s(self) -> float:
         """Return how long it may take to take workers out of the cluster if every task on the way uses up its limit."""

@@ -13,9 +13,10 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 
 from kubevnfm_cluster.forms import Form, LoginNames, Part, secret, text
-from kubevnfm_cluster.parameters import Bastion, PackagePath, Password, PrivateKey, Proxy, TcpPort, UserName
+from kubevnfm_cluster.parameters import Proxy
 from kubevnfm_cluster.registries import REGISTRY_USER, check_certificate
 from kubevnfm_cluster.request import in_clear_texts, read_part
+from kubevnfm_cluster.ssh_login import Bastion, PackagePath, Password, PrivateKey, TcpPort, UserName
 
 REGISTRY_VNF: Final = "private_registry_installation_param"
 REGISTRY_ROOT: Final = f"additionalParams/{REGISTRY_VNF}"

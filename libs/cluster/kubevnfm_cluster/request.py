@@ -4,50 +4,32 @@
 value or to what can be installed. Unknown attributes are accepted, because KeyValuePairs are open and the packages of
 other managers carry more.
 
-Storage servers, persistent volumes (sequences.md 2.7 and 2.8) and others cannot be installed yet. Their form
-is checked all the same, so a request is not accepted today with values that a later version refuses. They are no part
-of `ClusterParameters`, which is published in messages, until a cluster with them can be installed.
+Some parts of a cluster cannot be installed yet. Their form is checked all the same, so a request is not accepted today with
+values that a later version refuses. They are no part of `ClusterParameters`, which is published in messages, until a
+cluster with them can be installed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
-from pathlib import PurePosixPath
+from ipaddress import ip_address
 from typing import Annotated, ClassVar, Final, TypeVar
 
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret, map_secrets, opened
 from pydantic import ValidationError
 
-from kubevnfm_cluster.forms import ARRAY, FILLED_ARRAY, FLAG, HOST, Form, LoginNames, Part, in_clear, one_of, text
-from kubevnfm_cluster.parameters import (
-    CLUSTER,
-    ROOT,
-    Bastion,
-    ClusterParameters,
-    PackagePath,
-    Password,
-    PrivateKey,
-    Resource,
-    SshLogin,
-    TcpPort,
-    UserName,
-)
+from kubevnfm_cluster.forms import FLAG, Form, LoginNames, Part, in_clear, one_of, text
+from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
 from kubevnfm_cluster.rules import check_rules
 from kubevnfm_cluster.ssh_keys import new_key_pair
+from kubevnfm_cluster.ssh_login import Bastion, PackagePath, Password, PrivateKey, TcpPort, UserName
 
 KEY_PAIR_PARAMETER: Final = "x_key_pair_parameter"
 LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
-_FOLDER: Final = r"/[A-Za-z0-9._/-]{1,1023}"
-_SYSTEM: Final = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var")
-"""Folders of the root that no volume may be mounted over."""
 _NOT_INSTALLED_YET: Final = (
-    "storage_server",
-    "pv_registration_params",
     "helm_installation_script_path",
     "kuryr_param",
 )
@@ -59,66 +41,9 @@ def _address(value: object) -> str:
     return str(ip_address(value))
 
 
-def _folder(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(_FOLDER, value):
-        raise ValueError
-    path = PurePosixPath(value)
-    # PurePosixPath does not resolve "..": /data/../etc would pass as a folder under /data.
-    if ".." in path.parts or len(path.parts) < 2:
-        raise ValueError
-    return str(path)
-
-
-def _mount_point(value: object) -> str:
-    path = _folder(value)
-    if PurePosixPath(path).parts[1] in _SYSTEM:
-        raise ValueError
-    return path
-
-
-def _network_or_host(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    if not re.fullmatch(HOST, value):
-        ip_network(value, strict=False)
-    return value
-
-
-class CinderVolume(Part):
-    """A volume of the storage server."""
-
-    volume_resource_id: Annotated[str, text("the name of a volume of the Base HOT")]
-    mount_to: Annotated[str, Form("an absolute path outside the system's folders", _mount_point)]
-
-
-class NfsExport(Part):
-    """A folder that the storage server exports."""
-
-    export_dir: Annotated[str, Form("an absolute path", _folder)]
-    export_to: Annotated[str, Form("a network or a host", _network_or_host)]
-
-
-class StorageServer(SshLogin):
-    """The NFS server of persistent volumes."""
-
-    ssh_cp_name: Annotated[str, text("the name of a port of the top template")]
-    nic_cp_name: Resource | None = None
-    cinder_volume_setup_params: Annotated[tuple[CinderVolume, ...], FILLED_ARRAY]
-    nfs_server_setup_params: Annotated[tuple[NfsExport, ...], FILLED_ARRAY]
-
-
-class PersistentVolume(Part):
-    """A manifest of a PersistentVolume on the storage server."""
-
-    pv_manifest_file_path: PackagePath
-    nfs_server_cp: Annotated[str, text("the name of a port of the top template")]
-
-
 class RequestedCluster(ClusterParameters):
     """The configuration of a cluster in a request, with the parts that are not installed yet."""
 
-    storage_server: StorageServer | None = None
-    pv_registration_params: Annotated[tuple[PersistentVolume, ...], ARRAY] = ()
     helm_installation_script_path: PackagePath | None = None
     kuryr_param: object = None
     x_key_pair_parameter: Annotated[str, text("the name of a parameter of the Base HOT")] | None = None
@@ -249,7 +174,6 @@ def read_request(additional_params: Mapping[str, object]) -> RequestedCluster:
     given = in_clear_texts(additional_params)
     cluster = read_part(AdditionalParams, given, path="additionalParams").k8s_cluster_installation_param
     check_rules(cluster)
-    _check_features(cluster)
     section = given[CLUSTER]
     if cluster.x_strict and isinstance(section, Mapping):
         _refuse_unknown(section, cluster, path=ROOT)
@@ -302,30 +226,3 @@ def _refuse_unknown(given: Mapping[str, object], part: Part, *, path: str) -> No
         read = getattr(part, name)
         if isinstance(read, Part) and isinstance(value, Mapping):
             _refuse_unknown(value, read, path=f"{path}/{name}")
-
-
-def _check_features(cluster: RequestedCluster) -> None:
-    """Refuse values that contradict each other. Raises InvalidInput, Unprocessable naming the field."""
-    if cluster.storage_server is not None:
-        _check_storage(cluster.storage_server)
-    elif cluster.pv_registration_params:
-        raise Unprocessable(f"{ROOT}/pv_registration_params", "given without storage_server")
-
-
-def _check_storage(storage: StorageServer) -> None:
-    place = f"{ROOT}/storage_server"
-    mounts: list[str] = []
-    for index, volume in enumerate(storage.cinder_volume_setup_params):
-        if volume.mount_to in mounts:
-            raise InvalidInput(
-                f"{place}/cinder_volume_setup_params/{index}/mount_to", f"{volume.mount_to} is a mount point already"
-            )
-        mounts.append(volume.mount_to)
-    exports: list[str] = []
-    for index, export in enumerate(storage.nfs_server_setup_params):
-        field = f"{place}/nfs_server_setup_params/{index}/export_dir"
-        if export.export_dir in exports:
-            raise InvalidInput(field, f"{export.export_dir} is exported already")
-        if not any(PurePosixPath(export.export_dir).is_relative_to(mount) for mount in mounts):
-            raise Unprocessable(field, f"{export.export_dir} is under none of the mount points")
-        exports.append(export.export_dir)

@@ -15,6 +15,7 @@ from kubevnfm_kit.errors import Unprocessable, VnfmError
 
 from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_cluster.registries import check_registries
+from kubevnfm_cluster.storage import check_storage
 
 FIRST_MINOR, LAST_MINOR = 28, 34
 """Kubernetes 1.28 is the first version in the community's package repositories by minor version."""
@@ -25,7 +26,7 @@ LONGEST_NODE_MASK: Final = 28
 
 
 def check_rules(parameters: ClusterParameters) -> None:
-    """Refuse what cannot be installed, and values that contradict each other. Raises Unprocessable."""
+    """Refuse what cannot be installed, and values that contradict each other. Raises InvalidInput, Unprocessable."""
     release = parameters.x_kubernetes_version
     if release is not None:
         # Any patch is accepted: new patches appear after this list of minor versions was written.
@@ -38,6 +39,7 @@ def check_rules(parameters: ClusterParameters) -> None:
     if parameters.x_cri != "containerd":
         raise Unprocessable(f"{ROOT}/x_cri", "this container runtime is not supported; containerd is")
     check_registries(parameters.private_registry_connection_info, path=ROOT)
+    check_storage(parameters.storage_server, parameters.pv_registration_params, path=ROOT)
     check_networks(parameters)
 
 

@@ -301,7 +301,7 @@ def test_what_a_message_carries_is_what_was_read() -> None:
     }
     requested = read_request(request(whole))
     sent = Carrier(cluster=requested).model_dump(mode="json", context=sealing(RING), exclude_none=True)
-    assert not {"x_strict", "pv_registration_params"} & set(sent["cluster"])
+    assert "x_strict" not in sent["cluster"]
     assert "hidden-too" not in json.dumps(sent)
     received = Carrier.model_validate_json(json.dumps(sent)).cluster
     assert received.model_dump(mode="json") == Carrier(cluster=requested).model_dump(mode="json")["cluster"]

@@ -42,21 +42,29 @@ def read_yaml(files: PackageFiles, name: str) -> JsonObject:
 
 def parse_yaml(text: str, *, name: str) -> JsonObject:
     """Read YAML from text as ``read_yaml`` does; ``name`` is for the error."""
+    documents = parse_documents(text, name=name)
+    if len(documents) > 1:
+        raise PackageRefused("not YAML: expected a single document, but found another document", file=name)
+    if not documents or not isinstance(documents[0], dict):
+        raise PackageRefused("the YAML document is not a mapping", file=name)
+    return documents[0]
+
+
+def parse_documents(text: str, *, name: str) -> list[Any]:
+    """Return all YAML documents of a text, None for one without content. Raises PackageRefused when it is not YAML."""
     _check_depth(text, name=name)
     loader = _PlainLoader(text)
+    found: list[Any] = []
     try:
-        node = loader.get_single_node()
-        if node is not None:
+        while loader.check_node():
+            node = loader.get_node()
             _measure(node, name=name, done={}, above=())
-        tree = loader.construct_document(node) if node is not None else None
-        if not isinstance(tree, dict):
-            raise PackageRefused("the YAML document is not a mapping", file=name)
-        plain: JsonObject = _as_json(tree)
+            found.append(_as_json(loader.construct_document(node)))
     except (yaml.YAMLError, ValueError) as error:
         raise PackageRefused(f"not YAML: {_place(error)}", file=name) from error
     finally:
         loader.dispose()
-    return plain
+    return found
 
 
 def _check_depth(text: str, *, name: str) -> None:

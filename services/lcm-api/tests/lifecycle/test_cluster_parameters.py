@@ -27,6 +27,18 @@ ABSENT = object()
 STORAGE = """\
   storage_server_volume: {type: OS::Cinder::Volume, properties: {size: 5}}
   storage_server_CP: {type: OS::Neutron::Port, properties: {network: net0}}
+  storage_server:
+    type: OS::Nova::Server
+    properties:
+      networks: [{port: {get_resource: storage_server_CP}}]
+      block_device_mapping_v2:
+        - {device_name: vdb, volume_id: {get_resource: storage_server_volume}, boot_index: -1}
+  other_volume: {type: OS::Cinder::Volume, properties: {size: 5}}
+  other_server: {type: OS::Nova::Server, properties: {networks: [{port: {get_resource: vip_CP}}]}}
+  other_attachment:
+    type: OS::Cinder::VolumeAttachment
+    properties: {volume_id: {get_resource: other_volume}, instance_uuid: {get_resource: other_server}}
+  loose_volume: {type: OS::Cinder::Volume, properties: {size: 5}}
   vip_CP_floating_ip: {type: OS::Neutron::FloatingIP, properties: {floating_network: ext}}
   node_subnet: {type: OS::Neutron::Subnet, properties: {network: net0, cidr: 10.20.0.0/24}}
 """
@@ -346,21 +358,17 @@ def storage(**changes: Any) -> dict[str, Any]:
     return {"storage_server": {**STORAGE_SERVER, **changes}, "pv_registration_params": VOLUMES}
 
 
-@pytest.mark.parametrize(
-    ("features", "field"),
-    [
-        (storage(), "storage_server"),
-        ({"storage_server": STORAGE_SERVER}, "storage_server"),
-        (storage(nic_cp_name="storage_server_CP"), "storage_server"),
-    ],
-)
-def test_a_well_formed_feature_to_come_is_refused_as_not_supported_yet(
-    check: Checker, features: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(Unprocessable, match="not supported yet") as caught:
-        check(body(**features))
-    assert caught.value.field.startswith(f"{ROOT}/{field}")
-    check(body(private_registry_connection_info=[], pv_registration_params=[]))
+def test_the_sample_with_a_storage_server_is_accepted(check: Checker) -> None:
+    """SEQ-068, SEQ-072, SEQ-075: document 002's own request, without nic_cp_name; volumes may be left out."""
+    found = check(body(**storage())).parameters
+    assert found.storage_server is not None
+    assert [one.export_dir for one in found.storage_server.nfs_server_setup_params] == [
+        f"/volume/nfs/pv{number}" for number in (1, 2, 3)
+    ]
+    assert [one.nfs_server_cp for one in found.pv_registration_params] == ["storage_server_CP"] * 3
+    check(body(**storage(nic_cp_name="storage_server_CP", ssh_cp_name="vip_CP_floating_ip")))
+    assert check(body(storage_server=STORAGE_SERVER, pv_registration_params=None)).parameters.storage_server is not None
+    assert check(body(private_registry_connection_info=[], pv_registration_params=[])).parameters.storage_server is None
 
 
 def test_the_sample_with_two_registries_is_accepted(check: Checker) -> None:
@@ -418,6 +426,18 @@ def persistent(**changes: Any) -> dict[str, Any]:
         (storage(cinder_volume_setup_params=[]), 400, "cinder_volume_setup_params"),
         (volume(volume_resource_id=None), 400, "volume_resource_id"),
         (volume(volume_resource_id="vip_CP"), 422, "volume_resource_id"),
+        (volume(volume_resource_id="loose_volume"), 422, "volume_resource_id"),
+        (
+            storage(
+                cinder_volume_setup_params=[
+                    *STORAGE_SERVER["cinder_volume_setup_params"],
+                    {"volume_resource_id": "other_volume", "mount_to": "/other"},
+                ]
+            ),
+            422,
+            "volume_resource_id",
+        ),
+        (storage(ssh_cp_name="vip_CP"), 422, "ssh_cp_name"),
         (volume(mount_to=None), 400, "mount_to"),
         (volume(mount_to="volume"), 400, "mount_to"),
         (volume(mount_to="/"), 400, "mount_to"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_cluster import ClusterParameters, SharedAddress
-from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
+from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_address, find_nodes
 
 FLOATING_IP = "OS::Neutron::FloatingIP"
@@ -195,3 +195,54 @@ def test_a_vnf_that_is_no_cluster_has_its_servers_as_others() -> None:
     found = find_nodes(a_stack(a_server("master", 1)), None)
     assert [(node.role, node.ssh_address) for node in found.nodes] == [("other", "10.10.0.11")]
     assert found.cluster_address is None
+
+
+def with_storage(**changes: Any) -> ClusterParameters:
+    server = {
+        "ssh_cp_name": "storage_CP",
+        "username": "ubuntu",
+        "password": "ubuntu",
+        "cinder_volume_setup_params": [{"volume_resource_id": "disk", "mount_to": "/volume"}],
+        "nfs_server_setup_params": [{"export_dir": "/volume/a", "export_to": "10.10.0.0/24"}],
+    }
+    volumes = [{"pv_manifest_file_path": "pv.yaml", "nfs_server_cp": "storage_CP"}]
+    parts = {"storage_server": {**server, **changes}, "pv_registration_params": volumes}
+    return ClusterParameters.model_validate({**cluster().model_dump(), **parts})
+
+
+def a_storage_stack(*volumes: StorageFacts) -> StackResources:
+    port = a_port("storage_CP", "10.10.0.31")
+    server = a_server("storage", 1, port, group=None).model_copy(update={"name": "nfs", "vdu_id": "nfs"})
+    stack = a_stack(
+        server, a_server("worker", 1), a_server("master", 1), ports=(port, a_floating_ip("fip", "172.24.4.9"))
+    )
+    return stack.model_copy(update={"volumes": volumes})
+
+
+def test_the_storage_server_is_the_machine_that_has_the_volumes() -> None:
+    """SEQ-084, W-30: without nic_cp_name, and whatever the name of its VDU."""
+    other = StorageFacts(name="other", resource_id="v2", server_id="server-worker-1")
+    stack = a_storage_stack(other, StorageFacts(name="disk", resource_id="v1", server_id="server-storage-1"))
+    found = find_nodes(stack, with_storage())
+    assert [(node.role, node.vnfc_id) for node in found.nodes] == [
+        ("master", "master-1"),
+        ("worker", "worker-1"),
+        ("storage", "storage-1"),
+    ]
+    assert (found.nodes[2].ssh_address, found.nodes[2].nic_address) == ("10.10.0.31", "10.10.0.31")
+    assert (found.volumes, found.nfs_addresses) == ({"disk": "v1"}, {"storage_CP": "10.10.0.31"})
+    by_floating_ip = find_nodes(stack, with_storage(ssh_cp_name="fip")).nodes[2]
+    assert (by_floating_ip.ssh_address, by_floating_ip.nic_address) == ("172.24.4.9", "10.10.0.31")
+
+
+@pytest.mark.parametrize(
+    ("volumes", "expected"),
+    [
+        ((), "the stack has no volume disk; volumes: none"),
+        ((StorageFacts(name="disk", resource_id="v1"),), "0 servers of the stack have the volumes disk"),
+    ],
+)
+def test_a_volume_that_no_machine_has_is_named(volumes: tuple[StorageFacts, ...], expected: str) -> None:
+    with pytest.raises(NodeNotFound, match=expected) as caught:
+        find_nodes(a_storage_stack(*volumes), with_storage())
+    assert caught.value.field.startswith("storage_server.cinder_volume_setup_params")

@@ -143,7 +143,10 @@ async def install(command: RunPhase, tools: Tools) -> PhaseResult:
     if len(command.nodes) != 1:
         raise Unprocessable("nodes", f"{len(command.nodes)} machines: one expected for a private registry")
     image = await _file(tools, "image_path", asked.image_path)
-    files = {**await own_scripts(tools.own_files), **await _configuration(command.vnf_instance_id, asked, tools)}
+    files = {
+        **await own_scripts(tools.own_files, SCRIPT),
+        **await _configuration(command.vnf_instance_id, asked, tools),
+    }
     installation = Installation(command, tools, asked, image, files)
     try:
         await installation.run()

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Program, options
 from kubevnfm_lab.machines.storage import MountRefused, Volume, fstab_entries
 
+USAGES: Mapping[str, str] = {"LVM2_member": "raid", "crypto_LUKS": "crypto", "swap": "other"}
+"""The use of a volume that holds no file system, in the words of libblkid."""
+
 
 def _device(call: Call, name: str) -> tuple[str, Volume]:
     """Return device and volume for a name as programs give it, through links and with the root in front."""
@@ -125,6 +128,8 @@ async def blkid(call: Call) -> Exit:
         if volume.filesystem is None:
             continue
         tags = {"LABEL": volume.label, "UUID": volume.uuid, "BLOCK_SIZE": "4096", "TYPE": volume.filesystem}
+        if given.has("-p", "--probe"):
+            tags["USAGE"] = USAGES.get(volume.filesystem, "filesystem")
         tags = {tag: value for tag, value in tags.items() if value and (not wanted or tag in wanted)}
         match given.get("-o", "--output"):
             case "value":

@@ -163,11 +163,7 @@ def _check_several(master: MasterGroup, group: Group, places: Places) -> None:
 
 
 def _check_features(cluster: RequestedCluster, places: Places, file_names: Collection[str]) -> None:
-    """Refuse names that package and templates do not have, then the features that are not built yet.
-
-    A cluster with a storage server and the like (sequences.md 2.7 and 2.8) cannot be built yet. A request for one is
-    refused for its mistakes first.
-    """
+    """Refuse names that package and templates do not have, then the features that are not built yet."""
     for index, registry in enumerate(cluster.private_registry_connection_info):
         field = f"{ROOT}/private_registry_connection_info/{index}/certificate_path"
         _check_file(field, registry.certificate_path, file_names)
@@ -190,10 +186,21 @@ def _check_file(field: str, path: str | None, file_names: Collection[str]) -> No
 
 
 def _check_storage(storage: StorageServer, places: Places) -> None:
+    """Check that all volumes belong to one machine of the top template (sequences.md 3.3), and its ports."""
     field, top = f"{ROOT}/storage_server", places.top
     connection_point(f"{field}/ssh_cp_name", storage.ssh_cp_name, top, where=_TOP, kinds=(PORT, FLOATING_IP))
     if storage.nic_cp_name is not None:
         connection_point(f"{field}/nic_cp_name", storage.nic_cp_name, top, where=_TOP, kinds=(PORT,))
+    owner: str | None = None
     for index, volume in enumerate(storage.cinder_volume_setup_params):
-        place = f"{field}/cinder_volume_setup_params/{index}/volume_resource_id"
-        connection_point(place, volume.volume_resource_id, top, where=_TOP, kinds=(VOLUME,))
+        place, name = f"{field}/cinder_volume_setup_params/{index}/volume_resource_id", volume.volume_resource_id
+        connection_point(place, name, top, where=_TOP, kinds=(VOLUME,))
+        servers = places.servers_with(name)
+        if len(servers) != 1:
+            raise Unprocessable(place, f"{name} is attached to {len(servers)} servers of {_TOP}: one expected")
+        if owner is not None and servers[0] != owner:
+            raise Unprocessable(place, f"{name} is attached to {servers[0]}, and another volume to {owner}")
+        owner = servers[0]
+    for attribute, port in (("ssh_cp_name", storage.ssh_cp_name), ("nic_cp_name", storage.nic_cp_name)):
+        if owner is not None and port is not None and top[port] == PORT and not places.is_port_of(port, owner):
+            raise Unprocessable(f"{field}/{attribute}", f"{port} is no port of {owner}, which has the volumes")

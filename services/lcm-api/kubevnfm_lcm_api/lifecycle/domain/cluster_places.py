@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any, Final
@@ -17,6 +17,7 @@ FLOATING_IP: Final = "OS::Neutron::FloatingIP"
 SERVER: Final = "OS::Nova::Server"
 SUBNET: Final = "OS::Neutron::Subnet"
 VOLUME: Final = "OS::Cinder::Volume"
+ATTACHMENT: Final = "OS::Cinder::VolumeAttachment"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,31 @@ class Places:
             return {}
         templates = (self.hot.top, *self.hot.nested.values())
         return next(one for one in templates if one.path == group.where).resource(name)
+
+    def servers_with(self, volume: str) -> Sequence[str]:
+        """Return the servers of the top template that a volume of it is attached to."""
+        if self.hot is None:
+            return []
+        top, found = self.hot.top, set()
+        for name, kind in top.resource_types.items():
+            properties = top.resource(name).get("properties") or {}
+            if kind == SERVER and any(
+                _refers(properties.get(one), volume) for one in ("block_device_mapping_v2", "block_device_mapping")
+            ):
+                found.add(name)
+            if kind == ATTACHMENT and _refers(properties.get("volume_id"), volume):
+                found.update(one for one in self.servers if _refers(properties.get("instance_uuid"), one))
+        return sorted(found)
+
+    @property
+    def servers(self) -> Sequence[str]:
+        """The servers of the top template."""
+        return [name for name, kind in self.top.items() if kind == SERVER]
+
+    def is_port_of(self, port: str, server: str) -> bool:
+        """Return whether a server of the top template has the port."""
+        assert self.hot is not None
+        return _refers((self.hot.top.resource(server).get("properties") or {}).get("networks"), port)
 
     def _by_aspect(self, field: str, aspect_id: str) -> Group:
         flavour, hot = self.flavour, self.hot
@@ -131,6 +157,18 @@ class Places:
             except ValueError:
                 continue  # IPv6, which cannot overlap, or a range that only Heat knows
         return found
+
+
+def _refers(value: object, name: str) -> bool:
+    """Return whether a part of a template refers to the resource."""
+    if isinstance(value, list):
+        return any(_refers(one, name) for one in value)
+    if not isinstance(value, Mapping):
+        return False
+    own = (value.get("get_resource"), value.get("get_attr"))
+    if own[0] == name or (isinstance(own[1], list) and own[1][:1] == [name]):
+        return True
+    return any(_refers(one, name) for one in value.values())
 
 
 def connection_point(field: str, name: str, types: Mapping[str, str], *, where: str, kinds: tuple[str, ...]) -> None:

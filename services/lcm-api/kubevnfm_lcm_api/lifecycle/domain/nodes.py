@@ -6,7 +6,7 @@ Requests never carry addresses. They name groups (or VDUs) and connection points
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kubevnfm_cluster import (
@@ -16,6 +16,7 @@ from kubevnfm_cluster import (
     MasterGroup,
     NodeGroup,
     Role,
+    StorageServer,
     refuse_shared_addresses,
 )
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
@@ -44,9 +45,13 @@ class FoundNodes:
     """The machines of a VNF and, of a cluster, the addresses of its API."""
 
     nodes: tuple[ManagedNode, ...]
-    """Masters first, each group in the order in which its machines were created."""
+    """Masters first, each group in the order in which its machines were created; the storage server last."""
     cluster_address: str | None = None
     cluster_public_address: str | None = None
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    """Cinder id by resource name of the volumes of the storage server."""
+    nfs_addresses: Mapping[str, str] = field(default_factory=dict)
+    """The address of each port that ``nfs_server_cp`` names."""
 
 
 def find_nodes(
@@ -67,13 +72,86 @@ def find_nodes(
     workers = _group(resources, cluster.worker_node, "worker")
     nodes = [(server, _node(server, resources, master, "master")) for server in masters]
     nodes += [(server, _node(server, resources, cluster.worker_node, "worker")) for server in workers]
+    volumes: dict[str, str] = {}
+    if cluster.storage_server is not None:
+        volumes = _volumes(resources, cluster.storage_server)
+        nodes.append(_storage(resources, cluster.storage_server, volumes))
     refuse_shared_addresses((f"{node.role} {_label(server)}", node.ssh_address) for server, node in nodes)
     refuse_shared_addresses((f"{node.role} {_label(server)}", node.nic_address) for server, node in nodes)
     return FoundNodes(
         nodes=tuple(node for _, node in nodes),
         cluster_address=_cluster_address(masters, resources, master),
         cluster_public_address=_public_address(masters, resources, master),
+        volumes=volumes,
+        nfs_addresses=_nfs_addresses(resources, cluster),
     )
+
+
+def storage_server(resources: StackResources, storage: StorageServer) -> ServerFacts:
+    """Return the machine that has the volumes (sequences.md 3.3). Raises NodeNotFound."""
+    wanted = {volume.volume_resource_id for volume in storage.cinder_volume_setup_params}
+    owners = {volume.server_id for volume in resources.volumes if volume.name in wanted}
+    found = [server for server in resources.servers if server.server_id in owners]
+    if len(found) != 1:
+        raise NodeNotFound(
+            "storage_server.cinder_volume_setup_params",
+            f"{len(found)} servers of the stack have the volumes {', '.join(sorted(wanted))}: one expected",
+        )
+    return found[0]
+
+
+def _volumes(resources: StackResources, storage: StorageServer) -> dict[str, str]:
+    ids = {volume.name: volume.resource_id for volume in resources.volumes}
+    found: dict[str, str] = {}
+    for index, volume in enumerate(storage.cinder_volume_setup_params):
+        name = volume.volume_resource_id
+        if name not in ids:
+            raise NodeNotFound(
+                f"storage_server.cinder_volume_setup_params.{index}.volume_resource_id",
+                f"the stack has no volume {name}; volumes: {_list(sorted(ids))}",
+            )
+        found[name] = ids[name]
+    return found
+
+
+def _storage(
+    resources: StackResources, storage: StorageServer, volumes: Mapping[str, str]
+) -> tuple[ServerFacts, ManagedNode]:
+    server = storage_server(resources, storage)
+    elsewhere = [
+        one.name
+        for one in resources.volumes
+        if one.resource_id in volumes.values() and one.server_id != server.server_id
+    ]
+    if elsewhere:
+        raise NodeNotFound(
+            "storage_server.cinder_volume_setup_params", f"{elsewhere[0]} is not attached to {_label(server)}"
+        )
+    section, label = "storage_server", _label(server)
+    ssh = _beside(server, resources, storage.ssh_cp_name, field=f"{section}.ssh_cp_name")
+    found = _other(server).model_copy(
+        update={"role": "storage", "ssh_address": _address(ssh, field=f"{section}.ssh_cp_name", of=label)}
+    )
+    name = storage.nic_cp_name or (ssh.name if ssh.resource_type != FLOATING_IP else None)
+    if name is None:
+        return server, found
+    field = f"{section}.nic_cp_name"
+    nic = _beside(server, resources, name, field=field)
+    return server, found.model_copy(
+        update={
+            "nic_address": _address(nic, field=field, of=label),
+            "subnet_cidr": nic.subnet_cidrs[0] if nic.subnet_cidrs else None,
+        }
+    )
+
+
+def _nfs_addresses(resources: StackResources, cluster: ClusterParameters) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for index, volume in enumerate(cluster.pv_registration_params):
+        field = f"pv_registration_params.{index}.nfs_server_cp"
+        port = _named(resources.ports, volume.nfs_server_cp, field=field, where="in the top stack")
+        found[volume.nfs_server_cp] = _address(port, field=field, of="the storage server")
+    return found
 
 
 def find_registry(resources: StackResources, ssh_cp_name: str) -> ManagedNode:

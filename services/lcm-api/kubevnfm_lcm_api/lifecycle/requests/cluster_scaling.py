@@ -8,6 +8,7 @@ from typing import Any
 from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_kit.errors import Unprocessable
 
+from kubevnfm_lcm_api.lifecycle.domain.nodes import storage_server
 from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
 
@@ -33,6 +34,10 @@ def cluster_fields(
                 field,
                 f"{vnf.counts.get(vdu_id, 0)} machines of {vdu_id} are masters of the cluster: only workers can be scaled",
             )
+    if present.storage_server is not None:
+        storage = storage_server(vnf.resources, present.storage_server).vdu_id
+        if wanted.get(storage, 0) != vnf.counts.get(storage, 0):
+            raise Unprocessable(field, f"{storage} is the storage server of the cluster: only workers can be scaled")
     if all(wanted.get(vdu_id, 0) == vnf.counts.get(vdu_id, 0) for vdu_id in workers):
         return {}
     if not any(wanted.get(vdu_id, 0) for vdu_id in workers):

@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.requests.package_fit import (
 )
 from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates, check_registry
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
+from kubevnfm_lcm_api.lifecycle.requests.volumes import check_manifests
 
 
 class VmDrafts:
@@ -97,6 +98,7 @@ class VmDrafts:
                 instantiation_level_id=request.instantiation_level_id,
             )
             await check_certificates(self._packages, package, cluster.parameters)
+            await check_manifests(self._packages, package, cluster.parameters)
             cluster_vim_name = cluster.parameters.vim_name or f"kubernetes_vim_{record.vnf.id}"
             await self._check_vim_name(cluster_vim_name, record.vnf.id)
         scripts = scripts_of(flavour, OperationType.INSTANTIATE)

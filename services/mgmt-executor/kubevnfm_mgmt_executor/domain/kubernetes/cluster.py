@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, ip_address, ip_network
 from kubevnfm_cluster import (
     CLUSTER,
     ClusterParameters,
-    NodeGroup,
+    SshLogin,
     check_networks,
     node_mask,
     read_cluster_parameters,
@@ -44,7 +44,13 @@ class Cluster:
     public_address: str | None
     node_mask: int
     gone: Sequence[ManagedNode] = ()
-    """Machines that no longer exist, and that no other has replaced; ``name_by_vnfc`` has them too."""
+    """Nodes whose machines no longer exist, and that no other has replaced; ``name_by_vnfc`` has them too."""
+    storage: ManagedNode | None = None
+    """The storage server, which is no node of the cluster."""
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    """Cinder id by resource name of the volumes of the storage server."""
+    nfs_addresses: Mapping[str, str] = field(default_factory=dict)
+    """The addresses at which the nodes reach the storage server, by port."""
     live: ManagedNode | None = None
     """The master that was found to answer; None: none was looked for."""
 
@@ -78,6 +84,16 @@ class Cluster:
         """The masters, then the workers."""
         return (*self.masters, *self.workers)
 
+    @property
+    def machines(self) -> Sequence[ManagedNode]:
+        """The nodes, and the storage server."""
+        return self.nodes if self.storage is None else (*self.nodes, self.storage)
+
+    @property
+    def node_names(self) -> Mapping[str, str]:
+        """The names of the nodes by VNFC id."""
+        return {node.vnfc_id: self.name(node) for node in self.nodes}
+
     def name(self, node: ManagedNode) -> str:
         """Return the node's host name."""
         return self.name_by_vnfc[node.vnfc_id]
@@ -93,7 +109,9 @@ class Cluster:
         way = bastion(group.bastion, self.reveal)
         return Address(self.name(node), self.vnf_instance_id, node.vnfc_id, node.ssh_address, group.ssh_port, way)
 
-    def _group(self, node: ManagedNode) -> NodeGroup:
+    def _group(self, node: ManagedNode) -> SshLogin:
+        if node.role == "storage" and self.parameters.storage_server is not None:
+            return self.parameters.storage_server
         return self.parameters.group("master" if node.role == "master" else "worker")
 
     @property
@@ -128,13 +146,19 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
     if len(masters) > 1 and command.cluster_address is None:
         raise Unprocessable("cluster_address", f"missing: the virtual address of {len(masters)} masters expected")
     nodes = [*masters, *workers]
+    storage = _storage(command, parameters)
+    machines = [*nodes, storage] if storage is not None else nodes
     # The name of a machine that was replaced belongs to the one at its address; names of a cluster that is gone are free.
-    addresses = {node.nic_address for node in nodes}
+    addresses = {node.nic_address for node in machines}
     is_new = all(node.is_target for node in nodes)
-    gone = [] if is_new else [node for node in command.gone if node.nic_address not in addresses]
+    gone = (
+        []
+        if is_new
+        else [node for node in command.gone if node.role != "storage" and node.nic_address not in addresses]
+    )
     # Two separate checks: on one machine, both addresses may be the same.
-    refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.ssh_address) for node in nodes)
-    refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.nic_address) for node in nodes)
+    refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.ssh_address) for node in machines)
+    refuse_shared_addresses((f"{node.role} {node.vnfc_id}", node.nic_address) for node in machines)
     check_networks(parameters, _networks(nodes))
     for name, address in (
         ("cluster_address", command.cluster_address),
@@ -148,13 +172,32 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
         reveal=reveal,
         masters=masters,
         workers=workers,
-        name_by_vnfc=node_names([*nodes, *gone]),
+        name_by_vnfc=node_names([*machines, *gone]),
         address=command.cluster_address or masters[0].nic_address,
         public_address=command.cluster_public_address,
         # Set once, when kubeadm runs: so it counts the nodes to which the VNF may be scaled.
         node_mask=node_mask(parameters.master_node.pod_cidr, nodes=max(command.max_nodes or 0, len(nodes))),
         gone=gone,
+        storage=storage,
+        volumes=command.volumes,
+        nfs_addresses=command.nfs_addresses,
     )
+
+
+def _storage(command: RunPhase, parameters: ClusterParameters) -> ManagedNode | None:
+    asked = parameters.storage_server
+    if asked is None:
+        return None
+    found = next((node for node in command.nodes if node.role == "storage"), None)
+    if found is None:
+        raise Unprocessable("nodes", "no storage server among the VNF's machines")
+    unknown = [one.volume_resource_id for one in asked.cinder_volume_setup_params]
+    unknown = [name for name in unknown if name not in command.volumes]
+    if unknown:
+        raise Unprocessable("volumes", f"missing: the id of volume {unknown[0]} expected")
+    for name, address in command.nfs_addresses.items():
+        _check_address(f"nfs_addresses.{name}", address)
+    return found
 
 
 def _parameters(command: RunPhase, reveal: Callable[[Secret], str]) -> ClusterParameters:

@@ -13,6 +13,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import RegistryFiles, read_registry_files
+from kubevnfm_mgmt_executor.domain.kubernetes.volume_files import VolumeFiles, read_volume_files
 
 MARKER: Final = b"# kubevnfm-install-script: "
 """Begins the line in the head of a script that declares its interface by a number; each interface has the tasks before it."""
@@ -42,6 +43,7 @@ class InstallFiles:
     remarks: Sequence[str] = ()
     """Which files are the driver's own, and why, for people who watch the operation."""
     registries: RegistryFiles = field(default_factory=RegistryFiles)
+    volumes: VolumeFiles = field(default_factory=VolumeFiles)
 
 
 async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
@@ -62,14 +64,16 @@ async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster)
         raise _missing("x_cni", parameters.network_manifest)
     text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
     registries = await read_registry_files(package, own, parameters.private_registry_connection_info)
-    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks), registries)
+    volumes = await read_volume_files(package, own, cluster)
+    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks), registries, volumes)
 
 
 async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
     """Read the script alone, as a phase needs it on a cluster that exists. Raises Unprocessable as `read_files`."""
     script, remarks = await _script(package, own, cluster.parameters, least=SCALES, does="works on the nodes")
     registries = await read_registry_files(package, own, cluster.parameters.private_registry_connection_info)
-    return InstallFiles(script, b"", (), tuple(remarks), registries)
+    volumes = await read_volume_files(package, own, cluster)
+    return InstallFiles(script, b"", (), tuple(remarks), registries, volumes)
 
 
 async def _script(

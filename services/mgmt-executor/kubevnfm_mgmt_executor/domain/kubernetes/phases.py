@@ -72,10 +72,27 @@ FilesFunction = Callable[[PackageFiles, PackageFiles, Cluster], Awaitable[Instal
 
 
 def connect(plan: Plan, cluster: Cluster, node: ManagedNode, prepared: TaskId) -> TaskId:
-    """Connect a new node to the private registries of its cluster, if it has any; return what its join comes after."""
-    if not cluster.parameters.private_registry_connection_info:
-        return prepared
-    return plan.add("registries", node, after=[prepared], takes_slot=node.role != "master")
+    """Connect a new node to registries and storage server of its cluster, if it has them; return what its join comes after."""
+    takes_slot = node.role != "master"
+    if cluster.parameters.private_registry_connection_info:
+        prepared = plan.add("registries", node, after=[prepared], takes_slot=takes_slot)
+    if cluster.storage is not None:
+        prepared = plan.add("nfs_client", node, after=[prepared], takes_slot=takes_slot)
+    return prepared
+
+
+def serve_volumes(plan: Plan, cluster: Cluster, finished: Sequence[TaskId]) -> None:
+    """Set up the storage server, if there is one, and its persistent volumes once the other tasks are ``finished``.
+
+    The machine is set up beside the others; the cluster must exist for the volumes (sequences.md 1.10).
+    """
+    storage = cluster.storage
+    if storage is None:
+        return
+    mounted = plan.add("disks", storage, after=[plan.add("reach", storage)])
+    exported = plan.add("exports", storage, after=[mounted])
+    if cluster.parameters.pv_registration_params:
+        plan.add("register_volumes", cluster.master, after=[*finished, exported])
 
 
 def install_cluster(cluster: Cluster) -> Plan:
@@ -106,7 +123,8 @@ def install_cluster(cluster: Cluster) -> Plan:
     ]
     # One task for all workers: the labels are set through the master's API, and a node must have joined to have any.
     labelled = plan.add("label", master, after=[started, *joined])
-    plan.add("verify", master, after=[network, labelled, last])
+    verified = plan.add("verify", master, after=[network, labelled, last])
+    serve_volumes(plan, cluster, [verified])
     return plan
 
 
@@ -123,18 +141,26 @@ def finish_scaling(cluster: Cluster) -> Plan:
 
 
 def finish_healing(cluster: Cluster) -> Plan:
-    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e)."""
+    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e).
+
+    A new storage server is set up after them, and its persistent volumes come back (E3e).
+    """
     plan, master = Plan(cluster), cluster.master
-    copied = plan.add("copy", master, after=[plan.add("reach", master)])
-    for node in cluster.gone:
-        # Its place has another address now, and so another name.
-        plan.add("delete", node, after=[copied])
-    _with_targets(plan, cluster, copied, replaces=True)
+    last = plan.add("reach", master)
+    if cluster.targets or cluster.gone:
+        copied = plan.add("copy", master, after=[last])
+        for node in cluster.gone:
+            # Its place has another address now, and so another name.
+            plan.add("delete", node, after=[copied])
+        if cluster.targets:
+            last = _with_targets(plan, cluster, copied, replaces=True)
+    if cluster.storage is not None and cluster.storage.is_target:
+        serve_volumes(plan, cluster, [last])
     return plan
 
 
-def _with_targets(plan: Plan, cluster: Cluster, copied: TaskId, *, replaces: bool = False) -> None:
-    """Add the tasks that join the targets to the cluster; ``replaces``: in the place of other machines."""
+def _with_targets(plan: Plan, cluster: Cluster, copied: TaskId, *, replaces: bool = False) -> TaskId:
+    """Add the tasks that join the targets to the cluster; return the last. ``replaces``: in the place of other machines."""
     master = cluster.master
     known = plan.add("facts", master, after=[copied])
     joined = []
@@ -147,7 +173,7 @@ def _with_targets(plan: Plan, cluster: Cluster, copied: TaskId, *, replaces: boo
     for node in (master, *cluster.others):
         plan.add("hosts", node, after=[known])
     labelled = plan.add("label", master, after=joined)
-    plan.add("verify", master, after=[labelled])
+    return plan.add("verify", master, after=[labelled])
 
 
 def take_out_workers(cluster: Cluster) -> Plan:
@@ -160,19 +186,25 @@ def take_out_workers(cluster: Cluster) -> Plan:
 
 
 def begin_healing(cluster: Cluster) -> Plan:
-    """Take workers out of the cluster whose machines are replaced next, dead or alive (sequences.md 1.11, E1s).
+    """Take workers out of the cluster whose machines are replaced next, dead or alive (sequences.md 1.11, E1s, E3s).
 
-    The hosts files keep their names: the new machines get the same ones.
+    The hosts files keep their names: the new machines get the same ones. Before the storage server is replaced, its
+    persistent volumes leave the cluster.
     """
     plan = Plan(cluster)
-    _without_targets(plan, cluster)
+    first: list[TaskId] = []
+    if cluster.storage is not None and cluster.storage.is_target:
+        # Before anything else changes: a volume in use refuses the heal (sequences.md 5.2, 5.5).
+        first.append(plan.add("release_volumes", cluster.master, after=[plan.add("reach", cluster.master)]))
+    if cluster.targets:
+        _without_targets(plan, cluster, after=first)
     return plan
 
 
-def _without_targets(plan: Plan, cluster: Cluster) -> list[TaskId]:
+def _without_targets(plan: Plan, cluster: Cluster, *, after: Sequence[TaskId] = ()) -> list[TaskId]:
     """Add the tasks that drain the targets and delete their Nodes; return the deletions."""
     master = cluster.master
-    copied = plan.add("copy", master, after=[plan.add("reach", master)])
+    copied = plan.add("copy", master, after=after or [plan.add("reach", master)])
     known = plan.add("facts", master, after=[copied])
     # All before the first drain: otherwise pods would move from one node that leaves to the next.
     cordoned = plan.add("cordon", master, after=[known])
@@ -236,12 +268,12 @@ def cluster_access(run: ClusterRun) -> PhaseResult:
         certificate_key=Secret(learned.certificate_key),
         kubernetes_version=learned.version,
     )
-    return PhaseResult(cluster=access, node_names=run.cluster.name_by_vnfc)
+    return PhaseResult(cluster=access, node_names=run.cluster.node_names)
 
 
 def node_names(run: ClusterRun) -> PhaseResult:
     """Return the names of the nodes that stay or have joined."""
-    return PhaseResult(node_names={node.vnfc_id: run.cluster.name(node) for node in run.cluster.nodes})
+    return PhaseResult(node_names=run.cluster.node_names)
 
 
 def no_facts(_: ClusterRun) -> PhaseResult:

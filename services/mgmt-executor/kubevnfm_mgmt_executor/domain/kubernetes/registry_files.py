@@ -45,13 +45,13 @@ async def read_registry_files(
         if registry.certificate_path is not None:
             place = f"{ROOT}/private_registry_connection_info/{index}/certificate_path"
             authorities[registry.server] = await _certificate(package, registry.certificate_path, place)
-    return RegistryFiles(await own_scripts(own), authorities)
+    return RegistryFiles(await own_scripts(own, SCRIPT), authorities)
 
 
-async def own_scripts(own: PackageFiles) -> Mapping[str, bytes]:
-    """Return the script for registries and its library, by name on the machine."""
+async def own_scripts(own: PackageFiles, script: str) -> Mapping[str, bytes]:
+    """Return a script of the driver and its library, by name on the machine."""
     found: dict[str, bytes] = {}
-    for name, file in ((SCRIPT, SCRIPT), (LIBRARY, OWN_LIBRARY)):
+    for name, file in ((script, script), (LIBRARY, OWN_LIBRARY)):
         content = await own.read(file)
         assert content is not None, f"{file} is a part of this program"
         found[name] = content

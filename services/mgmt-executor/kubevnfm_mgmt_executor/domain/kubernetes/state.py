@@ -55,7 +55,7 @@ class ClusterRun:
         self.learned = Learned()
         self.silent: Sequence[ManagedNode] = ()
         """The masters that had not answered when one was chosen."""
-        self._sessions = {node.vnfc_id: self._new_session(node) for node in cluster.nodes}
+        self._sessions = {node.vnfc_id: self._new_session(node) for node in cluster.machines}
         self._work_through(cluster.master)
 
     def _work_through(self, master: ManagedNode) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from kubevnfm_mgmt_executor.domain.kubernetes import membership, registries, values
+from kubevnfm_mgmt_executor.domain.kubernetes import membership, registries, storage, values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
     AdminAnswer,
     InitAnswer,
@@ -237,5 +237,10 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "delete": membership.delete,
     "registries": registries.registries,
     "clear": membership.clear,
+    "disks": storage.disks,
+    "exports": storage.exports,
+    "nfs_client": storage.nfs_client,
+    "register_volumes": storage.register_volumes,
+    "release_volumes": storage.release_volumes,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from kubevnfm_cluster import ClusterParameters
@@ -57,7 +58,7 @@ def nodes_in(draft: NeedsNodes, stack: StackResources) -> FoundNodes:
     assert draft.cluster_parameters is not None
     found = find_nodes(stack, draft.cluster_parameters, draft.granted_zones)
     named = [node.model_copy(update={"name": draft.node_names.get(node.vnfc_id)}) for node in found.nodes]
-    return FoundNodes(tuple(named), found.cluster_address, found.cluster_public_address)
+    return replace(found, nodes=tuple(named))
 
 
 def added(draft: NeedsNodes, stack: StackResources) -> list[str]:
@@ -93,4 +94,6 @@ def cluster_phase(
         cluster=draft.cluster_parameters,
         cluster_address=found.cluster_address,
         cluster_public_address=found.cluster_public_address,
+        volumes=dict(found.volumes),
+        nfs_addresses=dict(found.nfs_addresses),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
 from kubevnfm_events import Command
@@ -104,4 +104,4 @@ def _named_by_address(found: FoundNodes, before: FoundNodes) -> FoundNodes:
     """Return the nodes, each new one with the name of the old one at its address: a heal keeps the ports."""
     known = {node.nic_address: node.name for node in before.nodes}
     nodes = tuple(node.model_copy(update={"name": node.name or known.get(node.nic_address)}) for node in found.nodes)
-    return FoundNodes(nodes, found.cluster_address, found.cluster_public_address)
+    return replace(found, nodes=nodes)

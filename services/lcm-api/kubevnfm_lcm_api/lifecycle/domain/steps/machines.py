@@ -112,6 +112,8 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
             cluster_address=found.cluster_address,
             cluster_public_address=found.cluster_public_address,
             max_nodes=draft.max_nodes,
+            volumes=dict(found.volumes),
+            nfs_addresses=dict(found.nfs_addresses),
         )
 
     def fold(self, draft: NeedsDriver, reply: PhaseDone) -> Draft:

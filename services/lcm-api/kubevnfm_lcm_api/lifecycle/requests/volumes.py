@@ -1,0 +1,35 @@
+"""The manifests of persistent volumes that a request for a cluster names (sequences.md 2.8)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_cluster import ROOT, ClusterParameters, read_manifest, refuse_same_names
+from kubevnfm_csar import PackageRefused
+from kubevnfm_csar.documents import parse_documents
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.errors import Unprocessable
+
+from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+
+MANIFEST_LIMIT: Final = 1024 * 1024
+"""Bytes: what Kubernetes takes for an object at most."""
+
+
+async def check_manifests(packages: PackageCatalogue, package: PackageRef, cluster: ClusterParameters) -> None:
+    """Refuse a file that is no manifest of volumes of the storage server. Raises Unprocessable naming the field."""
+    if cluster.storage_server is None:
+        return
+    exports = [one.export_dir for one in cluster.storage_server.nfs_server_setup_params]
+    named: list[tuple[str, str]] = []
+    for index, volume in enumerate(cluster.pv_registration_params):
+        path, field = volume.pv_manifest_file_path, f"{ROOT}/pv_registration_params/{index}/pv_manifest_file_path"
+        content = await packages.file(package.package_id, path, limit_bytes=MANIFEST_LIMIT)
+        try:
+            documents = parse_documents((content or b"").decode(), name=path)
+            named += [(field, one["metadata"]["name"]) for one in read_manifest(documents, exports)]
+        except PackageRefused as error:
+            raise Unprocessable(field, str(error)) from error
+        except ValueError as error:
+            raise Unprocessable(field, f"{path} of the package: {error}") from error
+    refuse_same_names(named)
