@@ -33,7 +33,8 @@ async def test_a_cluster_is_built_retried_scaled_and_healed(tmp_path: Path) -> N
     async with RealMachines.of_file(Path(FILE), tmp_path) as machines:
         given = machines.given
         places = [given.masters[0], *given.workers[:2]]
-        assert len(places) == 3, "a master and two workers expected"
+        if len(places) < 3:
+            pytest.skip("a master and two workers expected")
         if given.renew:
             await machines.do("renew", *places)
         nodes = [machines.node(place, "worker" if number else "master") for number, place in enumerate(places)]

@@ -189,6 +189,20 @@ async def test_a_budget_holds_the_drain_up_and_the_pods_are_named(lab: MgmtLab) 
     assert f"evicting pod default/{name}" in await lab.log(node="worker21")
 
 
+async def test_a_drain_waits_for_a_pod_that_takes_longer_to_end_than_one_call_of_kubectl(lab: MgmtLab) -> None:
+    """SEQ-151, SEQ-188: real pods may take their grace period, and kubectl then reports another reason (seen with 1.34)."""
+    nodes, access = await a_named_cluster(lab, workers=2)
+    pod = f"/api/v1/namespaces/default/pods/{await web(lab, access, 'worker21')}"
+    await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": ["example.com/busy"]}})
+    draining = asyncio.create_task(lab.run(of_phase(lab, "scale_start", nodes, nodes[2:])))
+    waits = lab.until(lambda: any("(terminating)" in news.message for news in lab.news if news.state == "progressed"))
+    await asyncio.wait({draining, asyncio.create_task(waits)}, return_when=asyncio.FIRST_COMPLETED)
+    assert not draining.done(), draining
+    await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": None}})
+    await draining
+    assert await node_of(lab, access, "worker21") is None
+
+
 async def test_a_request_may_let_the_scaling_go_on_after_the_time_for_the_drain(lab: MgmtLab) -> None:
     nodes, access = await a_named_cluster(lab, workers=2)
     name = await web(lab, access, "worker21")

@@ -1091,6 +1091,9 @@ uncordon() {
   done
 }
 
+# kubectl has two clocks for its --timeout. The second decides for a pod that was evicted and has not ended (seen with 1.34).
+readonly drain_time_over='global timeout reached|error when waiting for pod .*: (context deadline exceeded|timed out waiting)'
+
 drain() { # evicts for TIMEOUT_S at most; the caller repeats it until the node is drained
   local listed output state code=0
   local -a options=(--ignore-daemonsets --timeout "${TIMEOUT_S}s")
@@ -1110,7 +1113,7 @@ drain() { # evicts for TIMEOUT_S at most; the caller repeats it until the node i
     report_json drained true
     return 0
   fi
-  if [[ $output != *'global timeout reached'* ]]; then
+  if [[ ! $output =~ $drain_time_over ]]; then
     # On a node that runs, kubectl's doubts (pods without controller) are for people. The pods of a dead one are lost anyway.
     state=$(kubectl_ get node "$NODE_NAME" -o "jsonpath=$ready_status")
     [[ $state != True ]] || die "kubectl drain: ${output##*error: }"

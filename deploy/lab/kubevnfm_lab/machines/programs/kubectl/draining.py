@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kubevnfm_lab.machines.apiclient import MERGE_PATCH, ApiRefusal
+from kubevnfm_lab.machines.apiclient import MERGE_PATCH, ApiRefusal, Resource
 from kubevnfm_lab.machines.programs.call import Exit, Failed
 from kubevnfm_lab.machines.programs.kubeadm.config import seconds
 from kubevnfm_lab.machines.programs.kubectl.session import Session
@@ -56,16 +56,17 @@ async def drain(session: Session) -> Exit:
         listing = await session.api.request("GET", "/api/v1/pods", params={"fieldSelector": f"spec.nodeName={name}"})
         leaving = _leaving(session, name, listing["items"])
         refused: list[str] = []
+        # By the pod's place, what kubectl says when the time is over; a pod that has gone is not in it.
+        late = {
+            _place(pod): f"error when evicting pods {_quoted(pod)}: global timeout reached: {text}" for pod in leaving
+        }
         output += "".join(f"evicting pod {_place(pod)}\n" for pod in leaving)
         try:
             async with asyncio.timeout(timeout_s or FOR_EVER_S):
-                await asyncio.gather(*(_evict(session, pod, refused.append) for pod in leaving))
-                for pod in leaving:
-                    # A StatefulSet reuses names, so the end of a pod is recognised by its uid.
-                    space, pod_name, uid = (pod["metadata"][key] for key in ("namespace", "name", "uid"))
-                    await until(session, pods, space, pod_name, partial(_is_another, uid), FOR_EVER_S)
+                await asyncio.gather(*(_leave(session, pods, pod, refused.append, late) for pod in leaving))
         except TimeoutError:
-            reason = f"error when waiting for pods on {name} to terminate: global timeout reached: {text}"
+            reasons = list(late.values())
+            reason = reasons[0] if len(reasons) == 1 else f"[{', '.join(reasons)}]"
             raise Failed(
                 "".join(refused)
                 + f'error: unable to drain node "{name}" due to error: {reason}, continuing command...\n'
@@ -123,6 +124,24 @@ def _place(pod: dict[str, Any]) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
+def _quoted(pod: dict[str, Any]) -> str:
+    return f'"{pod["metadata"]["name"]}" -n "{pod["metadata"]["namespace"]}"'
+
+
+async def _leave(
+    session: Session, pods: Resource, pod: dict[str, Any], refused: Callable[[str], None], late: dict[str, str]
+) -> None:
+    await _evict(session, pod, refused)
+    # A StatefulSet reuses names, so the end of a pod is recognised by its uid.
+    space, name, uid = (pod["metadata"][key] for key in ("namespace", "name", "uid"))
+    # Seen with kubectl 1.34: another clock than that of evictions decides for a pod that was evicted.
+    late[_place(pod)] = (
+        f'error when waiting for pod "{name}" in namespace "{space}" to terminate: context deadline exceeded'
+    )
+    await until(session, pods, space, name, partial(_is_another, uid), FOR_EVER_S)
+    del late[_place(pod)]
+
+
 async def _evict(session: Session, pod: dict[str, Any], refused: Callable[[str], None]) -> None:
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
@@ -139,8 +158,9 @@ async def _evict(session: Session, pod: dict[str, Any], refused: Callable[[str],
                 return
             if refusal.status != 429:
                 raise
-            place = f'pods/"{metadata["name"]}" -n "{metadata["namespace"]}"'
-            refused(f"error when evicting {place} (will retry after {EVICTION_RETRY_S:g}s): {refusal.message}\n")
+            refused(
+                f"error when evicting pods/{_quoted(pod)} (will retry after {EVICTION_RETRY_S:g}s): {refusal.message}\n"
+            )
             await asyncio.sleep(EVICTION_RETRY_S)  # the budget may permit it later
         else:
             return
