@@ -54,7 +54,7 @@ class GivenMachines(BaseModel):
     private_key_file: Path | None = None
     ssh_port: int = 22
     virtual_address: str | None = None
-    """Of several masters."""
+    """The address that several masters share."""
     renew: tuple[str, ...] = ()
     """The command that puts an empty machine at ``{address}``, a part of its words."""
     cut: tuple[str, ...] = ()
