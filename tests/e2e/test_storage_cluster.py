@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from lab_process import LabControl
-from storage_clusters import NUMBERS, VDU, storage_cluster, storage_request
+from storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
 from user import ApiVersion, User
 from wirings import variants
 
@@ -38,10 +38,10 @@ async def volumes_of(user: User, lab: LabControl, cluster_id: str) -> dict[str, 
 @pytest.mark.parametrize(
     ("installation", "version"), variants(("v1", "v2"), every_run=_in_every_run), indirect=["installation"]
 )
-async def test_a_cluster_with_persistent_volumes_is_built_and_grows(
+async def test_a_cluster_with_persistent_volumes_is_built_grows_and_is_healed(
     user: User, v1: User, lab: LabControl, version: ApiVersion
 ) -> None:
-    """SEQ-060 to SEQ-067, SEQ-073, SEQ-085, SEQ-087, SEQ-089, SEQ-092, W-30, W-44, W-50."""
+    """SEQ-060 to SEQ-067, SEQ-073, SEQ-076, SEQ-077, SEQ-078 to SEQ-085, SEQ-087, SEQ-089, SEQ-092, W-30, W-44, W-50."""
     caller = v1 if version == "v1" else user
     package = await caller.upload(storage_cluster(str(uuid4())))
     assert package["onboardingState"] == "ONBOARDED", package
@@ -77,4 +77,52 @@ async def test_a_cluster_with_persistent_volumes_is_built_and_grows(
     assert {name for task, name in tasks if task == "nfs_client"} == {name for task, name in tasks if task == "join"}
     assert server not in {name for _, name in tasks}
     assert await volumes_of(user, lab, cluster_id) == first
+
+    # v1 gives the machine a new volume unless it is asked not to; v2 leaves the old one unless it is asked for a new one.
+    await heal_the_server(user, caller, lab, cluster_id, {}, is_kept=version == "v2")
+    await heal_the_server(user, caller, lab, cluster_id, {"x_keep_volume": version == "v1"}, is_kept=version == "v1")
+    if version == "v1":
+        await heal_as_a_whole(user, caller, lab, cluster_id)
     await caller.terminate(cluster_id)
+
+
+async def heal_as_a_whole(user: User, caller: User, lab: LabControl, cluster_id: str) -> None:
+    """SEQ-076, SEQ-077: the stack is created again, and the volumes come with the cluster, before its VIM."""
+    before = await volumes_of(user, lab, cluster_id)
+    keep = {"additionalParams": {"x_keep_volume": True}}
+    assert "the stack is created again" in (await caller.ask(cluster_id, "heal", keep)).must(422).detail
+    view = await caller.do(cluster_id, "heal", {})
+    assert [step["name"] for step in view["steps"]][-2:] == ["heal_end", "register_vim"]
+    assert "volume storage_server_volume: formatted" in await user.log(view["id"])
+    after = await volumes_of(user, lab, cluster_id)
+    assert set(after) == set(before)
+    assert not set(after.values()) & set(before.values())
+
+
+async def heal_the_server(
+    user: User, caller: User, lab: LabControl, cluster_id: str, parameters: dict[str, Any], *, is_kept: bool
+) -> None:
+    """SEQ-078 to SEQ-084, SEQ-190, 5.5: only the storage server is replaced, and its persistent volumes come back."""
+    shown = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    before = {one["vduId"]: one for one in shown["vnfcResourceInfo"]}
+    (ill,) = [one for one in shown["vnfcInfo"] if one["vduId"] == VDU]
+    (volume,) = [one["storageResource"]["resourceId"] for one in shown["virtualStorageResourceInfo"]]
+    registered = await volumes_of(user, lab, cluster_id)
+    named = before[VDU]["id"] if caller.version == "v1" else ill["id"]
+    asked = {"vnfcInstanceId": [named]}
+    both = {"x_keep_volume": True, "all": True}
+    refused = (await caller.ask(cluster_id, "heal", {**asked, "additionalParams": both})).must(422)
+    assert "additionalParams/x_keep_volume: true, but another parameter asks for new volumes" in refused.detail
+    view = await caller.do(cluster_id, "heal", {**asked, "additionalParams": parameters})
+    assert [step["name"] for step in view["steps"]] == ["heal_start", "heal_resources", "heal_end"]
+    assert {task for task, _ in tasks_of(view)} == {"reach", "release_volumes", "disks", "exports", "register_volumes"}
+    after = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    (now,) = [one["storageResource"]["resourceId"] for one in after["virtualStorageResourceInfo"]]
+    assert (now == volume) == is_kept
+    assert f"volume {VOLUME}: {'its file system' if is_kept else 'formatted'}" in await user.log(view["id"])
+    for one in after["vnfcResourceInfo"]:
+        is_same = one["computeResource"] in [old["computeResource"] for old in shown["vnfcResourceInfo"]]
+        assert is_same == (one["vduId"] != VDU)
+    new = await volumes_of(user, lab, cluster_id)
+    assert set(new) == set(registered)
+    assert not set(new.values()) & set(registered.values())

@@ -219,6 +219,9 @@ class TwinServers:
     async def stop(self, id: str) -> None:
         self.asked.append((id, "stop"))
 
+    async def detach(self, id: str, volume_id: str) -> None:
+        raise NotImplementedError
+
 
 @dataclass
 class TwinClouds:

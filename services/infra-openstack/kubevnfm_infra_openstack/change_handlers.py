@@ -4,7 +4,7 @@ for each attempt of the step.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -57,6 +57,37 @@ _REASON = "replaced by the VNF manager"
 C = TypeVar("C", bound=StackCommand)
 FindChange = Callable[[C, Cloud, LiveStack, tuple[str, ...]], Awaitable[Wanted | None]]
 """Returns the change for a command; None if there is nothing to change."""
+
+
+def staying_volumes(command: HealResources, facts: StackResources) -> Mapping[str, Sequence[str]]:
+    """Return the volumes that stay, by the id of the server that has them and is replaced.
+
+    Heat makes a server before it deletes the one in its place, and a volume can be in one server only. The volume that a
+    server boots from cannot leave it.
+    """
+    from_image = {server.server_id for server in facts.servers if server.image_id}
+    found: dict[str, list[str]] = {}
+    for volume in facts.volumes:
+        owner = volume.server_id
+        if owner in from_image and owner in command.servers and volume.resource_id not in command.volumes:
+            found.setdefault(owner, []).append(volume.resource_id)
+    return found
+
+
+async def _are_released(cloud: Cloud, volumes: Mapping[str, Sequence[str]]) -> bool:
+    """Stop the servers, then detach the volumes; return whether nothing of that is left to do."""
+    if not volumes:
+        return True
+    statuses = await cloud.servers.statuses(list(volumes))
+    for server_id, status in statuses.items():
+        if status == "ACTIVE":
+            # First, so that all data are written, and because a machine that hangs would not let a disk go.
+            await cloud.servers.stop(server_id)
+            continue
+        for volume_id in volumes[server_id]:
+            await cloud.servers.detach(server_id, volume_id)
+            log.info("volume_detached", server_id=server_id, volume_id=volume_id)
+    return not statuses
 
 
 def _deletion_of(stack: Stack | None) -> DeletionState:
@@ -164,6 +195,8 @@ class StackChangeHandlers:
             return NotYet(_AGAIN_S)
         if wanted is NextForChange.CHANGE:
             begun = await self._begin(command, cloud, stack, vnfd, (command.tag, made_by), find_change)
+            if begun is None:
+                return NotYet(_AGAIN_S)
             if isinstance(begun, StackResources):
                 return Done(ResourcesChanged(resources=begun))
             stack = begun
@@ -190,14 +223,19 @@ class StackChangeHandlers:
         vnfd: Flavour,
         tags: tuple[str, ...],
         find_change: FindChange[C],
-    ) -> Stack | StackResources:
-        """Send the change to Heat; return the stack after that, or what it holds if there is nothing to change."""
+    ) -> Stack | StackResources | None:
+        """Send the change to Heat; return the stack after that, or what it holds if there is nothing to change.
+
+        Returns None while volumes are leaving servers that Heat is to replace.
+        """
         contents = await cloud.stacks.contents(stack)
         facts = await self._facts(cloud, stack, contents, vnfd, command)
         live = LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
             return facts
+        if isinstance(command, HealResources) and not await _are_released(cloud, staying_volumes(command, facts)):
+            return None
         wanted = await self.changes.repaired(wanted, live, tags[-1])
         # Marking is repeatable, so a crash between it and the change is harmless: the next call marks them again.
         for resource in wanted.unhealthy:

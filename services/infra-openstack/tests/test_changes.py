@@ -21,12 +21,13 @@ from kubevnfm_events.infra import (
     ServersOperated,
     StackCommand,
     StackResources,
+    StorageFacts,
     UserData,
 )
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
-from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers
+from kubevnfm_infra_openstack.change_handlers import StackChangeHandlers, staying_volumes
 from kubevnfm_infra_openstack.domain.changes import StackChanges
 from kubevnfm_infra_openstack.domain.errors import (
     QuotaExceeded,
@@ -224,6 +225,34 @@ async def test_heal_also_replaces_a_named_volume(site: Site) -> None:
     after = await site.do(command, a_context(operation_id="op-2", step_id="heal"))
     assert ids(after, "masterNode") != {master}
     assert [one.resource_id for one in after.volumes] != [volume.resource_id]
+
+
+async def test_heal_gives_a_volume_that_is_not_named_to_the_new_server(site: Site) -> None:
+    """The old server is stopped and lets it go first: Heat makes the new one before it deletes the old one."""
+    before = await site.create()
+    (master,) = ids(before, "masterNode")
+    (volume,) = before.volumes
+    after = await site.do(
+        site.command(HealResources, servers=(master,)), a_context(operation_id="op-2", step_id="heal")
+    )
+    (new,) = ids(after, "masterNode")
+    assert [(one.resource_id, one.server_id) for one in after.volumes] == [(volume.resource_id, new)]
+    calls = [(call["part"], call["verb"]) for call in site.lab.ledger.calls()]
+    assert ("nova", "volume_detach") in calls
+    assert site.updates() == 1
+
+
+def test_only_volumes_that_can_leave_a_server_are_detached() -> None:
+    """One that is replaced too, one of another server, and one that a server boots from stay where they are."""
+    image = {"a": "image-1", "b": "", "c": "image-1"}
+    servers = tuple(
+        ServerFacts(vnfc_id=one, name=one, vdu_id=one, server_id=one, stack_id="s", image_id=image[one])
+        for one in "abc"
+    )
+    volumes = [StorageFacts(name=f"{one}{n}", resource_id=f"{one}{n}", server_id=one) for one in "abc" for n in (1, 2)]
+    facts = StackResources(stack_id="s", stack_name="n", servers=servers, volumes=tuple(volumes))
+    command = a_change(HealResources, openstack_vim("http://127.0.0.1"), servers=("a", "b"), volumes=("a2",))
+    assert staying_volumes(command, facts) == {"a": ["a1"]}
 
 
 async def test_a_heal_after_a_scale_keeps_the_number_of_servers(site: Site) -> None:

@@ -17,6 +17,9 @@ _MOST_PAGES: Final = 100
 _IN_ANOTHER_STATE: Final = "while it is in"
 """Part of Nova's 409 for a server that is busy or already in the wanted state. It is no error: the next poll decides."""
 
+_DETACHING: Final = "status must be in-use"
+"""Part of the answer for a volume that leaves the server already. As for the state above, the next poll decides."""
+
 
 class NovaServers:
     """The servers of one tenant."""
@@ -59,6 +62,19 @@ class NovaServers:
     async def stop(self, id: str) -> None:
         """See ServerPort."""
         await self._act(id, "os-stop")
+
+    async def detach(self, id: str, volume_id: str) -> None:
+        """See ServerPort."""
+        response = await self._tenant.call(
+            "compute", "DELETE", f"/servers/{id}/os-volume_attachments/{volume_id}", fine=frozenset({400, 404, 409})
+        )
+        if response.ok or response.status_code == 404:
+            return
+        reason = reason_of(response)
+        # 400: the volume is being detached already.
+        if (response.status_code == 409 and _IN_ANOTHER_STATE in reason) or _DETACHING in reason:
+            return
+        raise ServerNotOperable(f"server {id}: detaching volume {volume_id}: {reason}")
 
     async def _act(self, id: str, action: str) -> None:
         response = await self._tenant.call(

@@ -138,6 +138,10 @@ class ServerPort(Protocol):
         """Begin to stop the server, unless Nova is working on it already. Raises ServerNotOperable."""
         ...
 
+    async def detach(self, id: str, volume_id: str) -> None:
+        """Begin to detach a volume, unless Nova is working on it already. Raises ServerNotOperable."""
+        ...
+
 
 @dataclass(frozen=True)
 class Cloud:

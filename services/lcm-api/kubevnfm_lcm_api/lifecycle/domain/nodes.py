@@ -92,6 +92,10 @@ def storage_server(resources: StackResources, storage: StorageServer) -> ServerF
     wanted = {volume.volume_resource_id for volume in storage.cinder_volume_setup_params}
     owners = {volume.server_id for volume in resources.volumes if volume.name in wanted}
     found = [server for server in resources.servers if server.server_id in owners]
+    if not found:
+        # A heal that failed has detached them already.
+        ports = {storage.ssh_cp_name, storage.nic_cp_name}
+        found = [server for server in resources.servers if ports & {port.name for port in server.ports}]
     if len(found) != 1:
         raise NodeNotFound(
             "storage_server.cinder_volume_setup_params",
@@ -121,7 +125,7 @@ def _storage(
     elsewhere = [
         one.name
         for one in resources.volumes
-        if one.resource_id in volumes.values() and one.server_id != server.server_id
+        if one.resource_id in volumes.values() and one.server_id not in (None, server.server_id)
     ]
     if elsewhere:
         raise NodeNotFound(

@@ -10,6 +10,7 @@ from kubevnfm_csar import BaseHot
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_places import Places
+from kubevnfm_lcm_api.lifecycle.domain.nodes import storage_server
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
@@ -65,8 +66,12 @@ def healed_cluster(
         )
     if masters.intersection(chosen):
         raise Unprocessable(_FIELD, "a master is among the machines: masters cannot be healed one by one yet")
+    if present.storage_server is not None:
+        workers.add(storage_server(vnf.resources, present.storage_server).server_id)
     if not workers.issuperset(chosen):
-        raise Unprocessable(_FIELD, "a machine that is neither master nor worker is named: it cannot be healed yet")
+        raise Unprocessable(
+            _FIELD, "a machine that is neither master, worker nor storage server is named: it cannot be healed"
+        )
     return {
         **changed_cluster(vnf, driver, given),
         "is_whole": False,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import InstantiatedVnfInfo
@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, Changeabl
 
 _ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
+_KEEP: Final = "x_keep_volume"
 
 
 class Heal:
@@ -36,11 +37,10 @@ class Heal:
         """Accept a heal; return the occurrence's id (sequences.md A4, A5).
 
         Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter;
-        Unprocessable for nodes that a cluster cannot lose.
+        Unprocessable for nodes that a cluster cannot lose, and for volumes that cannot stay.
         """
         vnf = await self._vnfs.find(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
-        with_storage = _flag(request.additional_params, _WITH_STORAGE)
         chosen = server_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
         is_missing = is_stack_missing(vnf.record)
         if chosen is not None:
@@ -57,7 +57,7 @@ class Heal:
             base_hot=await self._vnfs.base_hot(vnf) if vnf.record.internals.phases else None,
         )
         servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
-        takes_storage = bool(is_all) if version == "v2" else with_storage is not False
+        takes_storage = _takes_storage(request.additional_params, version, is_recreated=is_recreated)
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
         files = await self._vnfs.files(vnf.package.package_id)
         fields: ChangeFields = {
@@ -109,6 +109,21 @@ def _flag(parameters: Mapping[str, Any], name: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise InvalidInput(f"additionalParams/{name}", "true or false expected")
     return value
+
+
+def _takes_storage(parameters: Mapping[str, Any], version: ApiVersion, *, is_recreated: bool) -> bool:
+    """Return whether the volumes of the machines are replaced too, and their data lost.
+
+    Raises: InvalidInput for a malformed parameter; Unprocessable if they must stay, but cannot.
+    """
+    with_storage, is_all, keep = (_flag(parameters, name) for name in (_WITH_STORAGE, _ALL, _KEEP))
+    if keep and (is_recreated or is_all or with_storage):
+        why = "the stack is created again" if is_recreated else "another parameter asks for new volumes"
+        raise Unprocessable(f"additionalParams/{_KEEP}", f"true, but {why}: false, or neither of both, expected")
+    if keep is not None:
+        return not keep
+    # As Tacker.
+    return bool(is_all) if version == "v2" else with_storage is not False
 
 
 def _not_instantiated(vnf: VnfUnderChange) -> dict[str, Any]:
