@@ -1,6 +1,6 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import credentials, infra, lcm, mgmt, vim
+from kubevnfm_events import credentials, infra, kuryr, lcm, mgmt, vim
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -32,6 +32,7 @@ __all__ = [
     "decode",
     "from_document",
     "infra",
+    "kuryr",
     "lcm",
     "mgmt",
     "vim",

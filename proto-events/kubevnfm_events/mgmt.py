@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kubevnfm_events.base import EVERY_WORKER, Command, Event, Facts
 from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef, ServiceFacts
+from kubevnfm_events.kuryr import KuryrNetwork
 
 Phase = Literal[
     "instantiate_start", "instantiate_end", "terminate_start", "terminate_end", "scale_start", "scale_end",
@@ -75,6 +76,8 @@ class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=Ph
     """A cluster's storage server: Cinder id by resource name of its volumes."""
     nfs_addresses: dict[str, str] = Field(default_factory=dict)
     """A cluster's storage server: the address of each port that ``nfs_server_cp`` names."""
+    kuryr: KuryrNetwork | None = None
+    """Clusters with Kuryr, instantiate_end: the network entities of the cluster."""
     services: tuple[ServiceFacts, ...] = ()
     """CNFs: the Services whose node ports are exposed outside of the cluster."""
     force: bool = False

@@ -39,7 +39,7 @@ def test_what_a_later_version_adds_is_ignored(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_no_secret_is_in_clear(path: Path) -> None:
     for name, value in leaves(json.loads(path.read_text(encoding="utf-8"))):
-        if name in {"password", "bearer_token", "certificate_key", "registry_password"}:
+        if name in {"password", "bearer_token", "certificate_key", "registry_password", "credential_secret"}:
             assert set(value) == {"$sealed"}
 
 

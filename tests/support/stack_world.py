@@ -9,9 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kubevnfm_cluster.kuryr import Kind
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import CreateResources, DeleteResources, StackCommand
+from kubevnfm_events.kuryr import KuryrLogin
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, StackUpdateRefused, VimUnavailable
+from kubevnfm_infra_openstack.domain.kuryr import LoadBalancer, Removed, Subnet
 from kubevnfm_infra_openstack.domain.ports import Cloud
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.stack import (
@@ -26,7 +29,7 @@ from kubevnfm_infra_openstack.domain.stack import (
 )
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import new_id
-from kubevnfm_secrets import hide
+from kubevnfm_secrets import Secret, hide
 from kubevnfm_worker import StepContext
 
 PACKAGE = Path(__file__).parents[2] / "services/infra-openstack/tests/package"
@@ -224,6 +227,45 @@ class TwinServers:
 
 
 @dataclass
+class TwinKuryr:
+    """A network with an entity of every id, unless an attribute says otherwise."""
+
+    missing: set[str] = field(default_factory=set)
+    subnets: dict[str, Subnet] = field(default_factory=dict)
+    balancers: dict[str, LoadBalancer] = field(default_factory=dict)
+    trunk_by_server: dict[str, str] = field(default_factory=dict)
+    logins: list[str] = field(default_factory=list)
+    tagged: list[Removed] = field(default_factory=list)
+    """What the next looks find."""
+
+    async def project_id(self) -> str:
+        return "project"
+
+    async def exists(self, kind: Kind, id: str) -> bool:
+        return id not in self.missing
+
+    async def subnet(self, id: str) -> Subnet:
+        return self.subnets[id]
+
+    async def load_balancer(self, id: str) -> LoadBalancer:
+        return self.balancers[id]
+
+    async def trunks(self, servers: Sequence[str]) -> Mapping[str, str]:
+        return {one: self.trunk_by_server[one] for one in servers if one in self.trunk_by_server}
+
+    async def login(self, name: str) -> KuryrLogin:
+        self.logins.append(name)
+        return KuryrLogin(auth_url="http://k/v3", credential_id=name, credential_secret=Secret("s"))
+
+    async def delete_login(self, name: str) -> None:
+        if name in self.logins:
+            self.logins.remove(name)
+
+    async def remove_tagged(self, tag: str) -> Removed:
+        return self.tagged.pop(0) if self.tagged else Removed()
+
+
+@dataclass
 class TwinClouds:
     """The same tenant for all access data."""
 
@@ -231,9 +273,10 @@ class TwinClouds:
     images: TwinImages = field(default_factory=TwinImages)
     capacity: TwinCapacity = field(default_factory=TwinCapacity)
     servers: TwinServers = field(default_factory=TwinServers)
+    kuryr: TwinKuryr = field(default_factory=TwinKuryr)
 
     def cloud(self, vim: VimConnection) -> Cloud:
-        return Cloud(self.stacks, self.images, self.capacity, self.servers)
+        return Cloud(self.stacks, self.images, self.capacity, self.servers, self.kuryr)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """The parameters of a Kubernetes cluster: one model, its rules, and how the nodes of a role are chosen."""
 
+from kubevnfm_cluster.kuryr import KURYR, KuryrParameters, NeutronAuth, is_uuid
 from kubevnfm_cluster.overrides import with_overrides
 from kubevnfm_cluster.parameters import (
     CLUSTER,
@@ -42,6 +43,7 @@ from kubevnfm_cluster.storage import PersistentVolume, StorageServer, mount_of, 
 
 __all__ = [
     "CLUSTER",
+    "KURYR",
     "LOAD_BALANCER",
     "REGISTRY_ROOT",
     "REGISTRY_VNF",
@@ -50,10 +52,12 @@ __all__ = [
     "Bastion",
     "ClusterParameters",
     "Drain",
+    "KuryrParameters",
     "LoadBalancer",
     "MadeKeyPair",
     "MasterGroup",
     "Mirror",
+    "NeutronAuth",
     "NodeChoice",
     "NodeGroup",
     "PersistentVolume",
@@ -70,6 +74,7 @@ __all__ = [
     "check_certificate",
     "check_key_of_certificate",
     "check_networks",
+    "is_uuid",
     "mount_of",
     "node_mask",
     "place_of",

@@ -31,6 +31,7 @@ from kubevnfm_cluster.forms import (
     text,
     whole,
 )
+from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_cluster.registries import Registry
 from kubevnfm_cluster.ssh_login import PackagePath, Resource, SshLogin
 from kubevnfm_cluster.storage import PersistentVolume, StorageServer
@@ -230,6 +231,8 @@ class ClusterParameters(Part):
     """The machine with the disks of persistent volumes; None: there is none."""
     pv_registration_params: Annotated[tuple[PersistentVolume, ...], ARRAY] = ()
     """The persistent volumes that the storage server exports."""
+    kuryr_param: KuryrParameters | None = None
+    """None: pods have a network of their own."""
     x_kubernetes_version: Annotated[str, Form("a version such as 1.31.4", _release)] | None = None
     """Without a leading ``v``; None: the version that the script names."""
     x_cri: Annotated[str, text("a container runtime")] = "containerd"
@@ -259,7 +262,8 @@ class ClusterParameters(Part):
         # The pod network, the administrator, checks at the end.
         rest_s = 10 * limits.command + 6 * limits.node_ready + self.storage_limit_s()
         by_master_s = limits.node_install + 2 * limits.node_ready + 5 * limits.command
-        return float(start_s + rounds * by_round_s + (masters - 1) * by_master_s + rest_s)
+        kuryr_s = 2 * limits.command + 4 * limits.node_ready if self.kuryr_param is not None else 0
+        return float(start_s + rounds * by_round_s + (masters - 1) * by_master_s + rest_s + kuryr_s)
 
     def registries_limit_s(self) -> float:
         """Return how long it may take to connect one node to the private registries."""

@@ -29,10 +29,7 @@ from kubevnfm_cluster.ssh_login import Bastion, PackagePath, Password, PrivateKe
 KEY_PAIR_PARAMETER: Final = "x_key_pair_parameter"
 LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
-_NOT_INSTALLED_YET: Final = (
-    "helm_installation_script_path",
-    "kuryr_param",
-)
+_NOT_INSTALLED_YET: Final = ("helm_installation_script_path",)
 
 
 def _address(value: object) -> str:
@@ -45,7 +42,6 @@ class RequestedCluster(ClusterParameters):
     """The configuration of a cluster in a request, with the parts that are not installed yet."""
 
     helm_installation_script_path: PackagePath | None = None
-    kuryr_param: object = None
     x_key_pair_parameter: Annotated[str, text("the name of a parameter of the Base HOT")] | None = None
     """The Heat parameter that gets the public key of a pair made for the instance; see `with_key_pair`."""
     x_strict: Annotated[bool, FLAG] = False

@@ -13,6 +13,7 @@ from typing import Final
 
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 
+from kubevnfm_cluster.kuryr import KURYR, check_kuryr
 from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_cluster.registries import check_registries
 from kubevnfm_cluster.storage import check_storage
@@ -40,6 +41,8 @@ def check_rules(parameters: ClusterParameters) -> None:
         raise Unprocessable(f"{ROOT}/x_cri", "this container runtime is not supported; containerd is")
     check_registries(parameters.private_registry_connection_info, path=ROOT)
     check_storage(parameters.storage_server, parameters.pv_registration_params, path=ROOT)
+    if parameters.kuryr_param is not None:
+        check_kuryr(parameters.kuryr_param, path=f"{ROOT}/{KURYR}")
     check_networks(parameters)
 
 

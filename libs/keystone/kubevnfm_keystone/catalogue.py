@@ -20,6 +20,8 @@ TITLES: Final[Mapping[str, str]] = {
     "network": "Neutron",
     "image": "Glance",
     "block-storage": "Cinder",
+    "load-balancer": "Octavia",
+    "identity": "Keystone",
 }
 
 

@@ -17,6 +17,7 @@ from kubevnfm_events.infra import (
     RestoreResources,
     ScaleResources,
 )
+from kubevnfm_events.kuryr import PrepareKuryr, RemoveKuryr
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_worker.backends import Backends
 
@@ -30,6 +31,7 @@ from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
+from kubevnfm_infra_openstack.kuryr_handlers import KuryrHandlers
 from kubevnfm_infra_openstack.server_handlers import ServerHandlers
 from kubevnfm_infra_openstack.settings import Settings
 
@@ -65,6 +67,7 @@ async def infra_openstack(
             snapshots=StackSnapshots(store, key_ring),
             wait_s=settings.wait_s,
         )
+        kuryr = KuryrHandlers(clouds=clouds, vims=vims)
         servers = ServerHandlers(clouds=clouds, vims=vims, grace=grace)
         comparison = ComparisonHandler(clouds=clouds, vims=vims, bus=backends.bus, clock=clock)
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
@@ -76,6 +79,8 @@ async def infra_openstack(
         worker.handle(ChangeTemplate, changes.change_template, abort=changes.abort)
         worker.handle(RestoreResources, changes.restore_resources, abort=changes.abort)
         worker.handle(OperateServers, servers.operate_servers)
+        worker.handle(PrepareKuryr, kuryr.prepare_kuryr)
+        worker.handle(RemoveKuryr, kuryr.remove_kuryr)
         worker.handle_direct(CompareStacks, comparison.compare_stacks)
         async with worker:
             await worker.start()

@@ -63,6 +63,8 @@ def test_a_phase_is_supported_or_refused_with_those_that_are(driver: str, phase:
     supported = (
         phase in ("instantiate_end", "terminate_end")
         if driver == "mgmt-drivers-cnf-nodeport"
+        else not phase.startswith(("scale", "heal"))
+        if driver == "kuryr-kubernetes"
         else driver in CLUSTER_DRIVERS or not phase.startswith("scale")
     )
     if supported:
@@ -73,7 +75,9 @@ def test_a_phase_is_supported_or_refused_with_those_that_are(driver: str, phase:
 
 
 def test_an_unknown_driver_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(DriverUnknown, match="'magic' is unknown; known are kubernetes, mgmt-drivers-cnf"):
+    with pytest.raises(
+        DriverUnknown, match="'magic' is unknown; known are kubernetes, kuryr-kubernetes, mgmt-drivers-cnf"
+    ):
         phase_work(DRIVERS, "magic", "instantiate_end")
 
 

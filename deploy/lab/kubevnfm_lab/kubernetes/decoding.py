@@ -69,6 +69,7 @@ _BY_PARENT: Final[Mapping[tuple[str, str], str]] = {
     ("endpoints", "conditions"): _OBJECT,
     ("env", "value"): _TEXT,
     ("strategy", "type"): _TEXT,
+    ("conversion", "strategy"): _TEXT,
     ("matchExpressions", "values"): _TEXTS,
     ("matchFields", "values"): _TEXTS,
     ("matchExpressions", "key"): _TEXT,

@@ -37,8 +37,8 @@ def configuration(settings: Mapping[str, str], endpoint: str, access: Access) ->
     ]
 
 
-def dns_and_proxy(settings: Mapping[str, str], *, coredns_image: str) -> list[dict[str, Any]]:
-    """Return CoreDNS and kube-proxy; kube-proxy last, as kubeadm does."""
+def dns_and_proxy(settings: Mapping[str, str], *, coredns_image: str, has_proxy: bool) -> list[dict[str, Any]]:
+    """Return CoreDNS and, unless its phase is skipped, kube-proxy; kube-proxy last, as kubeadm does."""
     version = settings["kubernetesVersion"]
     dns_address = str(ipaddress.ip_network(settings["serviceSubnet"], strict=False)[10])
     return [
@@ -58,8 +58,7 @@ def dns_and_proxy(settings: Mapping[str, str], *, coredns_image: str) -> list[di
                 ],
             },
         },
-        _account("kube-proxy"),
-        _kube_proxy(version),
+        *([_account("kube-proxy"), _kube_proxy(version)] if has_proxy else []),
     ]
 
 

@@ -15,6 +15,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_infra_openstack.adapters.capacity import TenantCapacity
 from kubevnfm_infra_openstack.adapters.glance import GlanceImages
 from kubevnfm_infra_openstack.adapters.heat import HeatStacks
+from kubevnfm_infra_openstack.adapters.kuryr import KuryrCloud
 from kubevnfm_infra_openstack.adapters.nova import NovaServers
 from kubevnfm_infra_openstack.adapters.tenants import Tenant, access_data
 from kubevnfm_infra_openstack.domain.ports import Cloud
@@ -57,7 +58,13 @@ class OpenStackClouds:
         if connected is None:
             tenant = Tenant(access, calls=self._pool, uploads=self._uploads, timeout_s=self._timeout_s)
             stacks = HeatStacks(tenant)
-            cloud = Cloud(stacks, GlanceImages(tenant), TenantCapacity(tenant, now=time.monotonic), NovaServers(tenant))
+            cloud = Cloud(
+                stacks,
+                GlanceImages(tenant),
+                TenantCapacity(tenant, now=time.monotonic),
+                NovaServers(tenant),
+                KuryrCloud(tenant),
+            )
             connected = self._connected[key] = _Connected(tenant, stacks, cloud)
             if len(self._connected) > self._most_tenants:
                 self._close_later(self._connected.popitem(last=False)[1])

@@ -31,7 +31,7 @@ from kubevnfm_secrets import KeyRing
 from openstack import exceptions as sdk
 from openstack.connection import Connection
 
-from kubevnfm_infra_openstack.domain.errors import VimAccessDataMissing, VimRefused, VimUnavailable
+from kubevnfm_infra_openstack.domain.errors import ServiceMissing, VimAccessDataMissing, VimRefused, VimUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,6 +82,16 @@ class Tenant:
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
         self._opened: KeystoneSession | None = None
+
+    @property
+    def access(self) -> KeystoneLogin:
+        """The access data."""
+        return self._access
+
+    async def user_id(self) -> str:
+        """Return the id of the user that is logged in. Raises VimRefused, VimUnavailable."""
+        connection = await self._open()
+        return str(await self._run("Keystone", lambda: connection.current_user_id))
 
     async def project_id(self) -> str:
         """Return the tenant's id. Raises VimRefused, VimUnavailable."""
@@ -163,7 +173,7 @@ class Tenant:
             self._forget()
             raise VimRefused(self._access.auth_url, failure_of(error).reason) from error
         except sdk.NotSupported as error:
-            raise VimRefused(service, f"the VIM's catalogue has no such service ({error})") from error
+            raise ServiceMissing(service, f"the VIM's catalogue has no such service ({error})") from error
         except (keystone.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
             failure = failure_of(error)
             kind = VimUnavailable if failure.kind == "unavailable" else VimRefused

@@ -36,6 +36,12 @@ class VimRefused(VnfmError):
         self.service = service
 
 
+class ServiceMissing(VimRefused):
+    """The VIM's catalogue does not have the service."""
+
+    code = "vim-service-missing"
+
+
 class VimAccessDataMissing(Unprocessable):
     """The VIM connection lacks something that Keystone requires."""
 

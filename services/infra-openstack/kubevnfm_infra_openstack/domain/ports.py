@@ -12,6 +12,7 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import UserData
 
 from kubevnfm_infra_openstack.domain.hot import Parameters, Template
+from kubevnfm_infra_openstack.domain.kuryr import KuryrPort
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.request import SolObject
 from kubevnfm_infra_openstack.domain.stack import (
@@ -151,6 +152,7 @@ class Cloud:
     images: ImagePort
     capacity: CapacityPort
     servers: ServerPort
+    kuryr: KuryrPort
 
 
 class Clouds(Protocol):

@@ -195,7 +195,6 @@ def test_the_sample_is_accepted_as_it_comes_and_as_the_gateway_hides_its_secrets
         ("helm_installation_script_path", "Scripts/install_helm.sh", 422, "not supported yet"),
         ("x_kubernetes_version", "1.19.0", 422, "1.28.0"),
         ("x_cni", "Files/kubernetes/absent.yaml", 422, "no file"),
-        ("kuryr_param", {}, 422, "not supported yet"),
         # 2.3
         ("master_node__aspect_id", ABSENT, 400, "missing"),
         ("master_node__aspect_id", "masters", 422, "no scaling aspect masters; it has master_instance"),

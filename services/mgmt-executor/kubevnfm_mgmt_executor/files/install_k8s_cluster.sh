@@ -592,7 +592,7 @@ balance() {
 
 # ---- init ------------------------------------------------------------------------------------------------------------
 # NODE_NAME, NODE_IP, ENDPOINT (host:port), CERT_SANS (words), POD_CIDR, SERVICE_CIDR, NODE_CIDR_MASK,
-# CERTIFICATE_KEY (admin only), BALANCED, TIMEOUT_S
+# CERTIFICATE_KEY (admin only), BALANCED, TIMEOUT_S, KUBE_PROXY (false: Services are served by load balancers of the cloud)
 
 kubectl_() { kubectl --kubeconfig "$admin_conf" "$@"; }
 
@@ -723,8 +723,10 @@ END
 
 api_answers() { kubectl_ get --raw /readyz; }
 
-# The kube-proxy addon is kubeadm's last step: if it exists, the init is complete.
-init_complete() { kubectl_ -n kube-system get configmap/kubeadm-config daemonset/kube-proxy -o name; }
+# The last addon is kubeadm's last step: if it exists, the init is complete.
+init_complete() { kubectl_ -n kube-system get configmap/kubeadm-config "$(last_addon)" -o name; }
+
+last_addon() { if [[ $KUBE_PROXY == false ]]; then printf deployment/coredns; else printf daemonset/kube-proxy; fi; }
 
 report_ca() {
   local pem
@@ -733,6 +735,8 @@ report_ca() {
 }
 
 init() {
+  local -a skipped=()
+  if [[ $KUBE_PROXY == false ]]; then skipped=(--skip-phases addon/kube-proxy); fi
   if marked init; then
     # No reset here: a slow API is no reason to destroy a cluster.
     await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
@@ -746,7 +750,7 @@ init() {
     fi
     kubeadm_config
     step "kubeadm init of the control plane at https://$ENDPOINT" \
-      kubeadm init --config "$work/kubeadm-$task.yaml" --skip-token-print
+      kubeadm init --config "$work/kubeadm-$task.yaml" --skip-token-print "${skipped[@]}"
     await "$TIMEOUT_S" api_answers || die "https://$ENDPOINT, the API server, does not answer within $TIMEOUT_S s"
     mark init
   fi
@@ -985,7 +989,7 @@ END
 }
 
 # ---- label, verify ---------------------------------------------------------------------------------------------------
-# label: LABELS (lines "key=value key=value|node node"), TIMEOUT_S; verify: NODES (words), CNI_WORKLOADS, TIMEOUT_S
+# label: LABELS (lines "key=value key=value|node node"), TIMEOUT_S; verify: NODES (words), CNI_WORKLOADS, KUBE_PROXY, TIMEOUT_S
 
 label() {
   local labels nodes
@@ -1002,8 +1006,9 @@ label() {
 }
 
 verify() {
-  local listed space workload until needed="kube-system daemonset/kube-proxy"$'\n'"$CNI_WORKLOADS"
+  local listed space workload until needed=$CNI_WORKLOADS
   local -a names
+  if [[ $KUBE_PROXY != false ]]; then needed="kube-system daemonset/kube-proxy"$'\n'$needed; fi
   read -ra names <<<"$NODES"
   await "$TIMEOUT_S" kubectl_ get nodes "${names[@]}" -o name ||
     die "not all nodes have registered at $(server) within $TIMEOUT_S s: ${names[*]}"
@@ -1194,7 +1199,7 @@ read_arguments "$@"
 
 : "${OWNER:=}" "${KUBERNETES_VERSION:=}" "${HOSTS_ENTRIES:=}" "${HTTP_PROXY_URL:=}" "${HTTPS_PROXY_URL:=}" \
   "${NO_PROXY_LIST:=}" "${APT_REPOSITORY:=}" "${APT_KEY_URL:=}" "${IMAGE_MIRROR:=}" "${CERT_SANS:=}" "${LABELS:=}" \
-  "${NODES:=}" "${CNI_WORKLOADS:=}" "${TIMEOUT_S:=600}" "${BALANCED:=}" "${MASTERS:=}" "${PREFIX_LENGTH:=}" "${CONTROL_PLANE:=}"
+  "${NODES:=}" "${CNI_WORKLOADS:=}" "${TIMEOUT_S:=600}" "${BALANCED:=}" "${MASTERS:=}" "${PREFIX_LENGTH:=}" "${CONTROL_PLANE:=}" "${KUBE_PROXY:=true}"
 # shellcheck disable=SC1090 # the caller's file
 . "$params"
 readonly version=${KUBERNETES_VERSION:-1.31.4}

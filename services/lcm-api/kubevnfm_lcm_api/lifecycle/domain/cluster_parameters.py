@@ -32,6 +32,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cluster_places import (
     Places,
     connection_point,
 )
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import check_kuryr, pod_and_service_subnets
 
 _TOP = "the top template"
 
@@ -57,10 +58,12 @@ def check_cluster_parameters(
     api_version: Literal["v1", "v2"],
     has_user_data: bool,
     instantiation_level_id: str | None = None,
+    has_kuryr_driver: bool = False,
 ) -> CheckedCluster:
     """Return the cluster that additionalParams ask for; texts may be Secret leaves.
 
     ``file_names``: the paths of the package's files. ``has_user_data``: whether user data of the package is run.
+    ``has_kuryr_driver``: whether the VNFD names the driver of clusters with Kuryr.
     Not checked here: facts that only the stack or the machines have, and whether the VIM's name is taken.
     Raises: InvalidInput, Unprocessable naming the field (``additionalParams/...``) and what was expected.
     """
@@ -70,6 +73,7 @@ def check_cluster_parameters(
     _check_key_pair(cluster.x_key_pair_parameter, base_hot)
 
     places = Places(flavour=flavour, hot=base_hot, level_id=instantiation_level_id)
+    check_kuryr(cluster, places, is_driven=has_kuryr_driver)
     needed = _needed_attribute(api_version, has_user_data=has_user_data) if base_hot is not None else None
     masters = places.group(cluster.master_node, "master", needed=needed)
     workers = places.group(cluster.worker_node, "worker", needed=needed)
@@ -80,7 +84,7 @@ def check_cluster_parameters(
     if base_hot is None:
         _check_one(masters, "master")
         _check_one(workers, "worker")
-    check_networks(cluster, places.subnets())
+    check_networks(cluster, places.subnets(without=pod_and_service_subnets(cluster)))
     max_nodes = masters.most + workers.most
     node_mask(cluster.master_node.pod_cidr, nodes=max_nodes)
     _check_features(cluster, places, file_names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any, Final
@@ -143,11 +143,16 @@ class Places:
         initial = self.flavour.initial_counts(self.level_id)
         return sum(initial.get(vdu_id, 0) for vdu_id in vdus), sum(self.flavour.max_count(vdu_id) for vdu_id in vdus)
 
-    def subnets(self) -> list[tuple[str, IPv4Network]]:
-        """Return the networks that VNFD and templates create, if their ranges are written there."""
+    def subnets(self, *, without: Collection[str] = ()) -> list[tuple[str, IPv4Network]]:
+        """Return the networks that VNFD and templates create, if their ranges are written there.
+
+        ``without``: resources of the template that are left out.
+        """
         written = [(f"virtual link {name}", link.cidr) for name, link in self.flavour.virtual_links.items()]
         if self.hot is not None:
             for name, kind in self.hot.top.resource_types.items():
+                if name in without:
+                    continue
                 cidr = (self.hot.top.resource(name).get("properties") or {}).get("cidr") if kind == SUBNET else None
                 written.append((f"subnet {name}", cidr))
         found = []

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self, TypedDict
 from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData, VduTarget
+from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
@@ -163,6 +164,8 @@ class InstantiateVmDraft(InstantiateDraft):
     registry: RegistryVnf | None = None
     """None: this VNF is not a private registry."""
 
+    kuryr_network: KuryrNetwork | None = None
+    """The network entities of a cluster with Kuryr, once they are found."""
     resources: StackResources | None = None
     cluster: ClusterAccess | None = None
     node_names: dict[str, str] = Field(default_factory=dict)
@@ -199,6 +202,10 @@ class InstantiateVmDraft(InstantiateDraft):
         if reply.cluster is None and not reply.node_names:
             return self
         return self.model_copy(update={"cluster": reply.cluster, "node_names": reply.node_names})
+
+    def with_kuryr_network(self, network: KuryrNetwork) -> Self:
+        """Return the draft with the network entities of a cluster with Kuryr."""
+        return self.model_copy(update={"kuryr_network": network})
 
     def with_cluster_vim(self, vim: VimRegistered) -> Self:
         """Return the draft with the VIM that the cluster was registered as."""

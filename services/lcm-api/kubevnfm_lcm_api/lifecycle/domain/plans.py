@@ -26,6 +26,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     TerminateVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import KURYR_DRIVER, has_kuryr
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
@@ -39,6 +40,12 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     ScaleVnf,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END, HEAL_START, RunHealPhase
+from kubevnfm_lcm_api.lifecycle.domain.steps.kuryr import (
+    InstallKuryrCluster,
+    PrepareKuryrNetwork,
+    RemoveKuryrResources,
+    StopKuryr,
+)
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     INSTALL_TIMEOUT_S,
     INSTANTIATE_END,
@@ -99,6 +106,9 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
     plan.then(CreateVnfResources())
     if draft.registry is not None:
         plan.then(RunRegistryPhase("instantiate_end"), id=INSTANTIATE_END)
+    elif has_kuryr(draft.phases) and draft.cluster_parameters is not None:
+        plan.then(PrepareKuryrNetwork())
+        plan.then(InstallKuryrCluster(_install_limit_s(draft)), id=INSTANTIATE_END)
     elif INSTANTIATE_END in draft.phases:
         plan.then(RunDriverPhase(INSTANTIATE_END, _install_limit_s(draft)), id=INSTANTIATE_END)
     if draft.cluster_vim_name is not None:
@@ -135,8 +145,16 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
         plan.then(MarkOrphans(OperationType.TERMINATE))
     _begin(plan, draft)
     # Without a stack there are no machines to run the phase on.
-    if TERMINATE_START in draft.phases and draft.resources is not None and not draft.is_stack_missing:
+    if (
+        draft.phases.get(TERMINATE_START, KURYR_DRIVER) != KURYR_DRIVER
+        and draft.resources is not None
+        and not draft.is_stack_missing
+    ):
         plan.then(RunDriverPhase(TERMINATE_START), id=TERMINATE_START)
+    if has_kuryr(draft.phases):
+        if draft.resources is not None and not draft.is_stack_missing:
+            plan.then(StopKuryr())
+        plan.then(RemoveKuryrResources())
     # Only after the stack: if its deletion fails, the cluster still runs and must remain registered.
     deleted = plan.then(DeleteVnfResources(draft.graceful_wait_s))
     if draft.cluster_vim_key is not None:
@@ -310,6 +328,10 @@ SEQUENCES: Final = Sequences(
         MarkOrphans,
         RunDriverPhase,
         RunRegistryPhase,
+        PrepareKuryrNetwork,
+        InstallKuryrCluster,
+        StopKuryr,
+        RemoveKuryrResources,
         CreateVnfResources,
         RegisterClusterVim,
         ApplyCnfObjects,

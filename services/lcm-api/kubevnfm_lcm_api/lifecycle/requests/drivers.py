@@ -10,14 +10,15 @@ from kubevnfm_csar import Flavour, PhaseDriver, Vnfd
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType
 
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import KURYR_DRIVER
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.domain.states import CAN_BE_ROLLED_BACK
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
 
 NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
-CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes"})
-"""Implementation names of the built-in cluster driver."""
+CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes", KURYR_DRIVER})
+"""Implementation names of the built-in cluster drivers."""
 MACHINE_DRIVERS: Final = CLUSTER_DRIVERS | REGISTRY_DRIVERS
 """Implementation names of the built-in drivers of VNFs of machines."""
 CONTAINER_UPDATE: Final = "mgmt-container-update"

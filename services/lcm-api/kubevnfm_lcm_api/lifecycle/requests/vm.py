@@ -17,6 +17,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateFields, InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import has_kuryr
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
@@ -96,6 +97,7 @@ class VmDrafts:
                 api_version=fields["api_version"],
                 has_user_data=user_data is not None,
                 instantiation_level_id=request.instantiation_level_id,
+                has_kuryr_driver=has_kuryr(phases),
             )
             await check_certificates(self._packages, package, cluster.parameters)
             await check_manifests(self._packages, package, cluster.parameters)

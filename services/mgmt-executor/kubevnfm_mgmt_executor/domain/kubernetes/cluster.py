@@ -15,6 +15,7 @@ from kubevnfm_cluster import (
     read_cluster_parameters,
     refuse_shared_addresses,
 )
+from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret, map_secrets
@@ -51,6 +52,8 @@ class Cluster:
     """Cinder id by resource name of the volumes of the storage server."""
     nfs_addresses: Mapping[str, str] = field(default_factory=dict)
     """The addresses at which the nodes reach the storage server, by port."""
+    kuryr: KuryrNetwork | None = None
+    """The network entities of a cluster with Kuryr, where the phase needs them."""
     live: ManagedNode | None = None
     """The master that was found to answer; None: none was looked for."""
 
@@ -181,6 +184,7 @@ def read_cluster(command: RunPhase, reveal: Callable[[Secret], str]) -> Cluster:
         storage=storage,
         volumes=command.volumes,
         nfs_addresses=command.nfs_addresses,
+        kuryr=command.kuryr,
     )
 
 

@@ -95,8 +95,11 @@ def serve_volumes(plan: Plan, cluster: Cluster, finished: Sequence[TaskId]) -> N
         plan.add("register_volumes", cluster.master, after=[*finished, exported])
 
 
-def install_cluster(cluster: Cluster) -> Plan:
-    """Install a cluster (sequences.md 1.10): all machines side by side, and the master waits for no worker."""
+def install_cluster(cluster: Cluster, network: str = "network") -> Plan:
+    """Install a cluster (sequences.md 1.10): all machines side by side, and the master waits for no worker.
+
+    ``network``: the task that gives pods a network.
+    """
     plan, master = Plan(cluster), cluster.master
     prepared: dict[str, TaskId] = {}
     for node in cluster.nodes:
@@ -109,7 +112,7 @@ def install_cluster(cluster: Cluster) -> Plan:
             # Before the API server: kubeadm init ends only when the virtual address leads to it.
             prepared[node.vnfc_id] = plan.add("balance", node, after=[prepared[node.vnfc_id]])
     started = plan.add("init", master, after=[prepared[master.vnfc_id]])
-    network = plan.add("network", master, after=[started])
+    connected = plan.add(network, master, after=[started])
     # It needs the API only, so it does not wait for the pod network.
     plan.add("admin", master, after=[started])
     last = started
@@ -123,7 +126,7 @@ def install_cluster(cluster: Cluster) -> Plan:
     ]
     # One task for all workers: the labels are set through the master's API, and a node must have joined to have any.
     labelled = plan.add("label", master, after=[started, *joined])
-    verified = plan.add("verify", master, after=[network, labelled, last])
+    verified = plan.add("verify", master, after=[connected, labelled, last])
     serve_volumes(plan, cluster, [verified])
     return plan
 

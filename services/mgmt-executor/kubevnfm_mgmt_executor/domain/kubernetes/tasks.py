@@ -23,6 +23,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
     VerifyAnswer,
 )
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
+from kubevnfm_mgmt_executor.domain.kuryr import tasks as kuryr
 from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
@@ -242,5 +243,9 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "nfs_client": storage.nfs_client,
     "register_volumes": storage.register_volumes,
     "release_volumes": storage.release_volumes,
+    "etcd": kuryr.etcd,
+    "kuryr": kuryr.kuryr,
+    "entry": kuryr.entry,
+    "withdraw": kuryr.withdraw,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""

@@ -75,6 +75,8 @@ def _clear(cluster: Cluster, secret: Secret | None) -> str:
 def init(cluster: Cluster) -> Mapping[str, str]:
     """Return the parameters of ``init``. The certificate is valid for every address at which the API is reached."""
     master, names = cluster.master, [cluster.address, cluster.public_address]
+    if cluster.kuryr is not None:
+        names.append(cluster.kuryr.api_address)
     for one in cluster.masters:
         names += [one.nic_address, one.ssh_address, cluster.name(one)]
     return {
@@ -88,7 +90,13 @@ def init(cluster: Cluster) -> Mapping[str, str]:
         "SERVICE_CIDR": str(cluster.parameters.master_node.cluster_cidr),
         "NODE_CIDR_MASK": str(cluster.node_mask),
         "BALANCED": str(cluster.is_balanced).lower(),
+        "KUBE_PROXY": _kube_proxy(cluster),
     }
+
+
+def _kube_proxy(cluster: Cluster) -> str:
+    # With Kuryr, load balancers of the cloud lead to Services.
+    return str(cluster.parameters.kuryr_param is None).lower()
 
 
 def balance(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
@@ -169,7 +177,7 @@ def labels(cluster: Cluster) -> Mapping[str, str]:
 def verify(cluster: Cluster, files: InstallFiles) -> Mapping[str, str]:
     """Return the parameters of ``verify``, for the new nodes."""
     new = [node for node in cluster.nodes if node.is_target]
-    return {**of_nodes(cluster, new), "CNI_WORKLOADS": _workloads(files)}
+    return {**of_nodes(cluster, new), "CNI_WORKLOADS": _workloads(files), "KUBE_PROXY": _kube_proxy(cluster)}
 
 
 def of_nodes(cluster: Cluster, nodes: Sequence[ManagedNode]) -> Mapping[str, str]:

@@ -33,6 +33,8 @@ class _Plan:
     token_ttl_s: float
     patience_s: float
     """How long kubeadm waits for the first answers of the API server."""
+    has_proxy: bool
+    """Whether the addon kube-proxy is applied."""
 
 
 async def init(call: Call, given: Options) -> Exit:
@@ -66,8 +68,10 @@ async def init(call: Call, given: Options) -> Exit:
         lines.append('[upload-certs] Storing the certificates in Secret "kubeadm-certs" in the "kube-system" Namespace')
         if not given.has("--skip-certificate-key-print"):
             lines.append(f"[upload-certs] Using certificate key:\n{key}")
-    lines += ["[addons] Applied essential addon: CoreDNS", "[addons] Applied essential addon: kube-proxy", "",
-              "Your Kubernetes control-plane has initialized successfully!", ""]  # fmt: skip
+    lines.append("[addons] Applied essential addon: CoreDNS")
+    if plan.has_proxy:
+        lines.append("[addons] Applied essential addon: kube-proxy")
+    lines += ["", "Your Kubernetes control-plane has initialized successfully!", ""]  # fmt: skip
     if not given.has("--skip-token-print"):
         lines += ["Then you can join any number of worker nodes by running the following on each as root:", "",
                   join_command(plane, token)]  # fmt: skip
@@ -128,6 +132,7 @@ def _plan(call: Call, given: Options, config: KubeadmConfig) -> _Plan:
         upload=given.has("--upload-certs"),
         token_ttl_s=ttl_s,
         patience_s=patience_s,
+        has_proxy="addon/kube-proxy" not in given.get("--skip-phases").split(","),
     )
 
 
@@ -180,7 +185,7 @@ async def _start(call: Call, plan: _Plan) -> ControlPlane:
         files.write_kubelet(machine, plane, plan.node_name)
         await world.nodes.add(machine, JoinedNode(plane, plan.node_name, plan.node_ip, control_plane=True))
         # kubeadm writes kube-proxy last: scripts take it as the mark of a complete init.
-        for obj in addons.dns_and_proxy(plan.settings, coredns_image=images.coredns(call)):
+        for obj in addons.dns_and_proxy(plan.settings, coredns_image=images.coredns(call), has_proxy=plan.has_proxy):
             await api.apply(obj, namespace="kube-system", manager="kubeadm")
     except (ApiRefusal, ApiUnreachable) as error:
         raise Failed(f"error execution phase upload-config/kubeadm: {error}") from error

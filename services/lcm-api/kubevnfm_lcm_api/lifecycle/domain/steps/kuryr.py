@@ -1,0 +1,201 @@
+"""Steps of clusters with Kuryr-Kubernetes: infra-openstack prepares their network and empties it, mgmt-executor installs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
+from kubevnfm_events import Command, PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.kuryr import KuryrNetwork, KuryrPrepared, KuryrRemoved, PrepareKuryr, RemoveKuryr
+from kubevnfm_events.mgmt import ForgetInstance, PhaseDone, RunPhase
+from kubevnfm_secrets import SecretParams
+
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import KURYR_DRIVER
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStackName, NeedsVim
+from kubevnfm_lcm_api.lifecycle.domain.nodes import find_nodes
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S, NeedsDriver, RunDriverPhase
+
+PREPARE_TIMEOUT_S = 600.0
+"""Octavia takes minutes to make a load balancer, but the stack has waited for it already."""
+REMOVE_TIMEOUT_S = 900.0
+"""Octavia deletes many load balancers one after another."""
+
+
+class NeedsKuryrNetwork(NeedsStackName, Protocol):
+    """An operation that builds a cluster with Kuryr."""
+
+    @property
+    def cluster_parameters(self) -> ClusterParameters | None: ...
+
+    @property
+    def resources(self) -> StackResources | None: ...
+
+    def with_kuryr_network(self, network: KuryrNetwork) -> Draft:
+        """Return the draft with the network entities."""
+        ...
+
+
+@dataclass(frozen=True)
+class PrepareKuryrNetwork(Step[NeedsKuryrNetwork, KuryrPrepared]):
+    """Find and check the network entities of the cluster, and wait for the nodes' trunks (sequences.md B5, 2).
+
+    Adds: the network entities, and Kuryr's login.
+    Again: safe; a new application credential replaces the earlier one.
+    Fails: an entity that is missing or does not fit names the parameter.
+    """
+
+    kind: ClassVar[str] = "prepare_kuryr_network"
+    command: ClassVar[type[Command]] = PrepareKuryr
+    label: ClassVar[str] = "Prepare the network for Kuryr"
+    base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
+
+    def ask(self, draft: NeedsKuryrNetwork) -> PrepareKuryr:
+        """Ask for the entities that the request names."""
+        cluster = draft.cluster_parameters
+        assert cluster is not None
+        assert cluster.kuryr_param is not None
+        assert draft.resources is not None
+        return PrepareKuryr(
+            vnf_instance_id=draft.vnf_instance_id,
+            tag=draft.vnf_instance_id,
+            stack_name=draft.stack_name,
+            vim=draft.vim,
+            kuryr=cluster.kuryr_param,
+            service_cidr=str(cluster.master_node.cluster_cidr),
+            servers=tuple(node.server_id for node in find_nodes(draft.resources, cluster).nodes),
+        )
+
+    def fold(self, draft: NeedsKuryrNetwork, reply: KuryrPrepared) -> Draft:
+        """Keep the network."""
+        return draft.with_kuryr_network(reply.network)
+
+    def undo(self, draft: NeedsKuryrNetwork) -> RemoveKuryr:
+        """Remove what Kuryr has made since, so that the networks of the stack can be deleted."""
+        return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
+
+
+class NeedsKuryr(NeedsDriver, Protocol):
+    """An operation that installs Kuryr."""
+
+    @property
+    def kuryr_network(self) -> KuryrNetwork | None: ...
+
+
+@dataclass(frozen=True)
+class InstallKuryrCluster(Step[NeedsKuryr, PhaseDone]):
+    """Install the cluster with Kuryr in place of a pod network (sequences.md B5).
+
+    Adds: the cluster's access data and node names.
+    Again: safe; continues from the journal.
+    Fails: as `RunDriverPhase`.
+    """
+
+    limit_s: float = INSTALL_TIMEOUT_S
+
+    kind: ClassVar[str] = "install_kuryr_cluster"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Management driver: instantiate_end"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit that the plan gives it."""
+        return self.limit_s
+
+    def ask(self, draft: NeedsKuryr) -> RunPhase:
+        """Ask for the phase, with the network entities."""
+        phase = RunDriverPhase("instantiate_end").ask(draft)
+        return phase.model_copy(update={"kuryr": draft.kuryr_network})
+
+    def fold(self, draft: NeedsKuryr, reply: PhaseDone) -> Draft:
+        """Keep the facts that the driver reported."""
+        return draft.after_phase(reply)
+
+    def undo(self, draft: NeedsKuryr) -> ForgetInstance:
+        """Purge the records of machines that are deleted with the stack."""
+        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
+
+
+class NeedsKuryrStop(NeedsVim, Protocol):
+    """The termination of a cluster with Kuryr."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def parameters(self) -> SecretParams: ...
+
+    @property
+    def resources(self) -> StackResources | None: ...
+
+    @property
+    def phases(self) -> Mapping[str, str]: ...
+
+    @property
+    def is_forceful(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class StopKuryr(Step[NeedsKuryrStop, PhaseDone]):
+    """Delete the Services that have load balancers for the outside, and stop Kuryr: it must not make anything again.
+
+    Again: safe; what is gone already is left alone.
+    Fails: a master that cannot be reached; FORCEFUL goes on without.
+    """
+
+    kind: ClassVar[str] = "stop_kuryr"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Stop Kuryr"
+    base_timeout_s: ClassVar[float] = 1800.0
+
+    def ask(self, draft: NeedsKuryrStop) -> RunPhase:
+        """Ask for the phase on the cluster's nodes."""
+        cluster = read_cluster_parameters(draft.parameters)
+        assert draft.resources is not None
+        found = find_nodes(draft.resources, cluster)
+        return RunPhase(
+            vnf_instance_id=draft.vnf_instance_id,
+            driver=KURYR_DRIVER,
+            phase="terminate_start",
+            package=draft.package,
+            nodes=found.nodes,
+            parameters=draft.parameters,
+            cluster=cluster,
+            cluster_address=found.cluster_address,
+            cluster_public_address=found.cluster_public_address,
+            force=draft.is_forceful,
+        )
+
+    def fold(self, draft: NeedsKuryrStop, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsKuryrStop) -> None:
+        """Terminate has no rollback (api.md 4.3)."""
+
+
+@dataclass(frozen=True)
+class RemoveKuryrResources(Step[NeedsVim, KuryrRemoved]):
+    """Delete the load balancers and ports that Kuryr has made: they would keep the stack's networks in use (B5).
+
+    Again: safe; what is deleted already is left alone.
+    """
+
+    kind: ClassVar[str] = "remove_kuryr_resources"
+    command: ClassVar[type[Command]] = RemoveKuryr
+    label: ClassVar[str] = "Delete the load balancers and ports of Kuryr"
+    base_timeout_s: ClassVar[float] = REMOVE_TIMEOUT_S
+
+    def ask(self, draft: NeedsVim) -> RemoveKuryr:
+        """Ask for the removal."""
+        return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
+
+    def fold(self, draft: NeedsVim, reply: KuryrRemoved) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsVim) -> None:
+        """Terminate has no rollback (api.md 4.3)."""
