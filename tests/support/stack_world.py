@@ -236,7 +236,7 @@ class TwinKuryr:
     trunk_by_server: dict[str, str] = field(default_factory=dict)
     logins: list[str] = field(default_factory=list)
     tagged: list[Removed] = field(default_factory=list)
-    """What the next looks find."""
+    """The findings of the next looks."""
 
     async def project_id(self) -> str:
         return "project"

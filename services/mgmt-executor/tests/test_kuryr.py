@@ -125,7 +125,7 @@ async def kuryr_lab(lab: MgmtLab) -> AsyncIterator[tuple[list[ManagedNode], RunP
 
 
 async def test_a_cluster_with_kuryr_comes_up_and_is_withdrawn(lab: MgmtLab) -> None:
-    """SEQ-017, SEQ-018."""
+    """SEQ-017."""
     async with kuryr_lab(lab) as (nodes, command):
         done = await lab.run(command)
         assert done.cluster is not None

@@ -55,7 +55,7 @@ class LoadBalancer:
 
 @dataclass(frozen=True)
 class Removed:
-    """What one look at the cloud has found and begun to delete."""
+    """The number of things that one look at the cloud has found and begun to delete."""
 
     load_balancers: int = 0
     ports: int = 0

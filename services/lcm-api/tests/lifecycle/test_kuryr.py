@@ -98,6 +98,7 @@ def test_a_request_that_does_not_fit_is_refused_by_field(
     status: int,
     expected: str,
 ) -> None:
+    """SEQ-014, SEQ-016."""
     with pytest.raises((InvalidInput, Unprocessable), match=expected) as refused:
         check(taken_in, kuryr, **options)
     assert (refused.value.field, refused.value.status) == (field, status)

@@ -146,7 +146,7 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     _begin(plan, draft)
     # Without a stack there are no machines to run the phase on.
     if (
-        draft.phases.get(TERMINATE_START, KURYR_DRIVER) != KURYR_DRIVER
+        draft.phases.get(TERMINATE_START) not in (None, KURYR_DRIVER)
         and draft.resources is not None
         and not draft.is_stack_missing
     ):

@@ -87,7 +87,7 @@ def _account(name: str, rules: Sequence[Manifest]) -> Sequence[Manifest]:
 
 
 def _definition(kind: str, plural: str) -> Manifest:
-    # What Kuryr keeps in them is its own matter, so their schema leaves it open.
+    # Their content is a matter of Kuryr alone, so the schema leaves it open.
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": "v1",
