@@ -48,6 +48,8 @@ class PhaseDone(Event, kind="mgmt.phase.done"):
     """Cluster drivers, instantiate_end and whole heal: how to reach the cluster."""
     node_names: dict[str, str] = Field(default_factory=dict)
     """Kubernetes node name by VNFC id."""
+    left: str | None = None
+    """heal_start with masters as targets: the VNFC id of the one that has left the cluster; it is the next to be replaced."""
 
 
 class RunPhase(Command, kind="mgmt.run_phase", service="mgmt-executor", reply=PhaseDone):

@@ -30,6 +30,12 @@ IN: Final[Sequence[Hold]] = (
 
 
 HEAL: Final[Sequence[Hold]] = (*IN[:4], *OUT[2:])
+HEAL_MASTER: Final[Sequence[Hold]] = (
+    Hold("asking etcd, and removing its member", "program", "kubectl exec", "vnf-{id}*"),
+    Hold("leaving the balancer", "program", "systemctl reload-or-restart", "vnf-{id}*"),
+    *IN[2:4],
+    *OUT[2:4],
+)
 
 
 async def nodes_agree(chaos: Chaos, cluster_id: str, *, joined: int) -> int:
@@ -78,6 +84,26 @@ async def test_a_process_killed_while_a_worker_is_healed_harms_nothing(six_chaos
     now = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
     assert {one["computeResource"]["resourceId"] for one in now} == {one["id"] for one in servers}
     assert name in {one["metadata"]["node_name"] for one in now}
+    await user.terminate(cluster_id)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("target", ["mgmt-executor", "infra-openstack", "lcm-api", BROKER])
+async def test_a_process_killed_while_a_master_is_healed_harms_nothing(six_chaos: Chaos, target: str) -> None:
+    """SEQ-155, SEQ-180, SEQ-189: etcd has three members at the end, and the new machine has joined once."""
+    user = six_chaos.user
+    cluster_id = await user.create(await user.sample("cluster"))
+    await six_chaos.run(cluster_id, "instantiate", user.cluster(request="instantiate_complex"), (), target)
+    info = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    ill = next(one for one in info["vnfcResourceInfo"] if one["vduId"] == "masterNode")
+    name = ill["metadata"]["node_name"]
+    before = (await six_chaos.lab.cluster_of(cluster_id))["joins"]
+    await six_chaos.run(cluster_id, "heal", {"vnfcInstanceId": [ill["id"]]}, HEAL_MASTER, target)
+    cluster = await six_chaos.lab.cluster_of(cluster_id)
+    # The first master has not joined when the cluster was installed.
+    assert cluster["joins"] == {**before, name: before.get(name, 0) + 1}
+    assert all(node["ready"] for node in cluster["nodes"])
+    assert len([node for node in cluster["nodes"] if node["name"].startswith("master")]) == 3
     await user.terminate(cluster_id)
 
 

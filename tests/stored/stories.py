@@ -74,15 +74,17 @@ def vm_stack(*numbers: int) -> StackResources:
     )  # fmt: skip
 
 
-def cluster_stack(*workers: int) -> StackResources:
-    """Return what a stack of the sample ``cluster`` holds, with these workers."""
+def cluster_stack(*workers: int, masters: Sequence[int] = (1,)) -> StackResources:
+    """Return what a stack of the sample ``cluster`` holds, with these machines, and a virtual address for several masters."""
+    vip = PortFacts(name="vip_CP", resource_id="port-vip", addresses=("10.10.0.100",))
     return StackResources(
         stack_id="stack-1",
         stack_name="vnf-1",
         servers=(
-            _server("masterNode", 1, cp="masterNode_CP1", group="master_instance"),
+            *(_server("masterNode", number, cp="masterNode_CP1", group="master_instance") for number in masters),
             *(_server("workerNode", number, cp="workerNode_CP2", group="worker_instance") for number in workers),
         ),
+        ports=(vip,) if len(masters) > 1 else (),
         networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
     )
 
@@ -262,6 +264,13 @@ async def live_cluster(script: Script) -> str:
     """Return a cluster that is INSTANTIATED."""
     instance_id = await cluster(script)
     await script.do(instance_id, "instantiate", sample_request("cluster", "instantiate"))
+    return instance_id
+
+
+async def live_ha_cluster(script: Script) -> str:
+    """Return a cluster with three masters that is INSTANTIATED."""
+    instance_id = await cluster(script)
+    await script.do(instance_id, "instantiate", sample_request("cluster", "instantiate_complex"))
     return instance_id
 
 
@@ -561,6 +570,18 @@ _HEALED_CLUSTER: Final[Mapping[str, Event]] = {
         driver=DRIVER, phase="heal_end", node_names={**NODE_NAMES, "vnfc-workerNode-4": "worker14"}
     ),
 }
+_HA_STACK: Final = cluster_stack(2, 3, masters=(11, 12, 13))
+_HA_NAMES: Final = {one.vnfc_id: f"node-{one.vnfc_id}" for one in _HA_STACK.servers}
+_HEALED_MASTER: Final[Mapping[str, Event]] = {
+    **CLUSTER_ANSWERS,
+    "infra.openstack.create_resources": ResourcesCreated(resources=_HA_STACK),
+    "mgmt.run_phase": PhaseDone(driver=DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=_HA_NAMES),
+    "mgmt.run_phase/heal_start": PhaseDone(driver=DRIVER, phase="heal_start", left="vnfc-masterNode-12"),
+    "infra.openstack.heal_resources": ResourcesChanged(resources=cluster_stack(2, 3, masters=(11, 13, 14))),
+    "mgmt.run_phase/heal_end": PhaseDone(
+        driver=DRIVER, phase="heal_end", node_names={**_HA_NAMES, "vnfc-masterNode-14": "node-vnfc-masterNode-12"}
+    ),
+}
 _STARTED: Final = {
     **VM_ANSWERS,
     "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STARTED"),
@@ -841,6 +862,14 @@ STORIES: Final[Mapping[str, Story]] = {
             retry("heal_start", "heal_resources", "heal_end"),
         ),
         _HEALED_CLUSTER,
+    ),
+    "heal-of-a-master": Story(
+        play(
+            live_ha_cluster,
+            ask("heal", {"vnfcInstanceId": ["vnfc-masterNode-12"]}),
+            retry("heal_start/1", "heal_resources/1", "heal_end/1"),
+        ),
+        _HEALED_MASTER,
     ),
     "heal-of-a-whole-cluster": Story(
         play(live_cluster, ask("heal", {}), retry("heal_resources", "heal_end", "register_vim")),

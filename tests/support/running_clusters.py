@@ -29,6 +29,15 @@ def of_phase(
     return lab.command(chosen, phase=phase, changes=more).model_copy(update={"gone": tuple(gone)})
 
 
+async def replaced(lab: MgmtLab, node: ManagedNode, *, host: str = "compute-9") -> ManagedNode:
+    """Return the machine that Heat puts in the place of another: at its address, with another id and host key."""
+    await lab.machines.destroy(node.server_id)
+    assert node.role in ("master", "worker")
+    new = await lab.boot(node.role, int(node.nic_address.rpartition(".")[2]), host=host)
+    # lcm-api knows by the address whose place it has.
+    return new.model_copy(update={"name": node.name})
+
+
 async def web(lab: MgmtLab, access: ClusterAccess, node: str) -> str:
     """Run a ReplicaSet of one pod, which starts on a node and may move; return the pod's name."""
     others = [name for name in await node_names(lab, access) if name != node]

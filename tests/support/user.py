@@ -153,9 +153,9 @@ class User:
         """Delete a VNF instance."""
         (await self.lcm("DELETE", f"/vnf_instances/{instance_id}")).must(204)
 
-    def cluster(self, *, level: str = "smallest") -> dict[str, Any]:
-        """Return the request for a cluster on the lab's machines."""
-        return cluster_body(self.installation.lab, level=level)
+    def cluster(self, *, level: str = "smallest", request: str = "instantiate") -> dict[str, Any]:
+        """Return the request for a cluster on the lab's machines; ``request``: ``instantiate_complex`` has three masters."""
+        return cluster_body(self.installation.lab, level=level, request=request)
 
     async def vim_of_cluster(self, cluster_id: str) -> dict[str, Any]:
         """Return the entry of an instantiated cluster's ``vimConnectionInfo`` that CNFs are deployed on."""
@@ -276,9 +276,9 @@ def sample_body(sample: str, request: str) -> dict[str, Any]:
     return dict(json.loads((SAMPLES / sample / "requests" / f"{request}.json").read_text()))
 
 
-def cluster_body(lab: LabProcess, *, level: str = "smallest") -> dict[str, Any]:
+def cluster_body(lab: LabProcess, *, level: str = "smallest", request: str = "instantiate") -> dict[str, Any]:
     """Return an instantiate request of the sample cluster; ``smallest`` is one master and one worker."""
-    body = {**sample_body("cluster", "instantiate"), "instantiationLevelId": level}
+    body = {**sample_body("cluster", request), "instantiationLevelId": level}
     install = body["additionalParams"]["k8s_cluster_installation_param"]
     for role in ("master_node", "worker_node"):
         install[role]["password"] = lab.machine_password

@@ -12,11 +12,11 @@ from cryptography.x509 import load_pem_x509_certificates
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 
-from kubevnfm_cluster.forms import Form, LoginNames, Part, secret, text
+from kubevnfm_cluster.forms import Form, secret, text
 from kubevnfm_cluster.parameters import Proxy
 from kubevnfm_cluster.registries import REGISTRY_USER, check_certificate
-from kubevnfm_cluster.request import in_clear_texts, read_part
-from kubevnfm_cluster.ssh_login import Bastion, PackagePath, Password, PrivateKey, TcpPort, UserName
+from kubevnfm_cluster.request import MachineLogin, in_clear_texts, read_part
+from kubevnfm_cluster.ssh_login import PackagePath
 
 REGISTRY_VNF: Final = "private_registry_installation_param"
 REGISTRY_ROOT: Final = f"additionalParams/{REGISTRY_VNF}"
@@ -34,21 +34,12 @@ def _port(value: object) -> int:
     return port
 
 
-class RegistryInstallation(Part):
+class RegistryInstallation(MachineLogin):
     """How a machine becomes a private registry."""
 
-    logins: ClassVar = (LoginNames("ssh_"),)
     pairs: ClassVar = (("x_username", "x_password"), ("x_certificate_path", "x_certificate_key"))
 
     ssh_cp_name: Annotated[str, text("the port or floating IP for SSH")]
-    ssh_username: UserName
-    ssh_password: Password | None = None
-    """Either this or ``ssh_private_key``."""
-    ssh_private_key: PrivateKey | None = None
-    ssh_private_key_passphrase: Password | None = None
-    ssh_port: TcpPort | None = None
-    """None: the setting of mgmt-executor."""
-    bastion: Bastion | None = None
     image_path: PackagePath | None = None
     """An image as ``docker save`` writes it, in the package; None: it is pulled."""
     port_no: Annotated[int, Form(_PORT, _port)] = 5000

@@ -74,12 +74,11 @@ class AdditionalParams(Part):
     is_reverse: Annotated[str, one_of("True", "False")] = "False"
 
 
-class BalancerLogin(Part):
-    """The load balancer, and how to log in to it."""
+class MachineLogin(Part):
+    """How to log in to a machine that is no node of a cluster."""
 
     logins: ClassVar = (LoginNames("ssh_"),)
 
-    ssh_ip: Annotated[str, Form("an IP address", _address)]
     ssh_username: UserName
     ssh_password: Password | None = None
     """Either this or ``ssh_private_key``."""
@@ -88,6 +87,12 @@ class BalancerLogin(Part):
     ssh_port: TcpPort | None = None
     """None: the setting of mgmt-executor."""
     bastion: Bastion | None = None
+
+
+class BalancerLogin(MachineLogin):
+    """The load balancer, and how to log in to it."""
+
+    ssh_ip: Annotated[str, Form("an IP address", _address)]
 
 
 class LoadBalancer(Part):

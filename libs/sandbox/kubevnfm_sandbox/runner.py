@@ -257,6 +257,8 @@ def main() -> None:
         result = entry.run(given, places["package"])
     except entry.Refused as error:
         answer(handed["answers"], {"error": str(error)})
+    # Not Exception alone: a class of the script's own may derive from BaseException, and this process runs nothing else that a
+    # KeyboardInterrupt or GeneratorExit could be meant for.
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything; its author gets the text
         import traceback
 

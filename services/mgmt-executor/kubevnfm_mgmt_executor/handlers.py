@@ -62,6 +62,7 @@ class MgmtHandlers:
                 phase=command.phase,
                 cluster=result.cluster,
                 node_names=dict(result.node_names),
+                left=result.left,
             )
         )
 

@@ -17,6 +17,7 @@ from running_clusters import (
     node_of,
     of_phase,
     ready,
+    replaced,
     running_pod,
     send,
     web,
@@ -31,15 +32,6 @@ END = (
     ("verify", "master10"),
 )
 DEAD = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "node_dead": 1}
-
-
-async def replaced(lab: MgmtLab, node: ManagedNode, *, host: str = "compute-9") -> ManagedNode:
-    """Return the machine that Heat puts in the place of another: at its address, with another id and host key."""
-    await lab.machines.destroy(node.server_id)
-    assert node.role in ("master", "worker")
-    new = await lab.boot(node.role, int(node.nic_address.rpartition(".")[2]), host=host)
-    # lcm-api knows by the address whose place it has.
-    return new.model_copy(update={"name": node.name})
 
 
 async def heal(lab: MgmtLab, nodes: Sequence[ManagedNode], targets: Sequence[ManagedNode]) -> list[ManagedNode]:

@@ -22,6 +22,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
     finish_healing,
     finish_scaling,
     install_cluster,
+    take_out_master,
     take_out_workers,
 )
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
@@ -33,8 +34,8 @@ RELEASED_TASKS = {"reach", "copy", "prepare", "init", "network", "admin", "join"
 """The names that journals of version 0.1.0 hold."""
 
 
-def a_cluster(*, workers: int) -> Cluster:
-    roles = ["master", *["worker"] * workers]
+def a_cluster(*, workers: int, masters: int = 1) -> Cluster:
+    roles = [*["master"] * masters, *["worker"] * workers]
     nodes = [
         ManagedNode.model_validate(
             {"vnfc_id": f"v{n}", "role": role, "ssh_address": f"10.0.0.{n}", "nic_address": f"10.0.0.{n}"}
@@ -48,8 +49,8 @@ def a_cluster(*, workers: int) -> Cluster:
             {"script_path": "x", "master_node": {**login, "cluster_cp_name": "CP1"}, "worker_node": login}
         ),
         reveal=str,
-        masters=nodes[:1],
-        workers=nodes[1:],
+        masters=nodes[:masters],
+        workers=nodes[masters:],
         name_by_vnfc={node.vnfc_id: f"{node.role}{node.vnfc_id[1:]}" for node in nodes},
         address="10.0.0.1",
         public_address=None,
@@ -132,7 +133,8 @@ def scaled(cluster: Cluster, *targets: str, gone: int = 0) -> Cluster:
     """Return the cluster with these workers as the targets; the last ``gone`` workers no longer exist."""
     workers = [node.model_copy(update={"is_target": node.vnfc_id in targets}) for node in cluster.workers]
     end = len(workers) - gone
-    return replace(cluster, workers=workers[:end], gone=workers[end:])
+    masters = [node.model_copy(update={"is_target": node.vnfc_id in targets}) for node in cluster.masters]
+    return replace(cluster, masters=masters, workers=workers[:end], gone=workers[end:])
 
 
 async def test_a_scale_out_installs_the_new_workers_alone() -> None:
@@ -174,6 +176,30 @@ async def test_a_scale_in_cordons_all_then_drains_all_then_deletes_all() -> None
     assert not [task for task in plan.tasks if task.node in cluster.targets and task.name in ("reach", "copy", "hosts")]
     assert plan.on_failure is not None
     assert plan.on_failure.task.name == "uncordon"
+
+
+async def test_a_master_that_leaves_is_balanced_away_first_and_loses_its_member_before_its_node() -> None:
+    """E2s, M20; no other machine is logged in to."""
+    cluster = scaled(a_cluster(masters=3, workers=2), "v1")
+    cluster = cluster.through(cluster.masters[1]).without(cluster.masters[0])
+    order = await performed(take_out_master(cluster), cluster)
+    assert set(order[:2]) == {("balance", "master2"), ("balance", "master3")}
+    assert order[2:] == [("stand_down", "master1"), ("remove_member", "master1"), ("delete", "master1")]
+
+
+async def test_a_new_master_is_connected_then_balanced_then_joins_and_the_others_lead_to_it_again() -> None:
+    """E2e, M14, 5.3: nothing of it is done on a worker but its hosts file."""
+    cluster = scaled(a_cluster(masters=3, workers=1), "v1")
+    cluster = cluster.through(cluster.masters[1])
+    registry = Registry.model_validate({"connection_type": 0, "server": "r:5000"})
+    parameters = cluster.parameters.model_copy(update={"private_registry_connection_info": (registry,)})
+    order = await performed(finish_healing(replace(cluster, parameters=parameters)), cluster)
+    own = [task for task, node in order if node == "master1"]
+    assert own == ["reach", "copy", "prepare", "registries", "balance", "join_master", "member"]
+    for other in ("master2", "master3"):
+        assert order.index(("join_master", "master1")) < order.index(("balance", other))
+    assert order.index(("member", "master1")) < order.index(("verify", "master2"))
+    assert {task for task, node in order if node == "worker4"} == {"hosts"}
 
 
 async def test_after_a_scale_in_the_nodes_that_are_gone_are_deleted_if_they_came_back() -> None:

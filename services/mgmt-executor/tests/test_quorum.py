@@ -8,7 +8,12 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubevnfm_mgmt_executor.domain.kubernetes.quorum import QuorumAtRisk, heal_order
+from kubevnfm_cluster import CLUSTER, ClusterParameters
+from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_mgmt_executor.domain.kubernetes.answers import MembersAnswer
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
+from kubevnfm_mgmt_executor.domain.kubernetes.quorum import QuorumAtRisk, heal_order, next_to_heal, takes_part
+from mgmt_lab import MgmtLab
 
 
 class Etcd:
@@ -42,10 +47,54 @@ def subsets(names: Collection[str]) -> st.SearchStrategy[frozenset[str]]:
     return st.frozensets(st.sampled_from(sorted(names)))
 
 
+def a_cluster(names: Sequence[str], targets: Collection[str]) -> Cluster:
+    """Return a cluster of masters, some of which are to be healed."""
+    nodes = [
+        ManagedNode(
+            vnfc_id=name,
+            role="master",
+            ssh_address=f"10.0.0.{number}",
+            nic_address=f"10.0.0.{number}",
+            is_target=name in targets,
+        )
+        for number, name in enumerate(names, 1)
+    ]
+    return Cluster(
+        vnf_instance_id="inst-1",
+        parameters=ClusterParameters.model_validate(MgmtLab.parameters({})[CLUSTER]),
+        reveal=lambda secret: "",
+        masters=nodes,
+        workers=(),
+        name_by_vnfc={name: name for name in names},
+        address="10.0.0.100",
+        public_address=None,
+        node_mask=24,
+    )
+
+
+def said(cluster: Cluster, healthy: Collection[str], *, more: str = "") -> MembersAnswer:
+    """Return what etcd says of the masters."""
+    lines = [f"{n:x}, started, {node.vnfc_id}, https://{node.nic_address}:2380, https://{node.nic_address}:2379, false"
+             for n, node in enumerate(cluster.masters)]  # fmt: skip
+    health = [
+        {"endpoint": f"https://{node.nic_address}:2379", "health": node.vnfc_id in healthy} for node in cluster.masters
+    ]
+    return MembersAnswer.model_validate({"members": "\n".join([*lines, more]), "health": health})
+
+
+def healed_one_by_one(members: Sequence[str], healthy: Collection[str], targets: Collection[str]) -> list[str]:
+    """Return the order that the driver heals in: it chooses before each, by what etcd says then."""
+    order: list[str] = []
+    while left := set(targets).difference(order):
+        cluster = a_cluster(members, left)
+        order.append(next_to_heal(cluster, said(cluster, {*healthy, *order})).vnfc_id)
+    return order
+
+
 def check(members: Sequence[str], healthy: Collection[str], targets: Collection[str]) -> None:
     """Fail unless the order that is returned keeps the majority, and none exists if none is returned."""
     try:
-        order = heal_order(members, healthy=healthy, targets=targets)
+        order = healed_one_by_one(members, healthy, targets)
     except QuorumAtRisk:
         assert not any(Etcd(members, healthy).survives(order) for order in permutations(sorted(targets)))
         return
@@ -84,6 +133,17 @@ def test_a_master_that_is_down_is_healed_before_one_that_runs() -> None:
 def test_a_refusal_says_what_would_be_left() -> None:
     with pytest.raises(QuorumAtRisk, match=r"while m3 is replaced, 1 of 3 members of etcd would be left, 2 needed"):
         heal_order(["m1", "m2", "m3"], healthy=["m1", "m3"], targets=["m3"])
+
+
+def test_a_member_that_is_none_of_the_masters_counts_and_one_without_a_start_does_not_answer() -> None:
+    """W-22: a member that a machine has left behind makes four of three."""
+    cluster = a_cluster(["master1", "master10", "master2"], ["master1"])
+    assert next_to_heal(cluster, said(cluster, ["master1", "master10", "master2"])).vnfc_id == "master1"
+    lost = "9, unstarted, , https://10.0.0.9:2380, , false"
+    with pytest.raises(QuorumAtRisk, match="2 of 4 members of etcd would be left, 3 needed"):
+        next_to_heal(cluster, said(cluster, ["master1", "master10", "master2"], more=lost))
+    assert takes_part(said(cluster, ["master1"]), cluster.masters[0])
+    assert not takes_part(said(cluster, ["master10"]), cluster.masters[0])
 
 
 def test_an_unknown_master_is_named() -> None:

@@ -98,7 +98,7 @@ async def test_a_dead_old_worker_does_not_hold_up_a_scale_out(lab: MgmtLab) -> N
     await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     await lab.assert_ready(access, ["master10", "worker20", "worker22"])
     (reported,) = [news for news in lab.news if (news.task, news.node, news.state) == ("hosts", "worker21", "skipped")]
-    assert reported.message == "its Node is not Ready: its hosts file stays as it is"
+    assert reported.message == "its hosts file stays as it is: its Node is not Ready"
 
 
 @pytest.mark.parametrize(("task", "node"), OUT, ids=[f"{task}-{node}" for task, node in OUT])
@@ -311,7 +311,7 @@ async def test_a_rollback_takes_out_what_had_joined_and_forgets_the_machines(lab
 async def test_a_package_with_a_script_of_the_first_interface_scales_by_the_drivers_own(lab: MgmtLab) -> None:
     nodes, access = await a_named_cluster(lab, workers=1)
     script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
-    script.write_text(script.read_text().replace("kubevnfm-install-script: 3", "kubevnfm-install-script: 1", 1))
+    script.write_text(script.read_text().replace("kubevnfm-install-script: 4", "kubevnfm-install-script: 1", 1))
     new = await two_more(lab)
     await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     await lab.assert_ready(access, ["master10", "worker20", "worker21", "worker22"])

@@ -210,6 +210,8 @@ class ControlPlanes:
         for machine_id, member in plane.members.items():
             # etcdctl prints member ids without leading zeros.
             if member.member_id.lstrip("0") == member_id.lower().lstrip("0"):
+                # Its etcd ends, and so its API server answers no longer.
+                self._stop_serving(plane, member.machine)
                 del plane.members[machine_id]
                 return True
         return False

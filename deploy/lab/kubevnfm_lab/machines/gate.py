@@ -136,6 +136,7 @@ class Gate:
         if call.program != "sudo-password":
             self._ledger.count("program", verb, node=call.machine.name)
             call.machine.calls[verb] += 1
+            call.machine.command_lines.append(" ".join([call.program, *call.args]))
         program = self._programs(call.program)
         if program is None:
             return Exit(127, stderr=f"bash: {call.program}: command not found\n")

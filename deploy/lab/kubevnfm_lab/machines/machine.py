@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +44,8 @@ class Machine:
     processes: ProcessGroups = field(default_factory=ProcessGroups)
     calls: Counter[str] = field(default_factory=Counter)
     """How often each stand-in program ran, ssh connections and sftp sessions were opened."""
+    command_lines: deque[str] = field(default_factory=lambda: deque(maxlen=1000))
+    """The last commands over ssh and calls of stand-ins, as every user of the machine could see them."""
     connections: set[asyncssh.SSHServerConnection] = field(default_factory=set)
     registries: dict[str, RegistryPort] = field(default_factory=dict)
     """Open ports of registry containers, by container."""

@@ -123,6 +123,7 @@ class Sshd:
         machine = self._machine
         self._ledger.count("ssh", "exec", node=machine.name)
         machine.calls["ssh exec"] += 1
+        machine.command_lines.append(process.command or "")
         try:
             await self._faults.check("ssh", "exec", node=machine.name)
         except FaultInjected as fault:

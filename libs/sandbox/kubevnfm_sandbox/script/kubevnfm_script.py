@@ -145,6 +145,8 @@ def _status_of(path: str) -> int:
             return (ended.code or 0) & 0xFF
         print(ended.code, file=sys.stderr)  # noqa: T201 - as Python does
         return 1
+    # Not Exception alone: a class of the script's own may derive from BaseException, and this process runs nothing else that a
+    # KeyboardInterrupt or GeneratorExit could be meant for.
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything; its author gets the text
         # Without the line of this file.
         outer = error.__traceback__

@@ -67,7 +67,7 @@ class Dependencies:
         if withdrawn is not None and not withdrawn.is_forced:
             users = await self.users(withdrawn.provided, other_than=draft.vnf_instance_id, limit=_NAMED + 1)
             if users:
-                return ProvidedInUse(withdrawn.provided.kind, tuple(users[:_NAMED]), are_more=len(users) > _NAMED)
+                return ProvidedInUse(withdrawn, tuple(users[:_NAMED]), are_more=len(users) > _NAMED)
         for provided in begun:
             withdrawing = AllOf(
                 [

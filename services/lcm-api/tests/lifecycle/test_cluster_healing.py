@@ -5,85 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import read_cluster_parameters
-from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import ResourcesChanged, ResourcesCreated
-from kubevnfm_events.mgmt import PhaseDone, RunPhase
+from cluster_moves import INSTANCE, NAMES, a_cluster_change, phase_of, run, shown_names, with_limits
+from kubevnfm_events import Message
+from kubevnfm_events.infra import HealResources, PortFacts, StackResources
+from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.vim import RegisterVim
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move
-from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationState
-from lcm_builders import (
-    ACCESS,
-    ANSWERS,
-    CLUSTER_PARAMETERS,
-    RESOURCES,
-    a_change_draft,
-    an_instance,
-    an_instantiate_draft,
-    later,
-)
-from lcm_moves import SAGA, answered, commands_of, granted, reread
-
-# The suffixes are of another address: names are kept, not made again.
-NAMES = {"vnfc-m1": "master4", "vnfc-w1": "worker5", "vnfc-w2": "worker6-1f"}
-INSTANCE = an_instantiate_draft(resources=RESOURCES, node_names=NAMES).completed(an_instance())
+from lcm_builders import ACCESS, RESOURCES, a_server, later
+from lcm_moves import SAGA, granted, reread
 
 
-def replaced(*names: str) -> Any:
+def replaced(*names: str, stack: StackResources = RESOURCES) -> StackResources:
     """Return the stack after these machines were replaced: other ids at the same addresses."""
     servers = tuple(
         server.model_copy(update={"vnfc_id": f"{server.vnfc_id}b", "server_id": f"{server.server_id}b"})
         if server.vnfc_id in names
         else server
-        for server in RESOURCES.servers
+        for server in stack.servers
     )
-    return RESOURCES.model_copy(update={"servers": servers})
+    return stack.model_copy(update={"servers": servers})
 
 
 def a_heal(**known: Any) -> HealVmDraft:
-    facts: dict[str, Any] = {
-        "driver": "mgmt-drivers-kubernetes",
-        "parameters": hide(CLUSTER_PARAMETERS),
-        "cluster_parameters": read_cluster_parameters(CLUSTER_PARAMETERS),
-        "node_names": NAMES,
-        "servers": ("server-w1", "server-w2"),
-    }
-    return a_change_draft(HealVmDraft, **{**facts, **known})
-
-
-def run(move: Move, stack: Any, *, fails: str = "") -> tuple[Move, list[Envelope[Message]]]:
-    """Answer every command until none is left or one fails; return the last move and the commands."""
-    sent: list[Envelope[Message]] = []
-    out = commands_of(move)
-    while out:
-        command = out.pop(0)
-        sent.append(command)
-        if command.stepid == fails:
-            failed = CommandFailed(command=command.type, code="c", title="t", detail="d", status=422)
-            return answered(move, command.follow_up(failed, source="/kubevnfm/twin")), sent
-        event = ANSWERS[type(command.data).routing_key()]
-        if isinstance(command.data, RunPhase):
-            is_end, is_whole = command.data.phase == "heal_end", all(node.is_target for node in command.data.nodes)
-            names = {node.vnfc_id: node.name or f"new-{node.vnfc_id}" for node in command.data.nodes}
-            event = PhaseDone(
-                driver="d",
-                phase=command.data.phase,
-                node_names=names if is_end else {},
-                cluster=ACCESS if is_whole else None,
-            )
-        elif isinstance(event, ResourcesChanged | ResourcesCreated):
-            event = type(event)(resources=stack)
-        move = answered(move, command.follow_up(event, source="/kubevnfm/twin"))
-        out += commands_of(move)
-    return move, sent
-
-
-def phase_of(command: Envelope[Message]) -> RunPhase:
-    assert isinstance(command.data, RunPhase)
-    return command.data
+    return a_cluster_change(HealVmDraft, **{"servers": ("server-w1", "server-w2"), **known})
 
 
 def test_workers_leave_before_their_machines_are_replaced_and_the_new_ones_have_their_names() -> None:
@@ -99,9 +45,7 @@ def test_workers_leave_before_their_machines_are_replaced_and_the_new_ones_have_
     ]
     assert [(node.name, node.vnfc_id) for node in end.gone] == [("worker5", "vnfc-w1"), ("worker6-1f", "vnfc-w2")]
     assert move.record.occ.operation_state is OperationState.COMPLETED
-    info = HealVmDraft.from_document(move.record.draft).completed(INSTANCE).vnf.instantiated_vnf_info
-    assert info is not None
-    shown = {one.id: (one.metadata or {}).get("node_name") for one in info.vnfc_resource_info}
+    shown = shown_names(HealVmDraft.from_document(move.record.draft))
     assert shown == {"vnfc-m1": "master4", "vnfc-w1b": "worker5", "vnfc-w2b": "worker6-1f"}
 
 
@@ -120,6 +64,79 @@ def test_a_join_that_fails_is_retried_without_a_further_replacement() -> None:
     move, sent = run(SAGA.retry(reread(move.record), later(5)), stack)
     assert [command.stepid for command in sent] == ["heal_end"]
     assert [node.name for node in phase_of(sent[0]).nodes if node.is_target] == ["worker6-1f"]
+
+
+HA = RESOURCES.model_copy(
+    update={
+        "servers": (
+            RESOURCES.servers[0],
+            a_server("m2", "masterNode", "master_instance", "10.10.0.8"),
+            a_server("m3", "masterNode", "master_instance", "10.10.0.9"),
+            *RESOURCES.servers[1:],
+        ),
+        "ports": (PortFacts(name="masterNode_CP1", resource_id="port-vip", addresses=("10.10.0.100",)),),
+    }
+)
+HA_NAMES = {**NAMES, "vnfc-m2": "master8", "vnfc-m3": "master9"}
+
+
+class Machines:
+    """The stack of a cluster with three masters, in which machines are replaced as commands ask."""
+
+    def __init__(self) -> None:
+        self.stack = HA
+        self.asked: list[tuple[str, ...]] = []
+
+    def __call__(self, command: Message) -> StackResources:
+        if isinstance(command, HealResources):
+            self.asked.append(command.servers)
+            names = [one.vnfc_id for one in self.stack.servers if one.server_id in command.servers]
+            self.stack = replaced(*names, stack=self.stack)
+        return self.stack
+
+
+def a_heal_of_masters(*servers: str) -> HealVmDraft:
+    masters = tuple(one for one in servers if "-m" in one)
+    return a_heal(before=HA, node_names=HA_NAMES, masters=masters, servers=servers)
+
+
+def test_masters_are_replaced_one_after_another_in_the_order_of_the_driver_and_before_workers() -> None:
+    """SEQ-155, 5.2, 5.3, E2: each phase names the masters that are left, or the new one alone; names are kept."""
+    machines = Machines()
+    move, sent = run(granted(a_heal_of_masters("server-m1", "server-w1", "server-m3")), machines)
+    turns = [f"{step}/{turn}" for turn in (1, 2) for step in ("heal_start", "heal_resources", "heal_end")]
+    assert [command.stepid for command in sent] == [*turns, "heal_start", "heal_resources", "heal_end"]
+    assert machines.asked == [("server-m3",), ("server-m1",), ("server-w1",)]
+    targets = [
+        [(node.name, node.vnfc_id) for node in phase_of(command).nodes if node.is_target]
+        for command in sent
+        if isinstance(command.data, RunPhase)
+    ]
+    assert targets == [
+        [("master4", "vnfc-m1"), ("master9", "vnfc-m3")],
+        [("master9", "vnfc-m3b")],
+        [("master4", "vnfc-m1")],
+        [("master4", "vnfc-m1b")],
+        [("worker5", "vnfc-w1")],
+        [("worker5", "vnfc-w1b")],
+    ]
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    shown = shown_names(HealVmDraft.from_document(move.record.draft))
+    old_names = {**HA_NAMES, "vnfc-m1b": "master4", "vnfc-m3b": "master9", "vnfc-w1b": "worker5"}
+    assert shown == {name: old_names[name] for name in shown}
+    assert len(shown) == 5
+
+
+@pytest.mark.parametrize("fails", ["heal_start/2", "heal_resources/2", "heal_end/2"])
+def test_a_heal_of_masters_continues_where_it_has_stopped(fails: str) -> None:
+    machines = Machines()
+    move, before = run(granted(a_heal_of_masters("server-m1", "server-m3")), machines, fails=fails)
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    assert not move.record.is_reversible, "a machine that is replaced cannot be restored"
+    move, after = run(SAGA.retry(reread(move.record), later(5)), machines)
+    assert after[0].stepid == before[-1].stepid
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    assert machines.asked == [("server-m3",), ("server-m1",)]
 
 
 def a_whole_heal(**known: Any) -> HealVmDraft:
@@ -151,9 +168,7 @@ def test_a_whole_cluster_is_built_again_and_its_vim_gets_the_new_access(is_recre
     entry = done.vnf.vim_connection_info["cluster-1"]
     assert (entry.vim_id, entry.interface_info["endpoint"]) == ("vim-2", ACCESS.server)
     assert done.internals.cluster_vim_id == "vim-2"
-    info = done.vnf.instantiated_vnf_info
-    assert info is not None
-    assert {(one.metadata or {})["node_name"] for one in info.vnfc_resource_info} == {
+    assert set(shown_names(HealVmDraft.from_document(move.record.draft)).values()) == {
         "new-vnfc-m1b",
         "new-vnfc-w1b",
         "new-vnfc-w2b",
@@ -169,14 +184,14 @@ def test_a_whole_heal_after_one_that_left_no_machines_builds_the_cluster() -> No
 
 def test_a_whole_heal_takes_the_cluster_from_the_cnfs_on_it_and_a_heal_of_workers_does_not() -> None:
     """SEQ-041, D0."""
-    assert a_whole_heal().withdrawn == Withdrawn(Provided("cluster", ("vim-2",)), is_forced=False)
+    withdrawn = a_whole_heal().withdrawn
+    assert withdrawn is not None
+    assert (withdrawn.provided, withdrawn.is_forced) == (Provided("cluster", ("vim-2",)), False)
+    assert "FORCEFUL" not in withdrawn.advice, "a heal has no such form"
     assert a_heal().withdrawn is None
 
 
 def test_the_time_for_the_phases_covers_the_limits_of_the_request() -> None:
-    section = CLUSTER_PARAMETERS["k8s_cluster_installation_param"]
-    limits = {"x_timeouts": {"drain": 9000, "node_install": 20_000}}
-    cluster = read_cluster_parameters({"k8s_cluster_installation_param": {**section, **limits}})
-    steps = {step.id: step for step in granted(a_heal(cluster_parameters=cluster)).record.steps}
+    steps = {step.id: step for step in granted(with_limits(a_heal())).record.steps}
     assert steps["heal_start"].timeout_s > 9000
     assert steps["heal_end"].timeout_s > 20_000

@@ -114,6 +114,7 @@ async def test_a_heal_of_the_whole_cluster_is_refused_as_its_termination_is(worl
     for call in (world.lcm, world.v1):
         problem = (await call("POST", f"/vnf_instances/{cluster_id}/heal", {})).problem(409)
         assert (problem["type"], cnf_id in problem["detail"]) == ("provided-in-use", True)
+        assert "FORCEFUL" not in problem["detail"], "a heal has no such form"
     assert sent(world, DELETE, cluster_id) == 0
     await world.reached(await world.ask(cnf_id, "terminate", GRACEFUL), "COMPLETED")
     world.twins.failing.add(DELETE)

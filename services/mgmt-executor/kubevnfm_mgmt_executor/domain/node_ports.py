@@ -22,7 +22,7 @@ from kubevnfm_secrets import map_secrets
 from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, Tools
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.logins import bastion, login
-from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
+from kubevnfm_mgmt_executor.domain.node_session import NodeSession
 from kubevnfm_mgmt_executor.domain.ports import Address, Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult, Work
 
@@ -89,15 +89,10 @@ async def _prepared(command: RunPhase, tools: Tools) -> tuple[NodeSession, bytes
         raise InvalidInput(f"{LOAD_BALANCER}/script_path", f"the package has no file {balancer.script_path}")
     asked, instance = balancer.external_lb_param, command.vnf_instance_id
     way = bastion(asked.bastion, tools.reveal)
-    session = NodeSession(
+    session = tools.session(
         Address(_NODE.name, instance, _NODE.vnfc_id, asked.ssh_ip, asked.ssh_port, way),
         login(asked.ssh_username, asked.ssh_password, asked.ssh_private_key, tools.reveal),
-        ScriptFiles(f".kubevnfm/{instance[:8]}", _SCRIPT),
-        machines=tools.machines,
-        output_log=tools.output_log,
-        mask=tools.mask,
-        clock=tools.clock,
-        operation_id=tools.operation_id,
+        _SCRIPT,
         ready_within_s=_REACH_S,
     )
     return session, script

@@ -24,10 +24,10 @@ from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import map_secrets
 
-from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, Tools
+from kubevnfm_mgmt_executor.domain.driver import MACHINE_PHASES, Driver, PhaseResult, Tools, nothing
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import SCRIPT, curl_login, own_scripts
 from kubevnfm_mgmt_executor.domain.logins import bastion, login
-from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptAnswer, ScriptFiles
+from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Address, Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult
 
@@ -70,15 +70,10 @@ class Installation:
         self._owner, self._address = command.vnf_instance_id, node.nic_address
         self._node = NodeId(node.vnfc_id, NODE)
         way = bastion(asked.bastion, tools.reveal)
-        self.session = NodeSession(
+        self.session = tools.session(
             Address(NODE, command.vnf_instance_id, node.vnfc_id, node.ssh_address, asked.ssh_port, way),
             login(asked.ssh_username, asked.ssh_password, asked.ssh_private_key, tools.reveal),
-            ScriptFiles(f".kubevnfm/{command.vnf_instance_id[:8]}", SCRIPT),
-            machines=tools.machines,
-            output_log=tools.output_log,
-            mask=tools.mask,
-            clock=tools.clock,
-            operation_id=tools.operation_id,
+            SCRIPT,
             ready_within_s=_REACH_S,
         )
 
@@ -193,27 +188,10 @@ def htpasswd(user: str, password: str, *, salt: str) -> bytes:
     return f"{user}:".encode() + bcrypt.hashpw(password.encode(), f"$2b$10${own}".encode()) + b"\n"
 
 
-async def nothing(_: RunPhase, __: Tools) -> PhaseResult:
-    """Do nothing: the machine stays or goes as it is."""
-    return PhaseResult()
-
-
-async def forget_machine(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Delete journal and host key of a machine that no longer exists."""
-    await tools.host_keys.forget(command.vnf_instance_id)
-    await tools.journal.forget(command.vnf_instance_id)
-    return PhaseResult()
-
-
 PHASES: Final[Driver] = {
-    "instantiate_start": nothing,
+    **MACHINE_PHASES,
     "instantiate_end": install,
+    # The machine goes as it is.
     "heal_start": nothing,
     "heal_end": install,
-    "terminate_start": nothing,
-    "terminate_end": forget_machine,
-    "change_external_connectivity_start": nothing,
-    "change_external_connectivity_end": nothing,
-    "modify_information_start": nothing,
-    "modify_information_end": nothing,
 }

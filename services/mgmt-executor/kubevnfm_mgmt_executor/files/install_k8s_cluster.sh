@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kubevnfm-install-script: 3
+# kubevnfm-install-script: 4
 #
 # Makes one machine a node of a kubeadm cluster, one task per call. Every task checks first and changes only what is
 # missing, so an interrupted call can simply be repeated.
@@ -7,7 +7,7 @@
 #   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
 #
 # Tasks      on every node:  prepare  hosts  join
-#            on one of several masters:  balance  certificates  remove_member
+#            on one of several masters:  balance  certificates  members  remove_member  stand_down
 #            on a master:  init  network  admin  token  revoke  label  verify  facts  cordon  uncordon  drain  delete
 # --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
@@ -256,7 +256,7 @@ no_swap() {
   local text device point kind rest line
   text=
   while IFS= read -r line || [[ -n $line ]]; do
-    read -r device point kind rest <<<"$line" || true
+    read -r device point kind rest <<<"$line"
     : "$device $point $rest"
     if [[ $kind == swap && $line != '#'* ]]; then line="# kubevnfm: $line"; fi
     text+=$line$'\n'
@@ -391,6 +391,7 @@ packages() {
   local name wanted have missing=() plain=$plain_packages key=$root/etc/apt/keyrings/kubernetes.asc
   export DEBIAN_FRONTEND=noninteractive
   if [[ $BALANCED == true ]]; then plain+=" $balancer_packages"; fi
+  # It fails if one of them is not known to dpkg, and prints the others all the same: what it does not print is missing.
   # shellcheck disable=SC2016,SC2086 # dpkg-query's own fields; a list of words
   have=$(dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' $plain kubelet kubeadm kubectl 2>/dev/null) || true
   have=$'\n'$have$'\n'
@@ -609,6 +610,7 @@ server() { # prints the API's URL
 readonly back_off='(Init:)?(CrashLoopBackOff|ImagePullBackOff|ErrImagePull|InvalidImageName|Create[A-Za-z]*Error)'
 readonly waiting='{range .status.initContainerStatuses[*]}{.state.waiting.message}{"\n"}{end}{range .status.containerStatuses[*]}{.state.waiting.message}{"\n"}{end}'
 readonly readiness='{range .items[*]}{.metadata.name}: {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}{"\n"}{end}'
+readonly pod_counts='{.status.desiredNumberScheduled} {.status.updatedNumberScheduled} {.status.numberAvailable}'
 declare -A looks=() # how often each pod was seen in back-off
 
 stuck_pods() { # NAMESPACE KIND/NAME: prints name and status of its pods that cannot start
@@ -631,9 +633,24 @@ refuse_stuck_pods() { # NAMESPACE KIND/NAME
     case $status in *Crash*) limit=10 ;; *) limit=4 ;; esac
     if ((looks[$name] < limit)); then continue; fi
     why=$(kubectl_ -n "$1" get pod "$name" -o "jsonpath=$waiting") || why=
+    # Without a log, kubectl's own error stands in its place: the failure to report is that of the pod.
     if [[ $status == *Crash* ]]; then why+="; its log ends: $(kubectl_ -n "$1" logs "$name" --tail 1 2>&1)" || true; fi
     die "$2 in namespace $1: pod $name cannot start: $status: ${why//$'\n'/ }"
   done <<<"$listed"
+}
+
+# Pods on nodes that are out of order are not waited for: their machines may be the next to be replaced.
+runs_where_it_can() { # NAMESPACE KIND/NAME
+  local states name ready rest counts desired updated available lost=0
+  [[ $2 == daemonset/* ]] || return 1
+  states=$(kubectl_ get nodes -o "jsonpath=$readiness") || return 1
+  while read -r name ready rest; do
+    : "$rest"
+    if [[ -n $name && $ready != True ]]; then lost=$((lost + 1)); fi
+  done <<<"$states"
+  counts=$(kubectl_ -n "$1" get "$2" -o "jsonpath=$pod_counts") || return 1
+  read -r desired updated available <<<"$counts"
+  ((lost > 0 && ${updated:-0} + lost >= ${desired:-0} && ${available:-0} + lost >= ${desired:-0}))
 }
 
 roll_out() { # NAMESPACE KIND/NAME: waits until it runs
@@ -644,6 +661,10 @@ roll_out() { # NAMESPACE KIND/NAME: waits until it runs
     if [[ -n $name ]]; then kubectl_ -n "$1" delete pod "$name" --wait=false || say "pod $name: $status"; fi
   done <<<"$listed"
   until shown=$(kubectl_ -n "$1" rollout status "$2" --timeout 3s 2>&1); do
+    if runs_where_it_can "$@"; then
+      shown="$2: runs on all nodes but those that are out of order"
+      break
+    fi
     refuse_stuck_pods "$@"
     if ((SECONDS >= until)); then
       die "$2 in namespace $1 did not roll out within $TIMEOUT_S s at $(server): ${shown//$'\n'/; }"
@@ -833,9 +854,9 @@ admin() {
   report_ca
 }
 
-# ---- certificates, remove_member -------------------------------------------------------------------------------------
-# certificates: as init, with CERTIFICATE_KEY; remove_member: NODE_NAME, NODE_IP of the master that leaves, THROUGH (the name of
-# this master)
+# ---- certificates, members, remove_member, stand_down ----------------------------------------------------------------
+# certificates: as init, with CERTIFICATE_KEY; members: THROUGH (words: the masters whose etcd may be asked, the first that
+# answers is), TIMEOUT_S; remove_member: as members, with NODE_NAME and NODE_IP of the master that leaves
 
 upload_certificates() { # the key is in a file, because every user of the machine can read the arguments of processes
   kubeadm_config
@@ -851,15 +872,41 @@ certificates() {
 
 etcdctl_() {
   local pki=/etc/kubernetes/pki/etcd
-  kubectl_ -n kube-system exec "etcd-$THROUGH" -- \
+  kubectl_ -n kube-system exec "etcd-${asked:-$THROUGH}" -- \
     etcdctl --cacert $pki/ca.crt --cert $pki/server.crt --key $pki/server.key "$@"
 }
 
+find_etcd() { # sets $asked to the first of THROUGH whose member of etcd answers
+  local complaint=''
+  local -a names
+  read -ra names <<<"$THROUGH"
+  # the virtual address may be on its way from one master to another
+  await "$TIMEOUT_S" api_answers || die "the API server at $(server) does not answer within $TIMEOUT_S s"
+  for asked in "${names[@]}"; do
+    want asked "$name_form"
+    if complaint=$(etcdctl_ endpoint health 2>&1); then return 0; fi
+  done
+  die "etcd does not answer on any of the masters ${names[*]}: ${complaint##*$'\n'}"
+}
+
+members() { # which members etcd has, and which of them answer
+  local asked listed health
+  find_etcd
+  doing="etcdctl member list in the pod etcd-$asked"
+  listed=$(etcdctl_ member list -w simple)
+  doing="etcdctl endpoint health in the pod etcd-$asked"
+  # It ends with an error if one of the members does not answer, and prints the list all the same.
+  health=$(etcdctl_ endpoint health --cluster -w json) || [[ $health == '['* ]]
+  doing=
+  report members "$listed"
+  report_json health "$health"
+}
+
 remove_member() { # the member of exactly this name and peer URL; one that never started has no name
-  local listed id state name peers rest url="https://$NODE_IP:2380"
+  local asked listed id state name peers rest url="https://$NODE_IP:2380"
   want NODE_NAME "$name_form"
   want NODE_IP "$host_form"
-  want THROUGH "$name_form"
+  find_etcd
   if [[ $NODE_IP == *:* ]]; then url="https://[$NODE_IP]:2380"; fi
   doing="etcdctl member list in the pod etcd-$THROUGH"
   listed=$(etcdctl_ member list -w simple)
@@ -870,6 +917,17 @@ remove_member() { # the member of exactly this name and peer URL; one that never
     step "etcdctl member remove of $NODE_NAME at $url" etcdctl_ member remove "$id"
     changed=true
   done <<<"$listed"
+  # the others may have to choose a leader first
+  await "$TIMEOUT_S" api_answers || die "the API server at $(server) does not answer within $TIMEOUT_S s"
+}
+
+stand_down() { # gives the virtual address up, for good: the machine is replaced, and must not take it back when it restarts
+  local unit
+  for unit in keepalived haproxy; do
+    if ! systemctl is-active -q "$unit" && ! systemctl is-enabled -q "$unit"; then continue; fi
+    step "systemctl disable --now $unit" systemctl disable -q --now "$unit"
+    changed=true
+  done
 }
 
 # ---- token, revoke, join ---------------------------------------------------------------------------------------------
@@ -1189,7 +1247,8 @@ if [[ ${BASH_SOURCE[0]} != "$0" ]]; then return 0; fi
 task=${1:-}
 case $task in
   prepare | init | network | admin | token | revoke | join | label | verify) shift ;;
-  facts | hosts | cordon | uncordon | drain | delete | balance | certificates | remove_member) shift ;;
+  facts | hosts | cordon | uncordon | drain | delete) shift ;;
+  balance | certificates | members | remove_member | stand_down) shift ;;
   *)
     printf 'usage: %s TASK --params FILE [--result FILE]; the tasks are listed at the top of the file\n' "$0" >&2
     exit 64
@@ -1215,7 +1274,7 @@ use_proxies
 exec </dev/null
 
 case $task in # calls that only use the API may run concurrently
-  prepare | balance | init | join | hosts) lock=node ;;
+  prepare | balance | stand_down | init | join | hosts) lock=node ;;
   drain | delete)
     want NODE_NAME "$name_form"
     lock=$task-$NODE_NAME

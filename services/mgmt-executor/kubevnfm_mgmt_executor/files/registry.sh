@@ -56,7 +56,8 @@ curl_() { # NUMBER URL OPTION...: sets $status, and $complaint if there was no a
   local number=$1 url=$2 code=0
   local -a options=(-sS --connect-timeout 5 --max-time 15 -D "$work/registry-$number.answer" -w '%{http_code}')
   if [[ -f $work/registry-$number.crt ]]; then
-    # containerd, too, trusts the system's authorities beside the registry's own
+    # containerd, too, trusts the system's authorities beside the registry's own; a machine without the package
+    # ca-certificates has none
     cat "$work/registry-$number.crt" >"$work/registry-$number.authorities"
     cat "$root/etc/ssl/certs/ca-certificates.crt" >>"$work/registry-$number.authorities" 2>/dev/null || true
     options+=(--cacert "$work/registry-$number.authorities")
@@ -66,7 +67,7 @@ curl_() { # NUMBER URL OPTION...: sets $status, and $complaint if there was no a
   status=$(curl "${options[@]}" "${@:3}" -o "$work/registry-$number.body" "$url" 2>"$work/registry-$number.complaint") || code=$?
   complaint=
   if ((code == 0)); then return 0; fi
-  read -r complaint <"$work/registry-$number.complaint" || true
+  read -r complaint <"$work/registry-$number.complaint" || true # it fails at an empty file: curl may say nothing
   case $code in
     # a machine or a network that is slow at this moment, a registry that starts
     5 | 6 | 7 | 28 | 52 | 55 | 56) return 1 ;;
@@ -141,6 +142,7 @@ pull_path() { # NUMBER SERVER
   if [[ $(header "$1" www-authenticate) == [Bb]earer\ * ]]; then return 0; fi
   (umask 077 && mkdir -p "$hosts/$2" && cat "$work/registry-$1.toml" >"$hosts/$2/hosts.toml")
   if [[ -f $work/registry-$1.header ]]; then cat "$work/registry-$1.header" >>"$hosts/$2/hosts.toml"; fi
+  # It always fails, as there is no such image: the cases below differ by its text.
   output=$(timeout 15 ctr content fetch-object --hosts-dir "$hosts" "$image" 2>&1 >/dev/null) || true
   rm -rf "$hosts"
   case $output in

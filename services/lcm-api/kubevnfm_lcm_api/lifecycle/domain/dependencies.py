@@ -56,6 +56,8 @@ class Withdrawn:
     provided: Provided
     is_forced: bool
     """Whether the operation goes on although others use it."""
+    advice: str = "terminate those first, or terminate this one FORCEFUL"
+    """The way out for the caller if others use it."""
 
 
 class ProvidedInUse(Conflict):
@@ -63,12 +65,12 @@ class ProvidedInUse(Conflict):
 
     code = "provided-in-use"
 
-    def __init__(self, kind: Kind, users: tuple[str, ...], *, are_more: bool) -> None:
+    def __init__(self, withdrawn: Withdrawn, users: tuple[str, ...], *, are_more: bool) -> None:
         """``users``: ids of instances; ``are_more``: whether there are others."""
         more = " and more" if are_more else ""
         super().__init__(
-            f"the {kind} of this VNF instance is used by VNF instances {', '.join(users)}{more}: "
-            "terminate those first, or terminate this one FORCEFUL"
+            f"the {withdrawn.provided.kind} of this VNF instance is used by VNF instances {', '.join(users)}{more}: "
+            f"{withdrawn.advice}"
         )
         self.users = users
 

@@ -34,6 +34,10 @@ class HealVmDraft(ClusterChangeDraft):
     """VnfInstance as it was before it was instantiated, for the user data of a stack that is created again."""
     is_whole: bool = False
     """All machines of a cluster are replaced, and it is built again on the new ones."""
+    masters: tuple[str, ...] = ()
+    """Those of ``servers`` that are masters of a cluster: they are replaced one after another, before the others."""
+    left: str | None = None
+    """The VNFC id of the master that has left the cluster and is replaced next."""
     cluster_vim_id: str | None = None
     """The VIM that the cluster is registered as, and that keeps its id."""
     cluster_vim_name: str | None = None
@@ -52,15 +56,18 @@ class HealVmDraft(ClusterChangeDraft):
     @property
     def withdrawn(self) -> Withdrawn | None:
         """The cluster that is built again, without the CNFs on it, or the registry that nodes no longer find."""
-        if self.lost_registry:
-            return Withdrawn(Provided("registry", self.lost_registry), is_forced=False)
-        if not self.is_whole or self.cluster_vim_id is None:
-            return None
-        return Withdrawn(Provided("cluster", (self.cluster_vim_id,)), is_forced=False)
+        lost = Provided("registry", self.lost_registry) if self.lost_registry else None
+        if self.is_whole and self.cluster_vim_id is not None:
+            lost = lost or Provided("cluster", (self.cluster_vim_id,))
+        # No form of a heal goes on although they use it.
+        advice = "terminate those first (POST /vnf_instances/{id}/terminate of each), then repeat the heal"
+        return None if lost is None else Withdrawn(lost, is_forced=False, advice=advice)
 
     def after_phase(self, reply: PhaseDone) -> Self:
         """Return the draft with what the driver's phase made known: the nodes, and the access to a new cluster."""
         draft = self.with_node_names(reply.node_names)
+        if reply.phase == "heal_start":
+            return draft.model_copy(update={"left": reply.left})
         return draft if reply.cluster is None else draft.model_copy(update={"cluster": reply.cluster})
 
     def with_cluster_vim(self, vim: VimRegistered) -> Self:

@@ -33,13 +33,14 @@ from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
 from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     ChangeMachines,
     ConnectVnf,
+    HealMaster,
     HealVnfcs,
     OperateVnf,
     ReplaceTemplate,
     RestoreScale,
     ScaleVnf,
 )
-from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END, HEAL_START, RunHealPhase
+from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END, HEAL_START, RunHealPhase, RunMasterHealPhase
 from kubevnfm_lcm_api.lifecycle.domain.steps.kuryr import (
     InstallKuryrCluster,
     PrepareKuryrNetwork,
@@ -205,19 +206,24 @@ def _drain_limit_s(cluster: ClusterParameters) -> float:
     return max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
 
 
-def _join_limit_s(cluster: ClusterParameters, nodes: int) -> float:
-    return max(INSTALL_TIMEOUT_S, cluster.install_limit_s(nodes))
+def _join_limit_s(cluster: ClusterParameters, nodes: int, *, masters: int = 1) -> float:
+    return max(INSTALL_TIMEOUT_S, cluster.install_limit_s(nodes, masters=masters))
 
 
 def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     """Heal a VNF of machines: replace some of them in place, or the whole stack.
 
-    Nodes of a cluster leave it before their machines are replaced, and the new machines join it. A cluster of which all
-    machines are replaced is built again, and its VIM gets the new access data.
+    Nodes of a cluster leave it before their machines are replaced, and the new machines join it: masters one after another,
+    then workers. A cluster of which all machines are replaced is built again, and its VIM gets the new access data.
     """
     plan = Plan[HealVmDraft]()
     _begin(plan, draft)
     cluster = draft.changed_cluster
+    if cluster is not None and draft.masters:
+        _heal_masters(plan, draft, cluster)
+        if len(draft.masters) == len(draft.servers):
+            _finish(plan, draft)
+            return plan
     if cluster is not None and not draft.is_whole:
         plan.then(RunHealPhase(HEAL_START, _drain_limit_s(cluster)), id=HEAL_START)
     if draft.is_recreated:
@@ -236,6 +242,14 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
         plan.then(RunRegistryPhase("heal_end"), id=HEAL_END)
     _finish(plan, draft)
     return plan
+
+
+def _heal_masters(plan: Plan[HealVmDraft], draft: HealVmDraft, cluster: ClusterParameters) -> None:
+    """Add the replacement of each master; the driver chooses the order, by what etcd can lose (sequences.md 5.3)."""
+    for turn in range(1, len(draft.masters) + 1):
+        plan.then(RunMasterHealPhase(HEAL_START, _drain_limit_s(cluster), turn), id=f"{HEAL_START}/{turn}")
+        plan.then(HealMaster(turn), id=f"heal_resources/{turn}")
+        plan.then(RunMasterHealPhase(HEAL_END, _join_limit_s(cluster, 1, masters=2), turn), id=f"{HEAL_END}/{turn}")
 
 
 def operate_vm(draft: OperateVmDraft) -> Plan[OperateVmDraft]:
@@ -345,7 +359,9 @@ SEQUENCES: Final = Sequences(
         RunScalePhase,
         ForgetNewWorkers,
         HealVnfcs,
+        HealMaster,
         RunHealPhase,
+        RunMasterHealPhase,
         RecreateVnf,
         RestoreScale,
         OperateVnf,

@@ -22,6 +22,7 @@ class HealFields(ClusterFields, total=False):
     """The fields of `HealVmDraft` that a VNF of plain machines does not have."""
 
     is_whole: bool
+    masters: tuple[str, ...]
     cluster_vim_id: str | None
     cluster_vim_name: str | None
     max_nodes: int | None
@@ -53,6 +54,7 @@ def healed_cluster(
         return {
             **changed_cluster(vnf, driver, given),
             "is_whole": True,
+            "masters": (),
             "cluster_vim_id": internals.cluster_vim_id,
             "cluster_vim_name": name,
             "max_nodes": sum(places.group(present.group(role), role, needed=None).most for role in roles),
@@ -64,17 +66,19 @@ def healed_cluster(
         raise Unprocessable(
             _FIELD, f"HEAL-1M: {which}, and the cluster is lost with it: heal the whole cluster, without vnfcInstanceId"
         )
-    if masters.intersection(chosen):
-        raise Unprocessable(_FIELD, "a master is among the machines: masters cannot be healed one by one yet")
     if present.storage_server is not None:
-        workers.add(storage_server(vnf.resources, present.storage_server).server_id)
-    if not workers.issuperset(chosen):
+        storage = storage_server(vnf.resources, present.storage_server).server_id
+        if storage in chosen and masters.intersection(chosen):
+            raise Unprocessable(_FIELD, "masters and the storage server are named: heal them by two requests")
+        workers.add(storage)
+    if not (masters | workers).issuperset(chosen):
         raise Unprocessable(
             _FIELD, "a machine that is neither master, worker nor storage server is named: it cannot be healed"
         )
     return {
         **changed_cluster(vnf, driver, given),
         "is_whole": False,
+        "masters": tuple(server for server in chosen if server in masters),
         "cluster_vim_id": None,
         "cluster_vim_name": None,
         "max_nodes": None,

@@ -46,6 +46,21 @@ class JoinAnswer(ScriptAnswer):
     """Whether the node is a member of the cluster. Without a token, the script only finds out."""
 
 
+class EndpointHealth(BaseModel):
+    """Whether etcd answers at one URL for clients, as ``etcdctl endpoint health -w json`` says."""
+
+    endpoint: str
+    health: bool = False
+
+
+class MembersAnswer(ScriptAnswer):
+    """The result of ``members``."""
+
+    members: str = ""
+    """Lines of ``etcdctl member list -w simple``: id, state, name, URLs for members, URLs for clients, whether it learns."""
+    health: tuple[EndpointHealth, ...] = ()
+
+
 class NodeMetadata(BaseModel):
     """ObjectMeta of a Node."""
 

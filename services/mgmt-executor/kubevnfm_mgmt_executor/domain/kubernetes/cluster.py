@@ -56,6 +56,8 @@ class Cluster:
     """The network entities of a cluster with Kuryr, where the phase needs them."""
     live: ManagedNode | None = None
     """The master that was found to answer; None: none was looked for."""
+    leaving: ManagedNode | None = None
+    """The master that is taken out of the cluster; None: none is."""
 
     @property
     def master(self) -> ManagedNode:
@@ -76,11 +78,24 @@ class Cluster:
         """The workers that the phase adds or takes out."""
         return [node for node in self.workers if node.is_target]
 
+    def without(self, master: ManagedNode) -> Cluster:
+        """Return the cluster as this master is taken out of it."""
+        return replace(self, leaving=master)
+
+    @property
+    def serving(self) -> Sequence[ManagedNode]:
+        """The masters behind the virtual address: all but the one that leaves."""
+        return [node for node in self.masters if node is not self.leaving]
+
+    @property
+    def new_masters(self) -> Sequence[ManagedNode]:
+        """The masters whose machines the phase makes masters, or is asked to replace."""
+        return [node for node in self.masters if node.is_target]
+
     @property
     def others(self) -> Sequence[ManagedNode]:
         """The nodes beside ``master`` that stay as they are."""
-        staying = [*self.masters, *(node for node in self.workers if not node.is_target)]
-        return [node for node in staying if node is not self.master]
+        return [node for node in self.nodes if not node.is_target and node is not self.master]
 
     @property
     def nodes(self) -> Sequence[ManagedNode]:

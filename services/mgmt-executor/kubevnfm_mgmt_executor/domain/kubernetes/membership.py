@@ -55,41 +55,51 @@ async def hosts(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     staying = [one for one in cluster.nodes if one not in leaving]
     # Nothing in the cluster depends on these names, so an old node that is out of order does not hold the others up.
     # Its file is written as a whole by the next scaling.
-    if cluster.name(node) in run.learned.not_ready and node is not cluster.master:
-        return TaskResult(changed=False, remark="its Node is not Ready: its hosts file stays as it is")
-    if node in run.silent:
-        return TaskResult(changed=False, remark="it does not answer: its hosts file stays as it is")
-    try:
-        await session.reach()
-    except (NodeUnreachable, LoginRefused) as error:
-        if node is cluster.master:
-            raise
-        return TaskResult(changed=False, remark=f"its hosts file stays as it is: {error.reason}")
-    await session.copy({values.SCRIPT_FILE: run.files.script})
+    excuse = await excuse_of(run, node)
+    if excuse:
+        return TaskResult(changed=False, remark=f"its hosts file stays as it is: {excuse}")
     answer = await session.run_script(
         "hosts", values.hosts(cluster, staying), timeout_s=run.timeouts.command, answer=ScriptAnswer
     )
     return TaskResult(changed=answer.changed)
 
 
+async def excuse_of(run: ClusterRun, node: ManagedNode) -> str:
+    """Return why a node that stays in the cluster cannot be worked on; empty: it has the script now.
+
+    Raises as `NodeSession.reach` for the master through which the cluster is worked on.
+    """
+    session, is_master = run.session(node), node is run.cluster.master
+    if not is_master and run.cluster.name(node) in run.learned.not_ready:
+        return "its Node is not Ready"
+    if node in run.silent:
+        return "it does not answer"
+    try:
+        await session.reach()
+    except (NodeUnreachable, LoginRefused) as error:
+        if is_master:
+            raise
+        return error.reason
+    await session.copy({values.SCRIPT_FILE: run.files.script})
+    return ""
+
+
 async def cordon(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Keep new pods off all nodes that leave, through the master ``node``, before the first of them is drained."""
     run.learned.is_cordoned = True
-    answer = await run.session(node).run_script(
-        "cordon",
-        values.of_nodes(run.cluster, run.cluster.targets),
-        # Each node takes a few calls of the API.
-        timeout_s=run.timeouts.command * (1 + len(run.cluster.targets)),
-        answer=ScriptAnswer,
-    )
-    return TaskResult(changed=answer.changed)
+    return await _on_targets(run, node, "cordon")
 
 
 async def uncordon(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Let pods run again on the nodes that could not leave; nodes that people have cordoned stay so."""
-    answer = await run.session(node).run_script(
-        "uncordon",
+    return await _on_targets(run, node, "uncordon")
+
+
+async def _on_targets(run: ClusterRun, master: ManagedNode, task: str) -> TaskResult:
+    answer = await run.session(master).run_script(
+        task,
         values.of_nodes(run.cluster, run.cluster.targets),
+        # Each node takes a few calls of the API.
         timeout_s=run.timeouts.command * (1 + len(run.cluster.targets)),
         answer=ScriptAnswer,
     )
@@ -144,16 +154,24 @@ async def delete(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskR
     return TaskResult(changed=answer.changed)
 
 
+async def look_for_join(run: ClusterRun, node: ManagedNode, *, more_s: float = 0) -> JoinAnswer:
+    """Ask the machine of ``node`` whether it has joined the cluster, which takes no token.
+
+    A machine that joined as a master in part resets itself, for which it may have ``more_s``.
+    """
+    return await run.session(node).run_script(
+        "join",
+        run.as_built(values.join(run.cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token="")),
+        timeout_s=run.timeouts.command + more_s,
+        answer=JoinAnswer,
+    )
+
+
 async def clear(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> TaskResult:
     """Delete the Node that the former machine has left under the name of ``node``, unless ``node`` has joined itself.
 
     A kubelet that was started again before its machine was replaced has registered its Node again, and as long as that one
     counts as Ready, no other machine of that name can join.
     """
-    looked = await run.session(node).run_script(
-        "join",
-        run.as_built(values.join(run.cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token="")),
-        timeout_s=run.timeouts.command,
-        answer=JoinAnswer,
-    )
+    looked = await look_for_join(run, node)
     return TaskResult(changed=False) if looked.joined else await delete(run, node, earlier)

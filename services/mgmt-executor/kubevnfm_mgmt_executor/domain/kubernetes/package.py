@@ -23,7 +23,9 @@ SCALES: Final = 2
 """The interface that also adds nodes to a cluster and takes them out."""
 SEVERAL_MASTERS: Final = 3
 """The interface that also installs a cluster with several masters."""
-NEWEST: Final = SEVERAL_MASTERS
+HEALS_MASTERS: Final = 4
+"""The interface that also replaces one of several masters."""
+NEWEST: Final = HEALS_MASTERS
 MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 # The kinds for which `kubectl rollout status` can wait.
@@ -70,7 +72,8 @@ async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster)
 
 async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
     """Read the script alone, as a phase needs it on a cluster that exists. Raises Unprocessable as `read_files`."""
-    script, remarks = await _script(package, own, cluster.parameters, least=SCALES, does="works on the nodes")
+    least = HEALS_MASTERS if any(node.is_target for node in cluster.masters) else SCALES
+    script, remarks = await _script(package, own, cluster.parameters, least=least, does="works on the nodes")
     registries = await read_registry_files(package, own, cluster.parameters.private_registry_connection_info)
     volumes = await read_volume_files(package, own, cluster)
     return InstallFiles(script, b"", (), tuple(remarks), registries, volumes)

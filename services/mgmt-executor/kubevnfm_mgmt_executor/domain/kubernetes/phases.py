@@ -19,7 +19,7 @@ from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_secrets import Secret
 
-from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseResult, PhaseWork, Tools
+from kubevnfm_mgmt_executor.domain.driver import MACHINE_PHASES, Driver, PackageFiles, PhaseResult, PhaseWork, Tools
 from kubevnfm_mgmt_executor.domain.graph import Task, TaskId, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, read_cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles, read_files, read_script
@@ -69,6 +69,7 @@ class Plan:
 PlanFunction = Callable[[Cluster], Plan]
 ResultFunction = Callable[[ClusterRun], PhaseResult]
 FilesFunction = Callable[[PackageFiles, PackageFiles, Cluster], Awaitable[InstallFiles]]
+BeginFunction = Callable[[ClusterRun], Awaitable[None]]
 
 
 def connect(plan: Plan, cluster: Cluster, node: ManagedNode, prepared: TaskId) -> TaskId:
@@ -144,18 +145,18 @@ def finish_scaling(cluster: Cluster) -> Plan:
 
 
 def finish_healing(cluster: Cluster) -> Plan:
-    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e).
+    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e, E2).
 
     A new storage server is set up after them, and its persistent volumes come back (E3e).
     """
     plan, master = Plan(cluster), cluster.master
     last = plan.add("reach", master)
-    if cluster.targets or cluster.gone:
+    if cluster.targets or cluster.new_masters or cluster.gone:
         copied = plan.add("copy", master, after=[last])
         for node in cluster.gone:
             # Its place has another address now, and so another name.
             plan.add("delete", node, after=[copied])
-        if cluster.targets:
+        if cluster.targets or cluster.new_masters:
             last = _with_targets(plan, cluster, copied, replaces=True)
     if cluster.storage is not None and cluster.storage.is_target:
         serve_volumes(plan, cluster, [last])
@@ -167,6 +168,15 @@ def _with_targets(plan: Plan, cluster: Cluster, copied: TaskId, *, replaces: boo
     master = cluster.master
     known = plan.add("facts", master, after=[copied])
     joined = []
+    for node in cluster.new_masters:
+        uploaded = plan.add("copy", node, after=[plan.add("reach", node)])
+        prepared = connect(plan, cluster, node, plan.add("prepare", node, after=[uploaded, known]))
+        joins = plan.add("join_master", node, after=[plan.add("balance", node, after=[prepared])])
+        joined.append(plan.add("member", node, after=[joins]))
+        for other in cluster.masters:
+            # Only now: a server that is not there yet would be one more that haproxy tries.
+            if other is not node:
+                plan.add("balance", other, after=[joins])
     for node in cluster.targets:
         uploaded = plan.add("copy", node, after=[plan.add("reach", node)])
         ready = connect(plan, cluster, node, plan.add("prepare", node, after=[uploaded, known], takes_slot=True))
@@ -201,6 +211,19 @@ def begin_healing(cluster: Cluster) -> Plan:
         first.append(plan.add("release_volumes", cluster.master, after=[plan.add("reach", cluster.master)]))
     if cluster.targets:
         _without_targets(plan, cluster, after=first)
+    return plan
+
+
+def take_out_master(cluster: Cluster) -> Plan:
+    """Take one of several masters out of the cluster, dead or alive (sequences.md 1.11, E2s; 1.3, M20)."""
+    plan, leaving = Plan(cluster), cluster.leaving
+    assert leaving is not None
+    dropped = [plan.add("balance", node) for node in cluster.serving]
+    # After the others: until then the virtual address stays where it is, and no connection is lost.
+    stood_down = plan.add("stand_down", leaving, after=dropped)
+    # The member before the Node: it counts for the majority until it is removed.
+    removed = plan.add("remove_member", leaving, after=[stood_down])
+    plan.add("delete", leaving, after=[removed])
     return plan
 
 
@@ -247,7 +270,7 @@ async def _mend(plan: Plan, run: ClusterRun) -> None:
             await _bound(found.task, run).work()
 
 
-def _bound(planned: PlannedTask, run: ClusterRun) -> Task:
+def _bound(planned: PlannedTask, run: ClusterRun, *, counted: bool = True) -> Task:
     node, work = planned.node, TASKS[planned.name]
     node_id = NodeId(node.vnfc_id, run.cluster.name(node))
 
@@ -255,9 +278,24 @@ def _bound(planned: PlannedTask, run: ClusterRun) -> Task:
         async def on_node(earlier: Earlier | None) -> TaskResult:
             return await work(run, node, earlier)
 
-        await run.tools.recorder.perform(node_id, planned.name, on_node)
+        await run.tools.recorder.perform(node_id, planned.name, on_node, counted=counted)
 
     return Task(planned.name, node_id.name, perform, planned.after, planned.takes_slot)
+
+
+async def find_master(run: ClusterRun) -> None:
+    """Work through a master that answers, and that was one before the phase."""
+    masters = run.cluster.masters
+    await run.find_master([node for node in masters if not node.is_target] or masters)
+
+
+async def choose_master(run: ClusterRun) -> None:
+    """Choose which of the masters that are to be healed is taken out now, before anything is changed."""
+    # One that is to be healed itself may be the last that answers.
+    await run.find_master(sorted(run.cluster.masters, key=lambda node: node.is_target))
+    for name in ("reach", "copy", "quorum"):
+        # Not counted: the plan, and how many tasks it has, is known afterwards.
+        await _bound(PlannedTask(name, run.cluster.master), run, counted=False).work()
 
 
 def cluster_access(run: ClusterRun) -> PhaseResult:
@@ -279,17 +317,27 @@ def node_names(run: ClusterRun) -> PhaseResult:
     return PhaseResult(node_names=run.cluster.node_names)
 
 
+def left(run: ClusterRun) -> PhaseResult:
+    """Return which master has left."""
+    assert run.cluster.leaving is not None
+    return PhaseResult(left=run.cluster.leaving.vnfc_id)
+
+
 def no_facts(_: ClusterRun) -> PhaseResult:
     """Return the result of a phase from which nothing is learned."""
     return PhaseResult()
 
 
 def on_machines(
-    plan: PlanFunction, result: ResultFunction, files: FilesFunction = read_files, *, exists: bool = False
+    plan: PlanFunction,
+    result: ResultFunction,
+    files: FilesFunction = read_files,
+    *,
+    begin: BeginFunction | None = None,
 ) -> PhaseWork:
     """Return the work of a phase that runs a plan of node tasks on the cluster's machines.
 
-    ``exists``: whether there is a cluster already, which any of its masters that answers can be asked about.
+    ``begin``: finds out what the plan needs to know of a cluster that exists; None: there is none yet.
     """
 
     async def work(command: RunPhase, tools: Tools) -> PhaseResult:
@@ -300,11 +348,14 @@ def on_machines(
         run = ClusterRun(cluster, found, tools)
         if found.remarks:
             await tools.recorder.remark("files", "; ".join(found.remarks))
-        if exists:
+        if begin is not None:
             try:
-                await run.find_master()
+                await begin(run)
+            except asyncio.CancelledError:
+                await run.close(clean=False)  # as in `run_plan`
+                raise
             except BaseException:
-                await run.close(clean=False)
+                await run.close(clean=True)
                 raise
         await run_plan(plan(run.cluster), run)
         if command.gone:
@@ -317,8 +368,16 @@ def on_machines(
     return work
 
 
-_JOIN_AGAIN: Final = on_machines(finish_healing, node_names, read_script, exists=True)
+_DRAIN: Final = on_machines(begin_healing, no_facts, read_script, begin=find_master)
+_TAKE_OUT_MASTER: Final = on_machines(take_out_master, left, read_script, begin=choose_master)
+_JOIN_AGAIN: Final = on_machines(finish_healing, node_names, read_script, begin=find_master)
 _BUILD_AGAIN: Final = on_machines(install_cluster, cluster_access)
+
+
+async def begin_heal(command: RunPhase, tools: Tools) -> PhaseResult:
+    """Take workers out of the cluster, or the one of the masters among the targets whose turn it is (sequences.md 5.3)."""
+    is_master = any(node.is_target and node.role == "master" for node in command.nodes)
+    return await (_TAKE_OUT_MASTER if is_master else _DRAIN)(command, tools)
 
 
 async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:
@@ -327,33 +386,14 @@ async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:
     return await (_BUILD_AGAIN if is_whole else _JOIN_AGAIN)(command, tools)
 
 
-async def nothing(_: RunPhase, __: Tools) -> PhaseResult:
-    """Do nothing: the phase has no meaning for a cluster, but VNFDs of other managers map it to the driver."""
-    return PhaseResult()
-
-
-async def forget_machines(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Delete journal and host keys: the machines no longer exist, and others may get their addresses."""
-    # The output stays, because operators read it after a termination; `ForgetInstance` deletes it with the instance.
-    await tools.host_keys.forget(command.vnf_instance_id)
-    await tools.journal.forget(command.vnf_instance_id)
-    return PhaseResult()
-
-
 PHASES: Final[Driver] = {
-    "instantiate_start": nothing,
+    **MACHINE_PHASES,
     "instantiate_end": on_machines(install_cluster, cluster_access),
-    "terminate_start": nothing,
-    "terminate_end": forget_machines,
-    "scale_start": on_machines(take_out_workers, no_facts, read_script, exists=True),
-    "scale_end": on_machines(finish_scaling, node_names, read_script, exists=True),
+    "scale_start": on_machines(take_out_workers, no_facts, read_script, begin=find_master),
+    "scale_end": on_machines(finish_scaling, node_names, read_script, begin=find_master),
     # A rollback of scale out takes out what has joined, as a scale in does.
-    "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script, exists=True),
-    "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script, exists=True),
-    "heal_start": on_machines(begin_healing, no_facts, read_script, exists=True),
+    "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script, begin=find_master),
+    "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script, begin=find_master),
+    "heal_start": begin_heal,
     "heal_end": finish_heal,
-    "change_external_connectivity_start": nothing,
-    "change_external_connectivity_end": nothing,
-    "modify_information_start": nothing,
-    "modify_information_end": nothing,
 }

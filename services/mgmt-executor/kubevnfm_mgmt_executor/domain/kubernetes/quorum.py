@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from kubevnfm_events.mgmt import ManagedNode
+
+from kubevnfm_mgmt_executor.domain.kubernetes.answers import MembersAnswer
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, bracketed
+
+PEER_PORT: Final = 2380
 
 
 class QuorumAtRisk(ValueError):
@@ -40,3 +49,40 @@ def heal_order(members: Collection[str], *, healthy: Collection[str], targets: C
             raise QuorumAtRisk(target, members=len(set(members)), left=left)
         alive = left + 1
     return order
+
+
+def next_to_heal(cluster: Cluster, etcd: MembersAnswer) -> ManagedNode:
+    """Return the master that is taken out next, of those that are to be healed.
+
+    The rule is applied to all of them, so that a heal that would stop at the second one does not begin with the first.
+    Raises QuorumAtRisk.
+    """
+    name_by_url = {peer_url(node): cluster.name(node) for node in cluster.masters}
+    members, healthy = set(name_by_url.values()), set()
+    for url, answers in _members(etcd):
+        # A member that is none of the masters counts for the majority as they do.
+        name = name_by_url.get(url, url)
+        members.add(name)
+        if answers:
+            healthy.add(name)
+    target_by_name = {cluster.name(node): node for node in cluster.new_masters}
+    return target_by_name[heal_order(members, healthy=healthy, targets=target_by_name)[0]]
+
+
+def takes_part(etcd: MembersAnswer, node: ManagedNode) -> bool:
+    """Return whether the member on a master was started and answers."""
+    return any(url == peer_url(node) and answers for url, answers in _members(etcd))
+
+
+def peer_url(node: ManagedNode) -> str:
+    """Return where the other members reach the one on this master."""
+    return f"https://{bracketed(node.nic_address)}:{PEER_PORT}"
+
+
+def _members(etcd: MembersAnswer) -> Iterator[tuple[str, bool]]:
+    """Yield each member's URL for the others, and whether it answers."""
+    answering = {urlsplit(one.endpoint).hostname for one in etcd.health if one.health}
+    for line in etcd.members.splitlines():
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) >= 4:
+            yield fields[3], fields[1] == "started" and urlsplit(fields[3]).hostname in answering

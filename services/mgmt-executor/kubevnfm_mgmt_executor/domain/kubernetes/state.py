@@ -18,7 +18,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.built import BuiltCluster
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.join_tokens import JoinTokens
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
-from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
+from kubevnfm_mgmt_executor.domain.node_session import NodeSession
 
 HEAD_START_S: Final = 5.0
 """How long a master is waited for while another one answers already: the first that answers is used also by a retry."""
@@ -55,6 +55,8 @@ class ClusterRun:
         self.learned = Learned()
         self.silent: Sequence[ManagedNode] = ()
         """The masters that had not answered when one was chosen."""
+        self._answering: Sequence[ManagedNode] = ()
+        """Those that had, in the order in which they are used."""
         self._sessions = {node.vnfc_id: self._new_session(node) for node in cluster.machines}
         self._work_through(cluster.master)
 
@@ -69,13 +71,13 @@ class ClusterRun:
             values=values.common(self.cluster),
         )
 
-    async def find_master(self) -> None:
-        """Work through the first master that can be logged in to. Raises as the first one does if none can.
+    async def find_master(self, masters: Sequence[ManagedNode]) -> None:
+        """Work through the first of these masters that can be logged in to. Raises as the first one does if none can.
 
         All are asked at the same time; one that is down does not hold the others up for longer than ``HEAD_START_S``.
         """
-        masters = self.cluster.masters
         if len(masters) == 1:
+            self._work_through(masters[0])
             return
         tries = {one.vnfc_id: asyncio.ensure_future(self.session(one).reach()) for one in masters}
         try:
@@ -90,7 +92,17 @@ class ClusterRun:
         if not answering:
             tries[masters[0].vnfc_id].result()
         self.silent = [one for one in masters if one not in answering]
+        self._answering = answering
         self._work_through(answering[0])
+
+    def take_out(self, master: ManagedNode) -> None:
+        """Work on the cluster as this master leaves it, through another one. Raises NodeFailure if no other answers."""
+        through = next((one for one in self._answering if one is not master), None)
+        if through is None:
+            name = self.cluster.name(master)
+            raise NodeFailure(f"no other master answers, through which {name} could be taken out", node=name)
+        self.cluster = self.cluster.without(master)
+        self._work_through(through)
 
     def session(self, node: ManagedNode) -> NodeSession:
         """Return the session of a node; it is opened when a task first uses it."""
@@ -124,16 +136,10 @@ class ClusterRun:
         return {**given, **{name: value for name, value in facts.items() if name in given}}
 
     def _new_session(self, node: ManagedNode) -> NodeSession:
-        instance = self.cluster.vnf_instance_id
-        return NodeSession(
+        return self.tools.session(
             self.cluster.ssh_address(node),
             self.cluster.login(node),
-            ScriptFiles(f".kubevnfm/{instance[:8]}", values.SCRIPT_FILE),
-            machines=self.tools.machines,
-            output_log=self.tools.output_log,
-            mask=self.tools.mask,
-            clock=self.tools.clock,
-            operation_id=self.tools.operation_id,
+            values.SCRIPT_FILE,
             # A worker that the phase only informs has booted long ago.
             ready_within_s=min(self.timeouts.ssh_ready, self.timeouts.command)
             if node in self.cluster.others

@@ -14,7 +14,7 @@ from typing import Final
 from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from kubevnfm_mgmt_executor.domain.kubernetes import membership, registries, storage, values
+from kubevnfm_mgmt_executor.domain.kubernetes import masters, membership, registries, storage, values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
     AdminAnswer,
     InitAnswer,
@@ -108,57 +108,6 @@ async def admin(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     return TaskResult(changed=answer.changed)
 
 
-async def balance(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
-    """Start haproxy and keepalived on one of several masters; wait until the virtual address answers."""
-    answer = await run.session(node).run_script(
-        "balance",
-        values.balance(run.cluster, node),
-        timeout_s=run.timeouts.command + run.timeouts.node_ready,
-        answer=ScriptAnswer,
-    )
-    return TaskResult(changed=answer.changed)
-
-
-async def join_master(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
-    """Run ``kubeadm join --control-plane``, with certificates that the master ``run.master`` uploads for this join."""
-    cluster, session, limits = run.cluster, run.session(node), run.timeouts
-    ca_cert_hash = run.learned.ca_cert_hash
-    # The machine itself first resets what an earlier try has left: only then the others can forget it.
-    looked = await session.run_script(
-        "join",
-        run.as_built(values.join(cluster, node, ca_cert_hash=ca_cert_hash, token="")),
-        timeout_s=limits.command + limits.node_ready,
-        answer=JoinAnswer,
-    )
-    if looked.joined:
-        return TaskResult(changed=looked.changed)
-    name = cluster.name(node)
-    # A member of etcd that never comes back would count against the majority, and kubeadm refuses the name of a Node that
-    # was Ready until a moment ago.
-    await run.master.run_script(
-        "remove_member",
-        values.remove_member(cluster, node),
-        timeout_s=limits.command,
-        answer=ScriptAnswer,
-        about=name,
-    )
-    await membership.delete(run, node, None)
-    # Deleted by kubeadm after two hours: so for each join (sequences.md 1.3, M12).
-    certificate_key = run.certificate_key()
-    await run.master.run_script(
-        "certificates",
-        run.as_built({**values.init(cluster), "CERTIFICATE_KEY": certificate_key}),
-        timeout_s=limits.command,
-        answer=ScriptAnswer,
-        about=name,
-    )
-    given = values.join(
-        cluster, node, ca_cert_hash=ca_cert_hash, token=await run.tokens.token(), certificate_key=certificate_key
-    )
-    answer = await session.run_script("join", run.as_built(given), timeout_s=limits.node_install, answer=JoinAnswer)
-    return TaskResult(changed=answer.changed)
-
-
 # --- workers, and the cluster as a whole ------------------------------------------------------------------------------
 
 
@@ -166,13 +115,8 @@ async def join(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> T
     """Run ``kubeadm join``, with a bootstrap token that is made when the first node needs one."""
     session, ca_cert_hash = run.session(node), run.learned.ca_cert_hash
     if earlier is not None:
-        # An earlier try may have succeeded. To find out needs no token, and for a node that is a member none is made.
-        looked = await session.run_script(
-            "join",
-            run.as_built(values.join(run.cluster, node, ca_cert_hash=ca_cert_hash, token="")),
-            timeout_s=run.timeouts.command,
-            answer=JoinAnswer,
-        )
+        # An earlier try may have succeeded. For a node that is a member no token is made.
+        looked = await membership.look_for_join(run, node)
         if looked.joined:
             return TaskResult(changed=looked.changed)
     token = await run.tokens.token()
@@ -222,12 +166,10 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "reach": reach,
     "copy": copy,
     "prepare": prepare,
-    "balance": balance,
     "init": init,
     "network": network,
     "admin": admin,
     "join": join,
-    "join_master": join_master,
     "label": label,
     "verify": verify,
     "facts": membership.facts,
@@ -247,5 +189,11 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "kuryr": kuryr.kuryr,
     "entry": kuryr.entry,
     "withdraw": kuryr.withdraw,
+    "balance": masters.balance,
+    "quorum": masters.quorum,
+    "stand_down": masters.stand_down,
+    "remove_member": masters.remove_member,
+    "join_master": masters.join_master,
+    "member": masters.member,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""

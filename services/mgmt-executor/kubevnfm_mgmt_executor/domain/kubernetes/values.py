@@ -111,7 +111,7 @@ def balance(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
         "NODE_NAME": cluster.name(node),
         "NODE_IP": node.nic_address,
         "ENDPOINT": cluster.endpoint,
-        "MASTERS": "\n".join(f"{cluster.name(one)} {one.nic_address}" for one in masters),
+        "MASTERS": "\n".join(f"{cluster.name(one)} {one.nic_address}" for one in masters if one in cluster.serving),
         "ROUTER_ID": str(vrrp.router_id or 1 + digest[0] % 255),
         "PRIORITY": str(MOST_PRIORITY - masters.index(node)),
         # It keeps other routers out that were given the same id by mistake. It is no secret: VRRP sends it in clear.
@@ -145,14 +145,15 @@ def join(
     }
 
 
+def members(cluster: Cluster, *, without: ManagedNode | None = None) -> Mapping[str, str]:
+    """Return the parameters of ``members``: the etcd of any master may be asked, but not that of ``without``."""
+    asked = [cluster.master, *(one for one in cluster.masters if one is not cluster.master)]
+    return {**common(cluster), "THROUGH": " ".join(cluster.name(one) for one in asked if one is not without)}
+
+
 def remove_member(cluster: Cluster, node: ManagedNode) -> Mapping[str, str]:
-    """Return the parameters of ``remove_member``, on the master through which the cluster is worked on."""
-    return {
-        **common(cluster),
-        "NODE_NAME": cluster.name(node),
-        "NODE_IP": node.nic_address,
-        "THROUGH": cluster.name(cluster.master),
-    }
+    """Return the parameters of ``remove_member``."""
+    return {**members(cluster, without=node), "NODE_NAME": cluster.name(node), "NODE_IP": node.nic_address}
 
 
 def labels(cluster: Cluster) -> Mapping[str, str]:

@@ -8,16 +8,15 @@ import structlog
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseResult, Tools
+from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseResult, Tools, forget_machines, nothing
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
     Plan,
     cluster_access,
-    forget_machines,
+    find_master,
     install_cluster,
     no_facts,
-    nothing,
     on_machines,
 )
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import OWN_LIBRARY, read_registry_files
@@ -55,7 +54,7 @@ async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster)
     return InstallFiles(script, b"", WORKLOADS, tuple(remarks), registries, volumes)
 
 
-_WITHDRAW: Final = on_machines(withdraw_kuryr, no_facts, read_files, exists=True)
+_WITHDRAW: Final = on_machines(withdraw_kuryr, no_facts, read_files, begin=find_master)
 
 
 async def stop(command: RunPhase, tools: Tools) -> PhaseResult:

@@ -24,6 +24,9 @@ async def execute(session: Session) -> Exit:
     members = {f"etcd-{member.node_name}": member for member in plane.members.values()}
     if name not in members:
         raise Failed(f'Error from server (NotFound): pods "{name}" not found')
+    if not members[name].alive:
+        address = members[name].machine.addresses[0]
+        raise Failed(f"Error from server: error dialing backend: dial tcp {address}:10250: connect: no route to host")
     while command and "=" in command[0] and not command[0].startswith("-"):
         command = command[1:]  # drop assignments like ETCDCTL_API=3
     if not command or command[0].rsplit("/", 1)[-1] != "etcdctl":
@@ -46,6 +49,8 @@ def _etcdctl(session: Session, plane: ControlPlane, given: Options) -> Exit:
                     f"Error: bad member ID arg, expecting ID in Hex\ncommand terminated with exit code {128}", 128
                 )
             return Exit(0, f"Member {member_id} removed from cluster {_cluster_id(plane)}\n")
+        case ["endpoint", "health"] if given.has("--cluster"):
+            return _health(plane)
         case ["endpoint", "health"]:
             return Exit(0, "127.0.0.1:2379 is healthy: successfully committed proposal: took = 2.1ms\n")
     raise Failed("Error: unknown command for etcdctl\ncommand terminated with exit code 1")
@@ -53,6 +58,17 @@ def _etcdctl(session: Session, plane: ControlPlane, given: Options) -> Exit:
 
 def _cluster_id(plane: ControlPlane) -> str:
     return f"{abs(hash(plane.address)) % 16**16:016x}"
+
+
+def _health(plane: ControlPlane) -> Exit:
+    """Return what ``endpoint health --cluster -w json`` prints: every member, and an error if one of them does not answer."""
+    listed = [
+        {"endpoint": f"https://{one.machine.addresses[0]}:2379", "health": one.alive, "took": "2.1ms"}
+        for one in plane.members.values()
+    ]
+    if all(one["health"] for one in listed):
+        return Exit(0, json.dumps(listed) + "\n")
+    return Exit(1, json.dumps(listed) + "\n", "Error: unhealthy cluster\ncommand terminated with exit code 1\n")
 
 
 def _members(plane: ControlPlane, form: str) -> str:

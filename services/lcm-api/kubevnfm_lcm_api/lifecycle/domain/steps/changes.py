@@ -146,6 +146,19 @@ class NeedsHealing(NeedsStackBefore, Protocol):
         """Cinder ids of the volumes that are replaced too."""
         ...
 
+    @property
+    def masters(self) -> tuple[str, ...]:
+        """Nova ids of those that `HealMaster` replaces."""
+        ...
+
+    @property
+    def left(self) -> str | None:
+        """The VNFC id of the master that has left the cluster."""
+        ...
+
+    @property
+    def before(self) -> StackResources: ...
+
 
 @dataclass(frozen=True)
 class HealVnfcs(_StackStep[NeedsHealing]):
@@ -160,10 +173,31 @@ class HealVnfcs(_StackStep[NeedsHealing]):
 
     def ask(self, draft: NeedsHealing) -> HealResources:
         """Ask for the machines, and the volumes that are replaced with them."""
-        return HealResources(**_fields(draft), servers=draft.servers, volumes=draft.volumes)
+        servers = tuple(server for server in draft.servers if server not in draft.masters)
+        return self._replace(draft, servers)
+
+    def _replace(self, draft: NeedsHealing, servers: tuple[str, ...]) -> HealResources:
+        others = set(draft.servers).difference(servers)
+        used = {one.resource_id for one in draft.before.volumes if one.server_id in others}
+        volumes = tuple(volume for volume in draft.volumes if volume not in used)
+        return HealResources(**_fields(draft), servers=servers, volumes=volumes)
 
     def undo(self, draft: NeedsHealing) -> None:
         """A broken machine is not restored (api.md 4.3)."""
+
+
+@dataclass(frozen=True)
+class HealMaster(HealVnfcs):
+    """Replace the machine of the master that has left its cluster."""
+
+    turn: int
+
+    kind: ClassVar[str] = "heal_master_resources"
+    label: ClassVar[str] = "Replace the machine of a master, number {turn}"
+
+    def ask(self, draft: NeedsHealing) -> HealResources:
+        """Ask for the machine."""
+        return self._replace(draft, tuple(one.server_id for one in draft.before.servers if one.vnfc_id == draft.left))
 
 
 @dataclass(frozen=True)

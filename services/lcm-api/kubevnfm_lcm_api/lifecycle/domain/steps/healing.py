@@ -6,16 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
-from kubevnfm_events import Command
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 from kubevnfm_lcm_api.lifecycle.domain.steps.cluster_nodes import NeedsNodes, added, cluster_phase, nodes_in, without
-from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import DriverPhase
 
 HEAL_START: Final = "heal_start"
 HEAL_END: Final = "heal_end"
@@ -27,6 +25,11 @@ class NeedsHealedNodes(NeedsNodes, Protocol):
     @property
     def servers(self) -> Collection[str]:
         """Nova ids of the servers that are replaced, as they were before."""
+        ...
+
+    @property
+    def masters(self) -> Collection[str]:
+        """Those of them that are masters, and replaced one after another."""
         ...
 
     @property
@@ -45,7 +48,7 @@ class NeedsHealedNodes(NeedsNodes, Protocol):
 
 
 @dataclass(frozen=True)
-class RunHealPhase(Step[NeedsHealedNodes, PhaseDone]):
+class RunHealPhase(DriverPhase[NeedsHealedNodes]):
     """Run the driver before machines are replaced, or after it (sequences.md 1.11: E1, E4).
 
     ``heal_start`` takes the nodes out of the cluster; ``heal_end`` joins the new machines under their names, or builds the
@@ -56,30 +59,19 @@ class RunHealPhase(Step[NeedsHealedNodes, PhaseDone]):
     """
 
     phase: Literal["heal_start", "heal_end"]
-    limit_s: float = INSTALL_TIMEOUT_S
-    """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
 
     kind: ClassVar[str] = "run_heal_phase"
-    command: ClassVar[type[Command]] = RunPhase
-    label: ClassVar[str] = "Management driver: {phase}"
-    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
-
-    @property
-    def timeout_s(self) -> float:
-        """The limit that the plan gives it."""
-        return self.limit_s
 
     def ask(self, draft: NeedsHealedNodes) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         now = draft.resources or draft.before
         if self.phase == HEAL_START:
-            targets = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.servers]
-            return cluster_phase(draft, HEAL_START, nodes_in(draft, draft.before), targets=targets)
+            workers = set(draft.servers).difference(draft.masters)
+            targets = [server.vnfc_id for server in now.servers if server.server_id in workers]
+            return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
         if draft.is_whole:
             return _whole(draft, now)
-        before = nodes_in(draft, draft.before)
-        found = _named_by_address(nodes_in(draft, now), before)
-        return cluster_phase(draft, HEAL_END, found, targets=added(draft, now), gone=without(before.nodes, now))
+        return _joining(draft, now)
 
     def fold(self, draft: NeedsHealedNodes, reply: PhaseDone) -> Draft:
         """Keep the names of the nodes, and the access."""
@@ -87,6 +79,39 @@ class RunHealPhase(Step[NeedsHealedNodes, PhaseDone]):
 
     def undo(self, draft: NeedsHealedNodes) -> None:
         """A heal has no rollback: a machine that is replaced cannot be restored (api.md 4.3)."""
+
+
+@dataclass(frozen=True)
+class RunMasterHealPhase(RunHealPhase):
+    """Run the driver before the machine of one of several masters is replaced, or after it (sequences.md 1.11: E2).
+
+    ``heal_start`` names all masters that are still to be healed: the driver checks the rule of quorum for all of them, and
+    takes out the one whose turn it is. ``heal_end`` joins its new machine.
+    Adds: the master that has left; then the names of the nodes.
+    Again: safe; a master that has left already is chosen again.
+    Fails: as `RunHealPhase`, and before any change if etcd would lose its majority.
+    """
+
+    turn: int = 1
+
+    kind: ClassVar[str] = "run_master_heal_phase"
+    label: ClassVar[str] = "Management driver: {phase} of a master, number {turn}"
+
+    def ask(self, draft: NeedsHealedNodes) -> RunPhase:
+        """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        now = draft.resources or draft.before
+        if self.phase == HEAL_END:
+            return _joining(draft, now)
+        targets = [server.vnfc_id for server in now.servers if server.server_id in draft.masters]
+        return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
+
+
+def _joining(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
+    """Return the command by which the new machines join that have not joined yet: those get their names then."""
+    before = nodes_in(draft, draft.before)
+    found = _named_by_address(nodes_in(draft, now), before)
+    targets = [vnfc_id for vnfc_id in added(draft, now) if vnfc_id not in draft.node_names]
+    return cluster_phase(draft, HEAL_END, found, targets=targets, gone=without(before.nodes, now))
 
 
 def _whole(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:

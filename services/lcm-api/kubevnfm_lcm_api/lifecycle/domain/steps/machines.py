@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.domain.nodes import FoundNodes, find_nodes
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import N, Step
 
 INSTALL_TIMEOUT_S: Final = 7200.0
 """The measured worst case of a highly available cluster over a slow mirror (sequences.md 1.4) with a reserve."""
@@ -68,19 +68,13 @@ class NeedsDriver(NeedsInstance, Protocol):
 
 
 @dataclass(frozen=True)
-class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
-    """Run one phase of the management driver on the instance's machines (sequences.md 1.10).
-
-    Adds: a cluster's access data and node names.
-    Again: safe; continues from the journal, nodes that are Ready are left alone.
-    Fails: an address, login or script error names the node and the task.
-    """
+class DriverPhase(Step[N, PhaseDone]):
+    """Common to the steps that run one phase of a management driver on machines, for as long as the plan lets it."""
 
     phase: str
     limit_s: float = INSTALL_TIMEOUT_S
     """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
 
-    kind: ClassVar[str] = "run_driver_phase"
     command: ClassVar[type[Command]] = RunPhase
     label: ClassVar[str] = "Management driver: {phase}"
     base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
@@ -89,6 +83,18 @@ class RunDriverPhase(Step[NeedsDriver, PhaseDone]):
     def timeout_s(self) -> float:
         """The limit that the plan gives it."""
         return self.limit_s
+
+
+@dataclass(frozen=True)
+class RunDriverPhase(DriverPhase[NeedsDriver]):
+    """Run one phase of the management driver on the instance's machines (sequences.md 1.10).
+
+    Adds: a cluster's access data and node names.
+    Again: safe; continues from the journal, nodes that are Ready are left alone.
+    Fails: an address, login or script error names the node and the task.
+    """
+
+    kind: ClassVar[str] = "run_driver_phase"
 
     def ask(self, draft: NeedsDriver) -> RunPhase:
         """Ask for the phase on the nodes that the request's names refer to.

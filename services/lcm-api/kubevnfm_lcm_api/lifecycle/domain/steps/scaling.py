@@ -14,7 +14,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 from kubevnfm_lcm_api.lifecycle.domain.steps.cluster_nodes import NeedsNodes, added, cluster_phase, nodes_in, without
-from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S, DriverPhase
 
 SCALE_START: Final = "scale_start"
 SCALE_END: Final = "scale_end"
@@ -36,7 +36,7 @@ class NeedsWorkers(NeedsNodes, Protocol):
 
 
 @dataclass(frozen=True)
-class RunScalePhase(Step[NeedsWorkers, PhaseDone]):
+class RunScalePhase(DriverPhase[NeedsWorkers]):
     """Run the driver before the stack shrinks, or after the change of the stack (sequences.md 1.11: C1, C2, C3).
 
     ``scale_start`` takes the workers that leave out of the cluster; ``scale_end`` joins the new ones, and removes what is
@@ -47,18 +47,8 @@ class RunScalePhase(Step[NeedsWorkers, PhaseDone]):
     """
 
     phase: Literal["scale_start", "scale_end"]
-    limit_s: float = INSTALL_TIMEOUT_S
-    """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
 
     kind: ClassVar[str] = "run_scale_phase"
-    command: ClassVar[type[Command]] = RunPhase
-    label: ClassVar[str] = "Management driver: {phase}"
-    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
-
-    @property
-    def timeout_s(self) -> float:
-        """The limit that the plan gives it."""
-        return self.limit_s
 
     def ask(self, draft: NeedsWorkers) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
