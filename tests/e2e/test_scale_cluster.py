@@ -10,6 +10,7 @@ from guide_clusters import guide_package, guide_request
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from lab_process import LabControl
 from user import ApiVersion, User, sample_body
+from wirings import deep_in_six, variants
 
 OUT: Final = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
 IN: Final = {"type": "SCALE_IN", "aspectId": "worker_instance"}
@@ -78,7 +79,11 @@ async def heal_as_a_whole(user: User, caller: User, lab: LabControl, cluster_id:
     assert entry["vimId"] == vim["id"]
 
 
-@pytest.mark.parametrize("form", ["v1", "v2"])
+@pytest.mark.parametrize(
+    ("installation", "form"),
+    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring == "single") == (form == "v1")),
+    indirect=["installation"],
+)
 async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: ApiVersion) -> None:
     """SEQ-150 to SEQ-152, SEQ-155, SEQ-156, SEQ-161, SEQ-188, W-50: out by two, one healed, in by one, and back to a level."""
     caller = v1 if form == "v1" else user
@@ -128,7 +133,11 @@ async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: 
     await user.terminate(cluster_id)
 
 
-@pytest.mark.parametrize("form", ["v1", "v2"])
+@pytest.mark.parametrize(
+    ("installation", "form"),
+    variants(("v1", "v2"), every_run=lambda wiring, _: wiring == "single"),
+    indirect=["installation"],
+)
 async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
     user: User, v1: User, lab: LabControl, form: ApiVersion
 ) -> None:
@@ -169,6 +178,7 @@ async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
     registry.close()
 
 
+@deep_in_six
 async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User, lab: LabControl) -> None:
     """SEQ-191, 5.1."""
     cluster_id = await a_cluster(user)
@@ -187,6 +197,7 @@ async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User
     await user.terminate(cluster_id)
 
 
+@deep_in_six
 async def test_a_failed_scale_out_is_rolled_back_and_then_succeeds(user: User, lab: LabControl) -> None:
     """1.11, SEQ-180: the nodes that had joined leave the cluster before their machines go."""
     cluster_id = await a_cluster(user)
@@ -206,6 +217,7 @@ async def test_a_failed_scale_out_is_rolled_back_and_then_succeeds(user: User, l
     await user.terminate(cluster_id)
 
 
+@deep_in_six
 async def test_a_drain_that_is_refused_names_the_pods_and_a_retry_ends_it(user: User, lab: LabControl) -> None:
     """SEQ-188, W-09, W-10: what holds a drain up is shown while it waits."""
     body = user.cluster(level="instantiation_level_1")

@@ -178,6 +178,7 @@ class TestRabbit(MessageBusSuite):
                 await background.all_published()
                 await until_true(lambda: seen(inbox, set(range(12))))
                 await until_true(lambda: seen(events, set(range(10))))
+                await until_true(lambda: seen_twice(inbox, {0, 1}))  # the delay of 1 may end last
                 assert inbox.numbers.count(0) == 2
                 assert inbox.numbers.count(1) == 2
                 assert await bus.is_ready()
@@ -205,6 +206,10 @@ async def has_dead(bus: MessageBus, service: str) -> bool:
 
 async def seen(recorder: Recorder, numbers: set[int]) -> bool:
     return numbers <= set(recorder.numbers)
+
+
+async def seen_twice(recorder: Recorder, numbers: set[int]) -> bool:
+    return all(recorder.numbers.count(number) >= 2 for number in numbers)
 
 
 async def publish_raw(server: RabbitServer, exchange: str, routing_key: str, body: bytes) -> None:

@@ -48,6 +48,7 @@ INDEXES = {
         Index(["vnfInstanceId"]),
         Index(["operationState"]),
         Index(["internal/deadline"]),
+        Index(["internal/draft/vim/vim_id", "operationState"]),
     ],
     progress.COLLECTION: [Index(["operationId"])],
 }

@@ -223,7 +223,7 @@ async def play(story: Story, world: EngineWorld, *, killed_at: int | None = None
     return killed_at is not None
 
 
-IN_EVERY_RUN = {"instantiate a cluster", "terminate a CNF"}
+IN_EVERY_RUN = {"instantiate a cluster"}
 """The stories that every test run plays with a kill at each moment; the others use the same code and are ``deep``."""
 
 
