@@ -114,6 +114,8 @@ class ServiceTwins:
         """Routing keys of the commands that fail."""
         self.remains: dict[str, object] | None = None
         """The remains that a failure reports."""
+        self.remains_of: set[str] | None = None
+        """Routing keys of the commands whose failures report them; None: all."""
         self.waiting: set[str] = set()
         """Routing keys of the commands that stay unanswered."""
         self.answers: dict[str, Event] = dict(ANSWERS)
@@ -164,9 +166,10 @@ class ServiceTwins:
         key = type(command.data).routing_key()
         event = self.answers.get(f"{key}/{command.stepid}") or self.answers[key]
         if key in self.failing:
+            has_remains = self.remains_of is None or key in self.remains_of
             event = CommandFailed(
                 command=command.data.type, code="stack-failed", title="Stack creation failed", detail="no host",
-                status=422, remains=self.remains,
+                status=422, remains=self.remains if has_remains else None,
             )  # fmt: skip
         return command.follow_up(event, source="/kubevnfm/twin")
 

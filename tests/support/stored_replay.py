@@ -16,6 +16,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from kubevnfm_events import MESSAGES, CancelStep, Envelope, Event, Message, from_document
+from kubevnfm_events.mgmt import RunScript, ScriptAnswer
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Query
@@ -175,6 +176,9 @@ class _Run:
         twins = self._world.twins
         twins.answers = {**ANSWERS, **{key: event(answer) for key, answer in self._story.answers.items()}}
         twins.remains = self._story.remains
+        # What a script has kept means nothing to a step of another kind.
+        if twins.remains is not None and twins.remains.keys() == ScriptAnswer.model_fields.keys():
+            twins.remains_of = {RunScript.routing_key()}
         if self._way != FORWARD:
             twins.failing = set(ANSWERS)
 
