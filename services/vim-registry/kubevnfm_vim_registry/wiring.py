@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -46,40 +47,51 @@ async def vim_registry(
 ) -> AsyncIterator[RunningVimRegistry]:
     """Yield the service, consuming, serving and watching; leaving the block drains and closes it."""
     bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
-    with ThreadPoolExecutor(settings.monitor_parallel, thread_name_prefix="keystone") as threads:
-        async with (
-            aiohttp.ClientSession() as session,
-            OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
-            backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
-        ):
-            probes: Probes = {
-                "kubernetes": KubernetesProbe(session, key_ring, timeout_s=settings.verify_timeout_s),
-                "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s),
-            }
-            records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
-            await records.prepare()
-            registry = VimRegistry(records, probes, users, verify_timeout_s=settings.verify_timeout_s)
-            handlers = VimHandlers(
-                ClusterVims(records, registry, credentials, key_ring),
-                bus,
-                clock,
-                credentials_tries_s=settings.credentials_tries_s,
-            )
-            worker.handle(RegisterVim, handlers.register_vim)
-            worker.handle(DeregisterVim, handlers.deregister_vim)
-            await worker.start()
-            await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
+    async with (
+        _threads(settings.monitor_parallel) as threads,
+        aiohttp.ClientSession() as session,
+        OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
+        backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
+    ):
+        probes: Probes = {
+            "kubernetes": KubernetesProbe(session, key_ring, timeout_s=settings.verify_timeout_s),
+            "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s),
+        }
+        records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
+        await records.prepare()
+        registry = VimRegistry(records, probes, users, verify_timeout_s=settings.verify_timeout_s)
+        handlers = VimHandlers(
+            ClusterVims(records, registry, credentials, key_ring),
+            bus,
+            clock,
+            credentials_tries_s=settings.credentials_tries_s,
+        )
+        worker.handle(RegisterVim, handlers.register_vim)
+        worker.handle(DeregisterVim, handlers.deregister_vim)
+        await worker.start()
+        await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
-            app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
-            monitor = VimMonitor(
-                records,
-                probes,
-                every_s=settings.monitor_every_s,
-                timeout_s=settings.monitor_timeout_s,
-                at_a_time=settings.monitor_parallel,
-            )
-            async with (
-                background(vim_monitor=monitor.watch()),
-                backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
-            ):
-                yield RunningVimRegistry(port, registry)
+        app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
+        monitor = VimMonitor(
+            records,
+            probes,
+            every_s=settings.monitor_every_s,
+            timeout_s=settings.monitor_timeout_s,
+            at_a_time=settings.monitor_parallel,
+        )
+        async with (
+            background(vim_monitor=monitor.watch()),
+            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+        ):
+            yield RunningVimRegistry(port, registry)
+
+
+@asynccontextmanager
+async def _threads(count: int) -> AsyncIterator[ThreadPoolExecutor]:
+    """Yield threads for calls to Keystone; leaving waits for the calls that are under way."""
+    threads = ThreadPoolExecutor(count, thread_name_prefix="keystone")
+    try:
+        yield threads
+    finally:
+        # Not on the event loop: in the single process, all other services would stand still as long as a VIM is silent.
+        await asyncio.to_thread(threads.shutdown, cancel_futures=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +12,10 @@ from kubevnfm_clients import ServiceUnavailable
 from kubevnfm_events import VimConnection
 from kubevnfm_events.vim import VimStatusChanged
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import revealed
-from vim_world import RING, World
+from kubevnfm_vim_registry.settings import Settings
+from vim_world import RING, World, running
 
 LOGIN = {"username": "nfv", "user_domain_name": "Default", "password": "nfv", "cert_verify": "False"}
 
@@ -102,6 +107,19 @@ async def test_a_request_may_name_another_region_of_the_vim(world: World) -> Non
     for _ in range(2):  # the second one is answered from the cache
         assert (await world.directory.connection(named)).access_info["region"] == "RegionTwo"
         assert (await world.directory.connection(VimConnection(vim_id=made["id"]))).access_info["region"] == "RegionOne"
+
+
+async def test_a_silent_vim_does_not_hold_the_process_up_at_the_end(
+    lab: Lab, settings: Settings, tmp_path: Path
+) -> None:
+    """The lab answers in the same event loop, as other services would: it cannot while that is blocked."""
+    async with running(lab, settings, tmp_path) as world:
+        await world.vims.create(world.openstack())
+        await world.events.has(1)
+        lab.faults.add(part="keystone", effect="slow", seconds=2.0)
+        await asyncio.sleep(0.5)  # the watch asks every 0.05 s
+        began = time.monotonic()
+    assert time.monotonic() - began < settings.monitor_timeout_s / 2
 
 
 @pytest.mark.parametrize(
