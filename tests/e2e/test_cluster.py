@@ -16,6 +16,7 @@ import pytest
 from guide_clusters import guide_package, guide_request
 from lab_process import LabControl
 from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
+from wirings import deep_in_six
 
 CLUSTER_STEPS = ["create_resources", "instantiate_end", "register_vim"]
 
@@ -149,6 +150,7 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
     await user.terminate(instance_id)
 
 
+@deep_in_six
 @pytest.mark.parametrize(("form", "flavour"), [("v1", "simple"), ("v2", "simple"), ("v1", "complex")])
 async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     user: User, v1: User, lab: LabControl, form: ApiVersion, flavour: str

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from kubevnfm_cluster import REGISTRY_VNF
 from user import ApiVersion, User, sample_body
+from wirings import variants
 
 
 def registry_body(user: User, version: ApiVersion, **changes: Any) -> dict[str, Any]:
@@ -31,7 +32,11 @@ async def answers(address: str, login: dict[str, str] | None = None) -> int:
         return response.status
 
 
-@pytest.mark.parametrize("form", ["v1", "v2"])
+@pytest.mark.parametrize(
+    ("installation", "form"),
+    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring == "single") == (form == "v2")),
+    indirect=["installation"],
+)
 async def test_a_registry_serves_a_cluster_is_healed_and_terminated(user: User, v1: User, form: ApiVersion) -> None:
     """SEQ-110, SEQ-118 to SEQ-121, SEQ-123."""
     caller = v1 if form == "v1" else user

@@ -61,8 +61,8 @@ def networks(info: dict[str, Any]) -> set[str]:
 
 
 def _in_every_run(wiring: str, version: str, name: str) -> bool:
-    """All forms by v2; v1 and the six processes with the forms that differ most in what they send to one another."""
-    return version == "v2" if wiring == "single" else version == "v1" and name in {"shipped-default", "tosca"}
+    """All forms by v2; v1 and the six processes with the form that sends most."""
+    return version == "v2" if wiring == "single" else version == "v1" and name == "shipped-default"
 
 
 @pytest.mark.parametrize(

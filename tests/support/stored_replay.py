@@ -176,7 +176,7 @@ class _Run:
         twins = self._world.twins
         twins.answers = {**ANSWERS, **{key: event(answer) for key, answer in self._story.answers.items()}}
         twins.remains = self._story.remains
-        # What a script has kept means nothing to a step of another kind.
+        # A step of another kind cannot read what a script has kept.
         if twins.remains is not None and twins.remains.keys() == ScriptAnswer.model_fields.keys():
             twins.remains_of = {RunScript.routing_key()}
         if self._way != FORWARD:

@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncssh
 import pytest
+from kill_steps import killed_at
 from kubevnfm_cluster import ROOT, SharedAddress
 from kubevnfm_kit.errors import InvalidInput, Unprocessable, VnfmError
 from kubevnfm_lab.machines import MachineSettings
@@ -164,7 +165,7 @@ async def test_join_tokens_are_revoked_after_the_joins(lab: MgmtLab) -> None:
     assert len(tokens) <= 1
 
 
-@pytest.mark.parametrize(("task", "node"), STEPS, ids=[f"{task}-{node}" for task, node in STEPS])
+@pytest.mark.parametrize(("task", "node"), killed_at(STEPS, in_every_run={"init", "join"}))
 async def test_a_phase_that_is_killed_in_a_task_continues_and_does_nothing_twice(
     lab: MgmtLab, task: str, node: str
 ) -> None:

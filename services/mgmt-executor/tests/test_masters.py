@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from kill_steps import killed_at
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, NodeUnreachable
@@ -58,7 +59,7 @@ async def test_the_api_answers_while_any_one_master_is_down(lab: MgmtLab) -> Non
         assert ((folder / "keepalived/keepalived.conf").stat().st_mode & 0o777) == 0o600
 
 
-@pytest.mark.parametrize(("task", "node"), STEPS, ids=[f"{task}-{node}" for task, node in STEPS])
+@pytest.mark.parametrize(("task", "node"), killed_at(STEPS, in_every_run={"join_master"}))
 async def test_an_installation_that_is_killed_continues_and_does_nothing_twice(
     lab: MgmtLab, task: str, node: str
 ) -> None:

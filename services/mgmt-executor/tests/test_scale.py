@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
 
 import pytest
-from _pytest.mark import ParameterSet
+from kill_steps import killed_at
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused, NodeFailure, NodeNotDrained
@@ -33,14 +32,6 @@ IN = (
     ("delete", "worker22"),
     ("hosts", "worker20"),
 )
-
-
-def killed_at(steps: Sequence[tuple[str, str]], *, in_every_run: Collection[str]) -> list[ParameterSet]:
-    """Return the steps as parameters; those of other tasks than the named ones are ``deep``: the journal serves all alike."""
-    return [
-        pytest.param(task, node, id=f"{task}-{node}", marks=() if task in in_every_run else pytest.mark.deep)
-        for task, node in steps
-    ]
 
 
 async def two_more(lab: MgmtLab) -> list[ManagedNode]:
