@@ -6,9 +6,11 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from kubevnfm_cluster import CLUSTER
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import ClusterAccess, Event, ServiceFacts
 from kubevnfm_events.infra import (
@@ -29,6 +31,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import Secret
+from lcm_builders import ANSWERS
 from lcm_world import SAMPLES, sample_request
 from nfvo import StubNfvo
 from package_variants import OTHER_CNF, OTHER_VM, variant
@@ -154,6 +157,35 @@ NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
 }
 
 
+KURYR_DRIVER: Final = "kuryr-kubernetes"
+KURYR_PARAMETERS: Final = {
+    "pod_security_group_ids": ["pods"],
+    "pod_subnet_ids": ["pod_subnet"],
+    "service_subnet_id": "service_subnet",
+    "lbaas_id": "api",
+    "worker_nodes_subnet_id": "7d5e2b1a-93a7-4c1c-8f5e-2b1f9f0e6a11",
+    "router_id": "router",
+}
+KURYR_RESOURCES: Final = """\
+  pods: {type: OS::Neutron::SecurityGroup}
+  pod_subnet: {type: OS::Neutron::Subnet, properties: {network: pod-net, cidr: 10.200.0.0/16}}
+  service_subnet: {type: OS::Neutron::Subnet, properties: {network: service-net, cidr: 10.96.0.0/16}}
+  router: {type: OS::Neutron::Router}
+  api: {type: OS::Octavia::LoadBalancer, properties: {vip_subnet: {get_resource: service_subnet}}}
+"""
+KURYR_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
+    "infra.openstack.prepare_kuryr": ANSWERS["infra.openstack.prepare_kuryr"],
+    "infra.openstack.remove_kuryr": ANSWERS["infra.openstack.remove_kuryr"],
+    "mgmt.run_phase": PhaseDone(
+        driver=KURYR_DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=NODE_NAMES
+    ),
+    "mgmt.run_phase/stop_kuryr": PhaseDone(driver=KURYR_DRIVER, phase="terminate_start"),
+    "vim.register": CLUSTER_ANSWERS["vim.register"],
+}
+
+
 REGISTRY_DRIVER: Final = "mgmt-drivers-private-registry"
 REGISTRY_STACK: Final = StackResources(
     stack_id="stack-1",
@@ -248,12 +280,47 @@ async def cluster(script: Script) -> str:
     """Return a new instance of the sample ``cluster``, whose driver has all phases of instantiate and terminate."""
     root = script.world.folder / "all-phases"
     shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
-    for path in (root / "Definitions").glob("*.yaml"):
-        text = path.read_text(encoding="utf-8")
-        for phase in ("instantiate_start", "terminate_start"):
-            text = text.replace(f"{phase}: []", f"{phase}: {{implementation: {DRIVER}}}")
+    for phase in ("instantiate_start", "terminate_start"):
+        _replace_in(root / "Definitions", f"{phase}: []", f"{phase}: {{implementation: {DRIVER}}}")
+    return await _cluster_of(script, root)
+
+
+async def kuryr_cluster(script: Script) -> str:
+    """Return a new instance of a cluster with Kuryr: the sample ``cluster`` with the driver and the networks for it."""
+    root = script.world.folder / "kuryr"
+    shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
+    _replace_in(root / "Definitions", "terminate_start: []", f"terminate_start: {{implementation: {KURYR_DRIVER}}}")
+    _replace_in(root / "Definitions", DRIVER, KURYR_DRIVER)
+    _replace_in(root / "BaseHOT/simple", "\nresources:\n", f"\nresources:\n{KURYR_RESOURCES}")
+    return await _cluster_of(script, root)
+
+
+def kuryr_body() -> dict[str, Any]:
+    """Return the instantiate request of a cluster with Kuryr."""
+    body: dict[str, Any] = sample_request("cluster", "instantiate")
+    body["additionalParams"][CLUSTER] = {
+        **body["additionalParams"][CLUSTER],
+        "kuryr_param": KURYR_PARAMETERS,
+    }
+    body["additionalParams"][CLUSTER]["master_node"] |= {"pod_cidr": "10.200.0.0/16", "cluster_cidr": "10.96.0.0/17"}
+    return body
+
+
+async def live_kuryr_cluster(script: Script) -> str:
+    """Return a cluster with Kuryr that is INSTANTIATED."""
+    instance_id = await kuryr_cluster(script)
+    await script.do(instance_id, "instantiate", kuryr_body())
+    return instance_id
+
+
+def _replace_in(folder: Path, old: str, new: str) -> None:
+    for path in folder.glob("*.yaml"):
+        text = path.read_text(encoding="utf-8").replace(old, new)
         assert yaml.safe_load(text)
         path.write_text(text, encoding="utf-8")
+
+
+async def _cluster_of(script: Script, root: Path) -> str:
     archive = root.with_suffix(".zip")
     pack(root, archive)
     package = await script.world.upload(archive.read_bytes())
@@ -674,6 +741,36 @@ STORIES: Final[Mapping[str, Story]] = {
     ),
     "instantiate-cluster-cancelled": Story(
         play(cluster, _ASK_CLUSTER, succeed("instantiate_start"), cancel_after_the_step, ends="FAILED_TEMP"), _CLUSTER
+    ),
+    "instantiate-kuryr-cluster": Story(
+        play(
+            kuryr_cluster,
+            ask("instantiate", kuryr_body()),
+            succeed("create_resources"),
+            retry("prepare_kuryr_network", "instantiate_end"),
+            succeed("register_vim"),
+        ),
+        KURYR_ANSWERS,
+    ),
+    "instantiate-kuryr-cluster-rolled-back": Story(
+        play(
+            kuryr_cluster,
+            ask("instantiate", kuryr_body()),
+            succeed("create_resources", "prepare_kuryr_network"),
+            fail("instantiate_end", "rollback"),
+            succeed("instantiate_end", "prepare_kuryr_network", "create_resources"),
+            ends="ROLLED_BACK",
+        ),
+        KURYR_ANSWERS,
+    ),
+    "terminate-kuryr-cluster": Story(
+        play(
+            live_kuryr_cluster,
+            ask("terminate", {"terminationType": "GRACEFUL"}),
+            retry("stop_kuryr", "remove_kuryr_resources"),
+            succeed(*TERMINATE_STEPS[1:]),
+        ),
+        KURYR_ANSWERS,
     ),
     "instantiate-registry": Story(
         play(

@@ -19,6 +19,7 @@ from kubevnfm_events.infra import (
     ServersOperated,
     StackResources,
 )
+from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved
 from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
@@ -200,6 +201,23 @@ def an_operation(draft: Any, *, state: OperationState = OperationState.STARTING)
     )  # fmt: skip
 
 
+KURYR_NETWORK = KuryrNetwork(
+    project_id="project-1",
+    pod_subnets=("pod-subnet",),
+    pod_security_groups=("pods",),
+    service_subnet="service-subnet",
+    worker_nodes_subnet="7d5e2b1a-93a7-4c1c-8f5e-2b1f9f0e6a11",
+    external_svc_net="public",
+    external_svc_subnet="public-subnet",
+    api_address="10.96.0.1",
+    tag="kubevnfm-kuryr-1",
+    login=KuryrLogin(
+        auth_url="https://keystone.example/v3",
+        region="RegionOne",
+        credential_id="credential-1",
+        credential_secret=Secret("secret-of-the-cloud"),
+    ),
+)
 ANSWERS: dict[str, Event] = {
     "infra.openstack.create_resources": ResourcesCreated(resources=RESOURCES),
     "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-inst-1"),
@@ -208,6 +226,8 @@ ANSWERS: dict[str, Event] = {
         for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
     },
     "infra.openstack.operate_servers": ServersOperated(servers=("server-w1",), state="STOPPED"),
+    "infra.openstack.prepare_kuryr": KuryrPrepared(network=KURYR_NETWORK),
+    "infra.openstack.remove_kuryr": KuryrRemoved(load_balancers=2, ports=5),
     "infra.k8s.apply_objects": ObjectsApplied(
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),
