@@ -145,7 +145,7 @@ def finish_scaling(cluster: Cluster) -> Plan:
 
 
 def finish_healing(cluster: Cluster) -> Plan:
-    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e, E2).
+    """Join the machines that have replaced others, many at once, under the names of these (sequences.md 1.11, E1e).
 
     A new storage server is set up after them, and its persistent volumes come back (E3e).
     """
