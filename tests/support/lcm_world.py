@@ -9,6 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import aiohttp
@@ -49,9 +50,12 @@ def sample_request(sample: str, name: str) -> dict[str, Any]:
 
 
 @cache
-def _packed(sample: str, folder: Path) -> bytes:
-    pack(SAMPLES / sample, folder / f"{sample}.zip")
-    return (folder / f"{sample}.zip").read_bytes()
+def _packed(sample: str) -> bytes:
+    # Once in each process: to pack and check it takes as long as many a test.
+    with TemporaryDirectory() as folder:
+        archive = Path(folder) / f"{sample}.zip"
+        pack(SAMPLES / sample, archive)
+        return archive.read_bytes()
 
 
 @dataclass(frozen=True)
@@ -278,7 +282,7 @@ class World:
     # --- packages -----------------------------------------------------------------------------------------------------
 
     def zipped(self, sample: str) -> bytes:
-        return _packed(sample, self.folder)
+        return _packed(sample)
 
     async def upload(self, content: bytes, package_id: str | None = None) -> dict[str, Any]:
         """Upload into a package, a new one unless given; return it once it was checked."""
