@@ -307,6 +307,19 @@ class TestOpenSsh(MachinesSuite):
         with pytest.raises(LoginRefused, match="the machine refuses the login"):
             await self.reach(server, known)  # the former key
 
+    @pytest.mark.parametrize("cipher", ["chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr"])
+    async def test_a_server_that_offers_one_cipher_only_is_reached(
+        self, server: OpenSshServer, known: KnownKeys, cipher: str
+    ) -> None:
+        """The service prefers AES-GCM, but takes what a hardened server has."""
+        await server.sshd.stop()
+        with (server.sshd.folder / "sshd_config").open("a") as configuration:
+            configuration.write(f"\nCiphers {cipher}\n")
+        await server.sshd.start()
+        machine = await self.reach(server, known)
+        assert await self.output_of(machine, "echo", "here") == (0, "here\n")
+        await machine.close()
+
 
 class Bastions:
     """Machines behind a bastion, both of OpenSSH."""

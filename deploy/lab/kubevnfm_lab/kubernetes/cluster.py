@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any, Final
 
-import yaml
-
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.kubernetes.admission import Admission
 from kubevnfm_lab.kubernetes.controllers import all_controllers
 from kubevnfm_lab.kubernetes.controllers.nodes import node_object, node_status
@@ -173,7 +172,7 @@ class LabCluster:
                 "contexts": [{"name": context, "context": {"cluster": "kubernetes", "user": _ADMIN}}],
                 "current-context": context,
             }
-            self._admin_kubeconfig = yaml.safe_dump(config, sort_keys=False)
+            self._admin_kubeconfig = yaml_text.dump(config, sort_keys=False)
         return self._admin_kubeconfig
 
     async def add_node(self, name: str, *, address: str, control_plane: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yaml
 
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.kubernetes import schemas
 from kubevnfm_lab.kubernetes.decoding import check_types
 from kubevnfm_lab.kubernetes.errors import (
@@ -39,8 +40,6 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
-# libyaml's loader if PyYAML has it: manifests of CRDs have hundreds of kilobytes.
-_YAML: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
     try:
         # A JSON body labelled as YAML is common, and the JSON parser is much faster.
         if "yaml" in kind and not body.lstrip().startswith((b"{", b"[")):
-            return yaml.load(body, Loader=_YAML)
+            return yaml_text.load(body)
         return json.loads(body)
     except (json.JSONDecodeError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): {error}") from error

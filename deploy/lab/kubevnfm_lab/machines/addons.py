@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.kubeconfig import Access, kubeconfig
 
 
@@ -29,11 +28,11 @@ def configuration(settings: Mapping[str, str], endpoint: str, access: Access) ->
     # "{}" is what kubeadm writes for a component without settings.
     cluster["controllerManager"] = json.loads(settings.get("controllerManager", "{}"))
     kubelet = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd"}
-    info = yaml.safe_load(kubeconfig(Access(access.server, access.ca_pem, "-"), user="")) | {"users": []}
+    info = yaml_text.load(kubeconfig(Access(access.server, access.ca_pem, "-"), user="")) | {"users": []}
     return [
-        _config_map("kubeadm-config", "kube-system", {"ClusterConfiguration": yaml.safe_dump(cluster)}),
-        _config_map("kubelet-config", "kube-system", {"kubelet": yaml.safe_dump(kubelet)}),
-        _config_map("cluster-info", "kube-public", {"kubeconfig": yaml.safe_dump(info)}),
+        _config_map("kubeadm-config", "kube-system", {"ClusterConfiguration": yaml_text.dump(cluster)}),
+        _config_map("kubelet-config", "kube-system", {"kubelet": yaml_text.dump(kubelet)}),
+        _config_map("cluster-info", "kube-public", {"kubeconfig": yaml_text.dump(info)}),
     ]
 
 

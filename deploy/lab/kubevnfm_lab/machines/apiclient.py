@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
-import yaml
 
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.kubeconfig import Access
 
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -218,7 +218,7 @@ class Apis:
 def manifests(text: str) -> list[dict[str, Any]]:
     """Return the objects in YAML or JSON documents, with lists expanded; raise yaml.YAMLError."""
     objects: list[dict[str, Any]] = []
-    for document in yaml.safe_load_all(text):
+    for document in yaml_text.load_all(text):
         if isinstance(document, dict):
             objects += document["items"] if document.get("kind") == "List" else [document]
     return objects

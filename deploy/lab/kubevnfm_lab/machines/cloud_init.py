@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+from kubevnfm_lab import yaml_text
+
 
 @dataclass
 class Account:
@@ -79,7 +81,7 @@ def cloud_config(
         default.public_keys.append(public_key)
     for document in _documents(user_data):
         try:
-            data = yaml.safe_load(document)
+            data = yaml_text.load(document)
         except yaml.YAMLError as error:
             config.errors.append(f"Failed loading yaml blob: {error}")
             continue

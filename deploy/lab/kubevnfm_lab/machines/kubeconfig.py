@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from kubevnfm_lab import yaml_text
+
 
 @dataclass(frozen=True)
 class Access:
@@ -47,13 +49,13 @@ def kubeconfig(access: Access, *, user: str, cluster: str = "kubernetes") -> str
         "preferences": {},
         "users": [{"name": user, "user": credential}],
     }
-    return yaml.safe_dump(document, sort_keys=False)
+    return yaml_text.dump(document, sort_keys=False)
 
 
 def read_kubeconfig(file: Path, *, shown: str, context: str = "") -> Access:
     """Return the access of the file's current context; raise BadKubeconfig in kubectl's words."""
     try:
-        document = yaml.safe_load(file.read_text())
+        document = yaml_text.load(file.read_text())
     except (FileNotFoundError, IsADirectoryError):
         raise BadKubeconfig(f"error: stat {shown}: no such file or directory") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.programs.call import Call, Failed, Options
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
@@ -44,7 +45,7 @@ def read_config(call: Call, given: Options, *, kubeadm_minor: int) -> KubeadmCon
     if not name:
         return config
     try:
-        documents = [doc for doc in yaml.safe_load_all(call.path(name).read_text()) if doc]
+        documents = [doc for doc in yaml_text.load_all(call.path(name).read_text()) if doc]
     except FileNotFoundError:
         raise Failed(f"unable to read config from {name!r}: open {name}: no such file or directory") from None
     except yaml.YAMLError as error:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.apiclient import Resource
 from kubevnfm_lab.machines.jsonpath import BadTemplate, render
 from kubevnfm_lab.machines.programs.call import Failed
@@ -28,7 +27,7 @@ def structured(form: str, document: Any) -> str:
             case "json":
                 return json.dumps(document, indent=4) + "\n"
             case "yaml":
-                return yaml.safe_dump(document, sort_keys=True)
+                return yaml_text.dump(document, sort_keys=True)
             case "jsonpath":
                 return render(template, document)
             case "custom-columns":

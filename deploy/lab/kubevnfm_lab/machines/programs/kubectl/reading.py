@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import yaml
-
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.apiclient import ApiRefusal, Resource
 from kubevnfm_lab.machines.kubeconfig import kubeconfig
 from kubevnfm_lab.machines.programs.call import Call, Exit, Failed, Options
@@ -94,7 +93,7 @@ async def describe(session: Session) -> Exit:
     output = ""
     for resource, name in await session.named(session.given.words[1:]):
         objects = [await session.find(resource, name)] if name else (await session.listing(resource))["items"]
-        output += "".join(yaml.safe_dump(obj, sort_keys=False) + "\n" for obj in objects)
+        output += "".join(yaml_text.dump(obj, sort_keys=False) + "\n" for obj in objects)
     return Exit(0, output)
 
 
@@ -133,7 +132,7 @@ async def version(call: Call, given: Options, session: Session | None) -> Exit:
         case "json":
             return Exit(0, json.dumps(info, indent=2) + "\n")
         case "yaml":
-            return Exit(0, yaml.safe_dump(info))
+            return Exit(0, yaml_text.dump(info))
     lines = [f"Client Version: {client}", "Kustomize Version: v5.4.2"]
     if session is not None:
         lines.append(f"Server Version: {info['serverVersion']['gitVersion']}")
@@ -160,7 +159,7 @@ async def config(call: Call, given: Options) -> Exit:
         case ["current-context"]:
             return Exit(0, f"{user}@kubernetes\n")
         case ["view"]:
-            document = yaml.safe_load(kubeconfig(access, user=user))
+            document = yaml_text.load(kubeconfig(access, user=user))
             # kubectl hides credentials unless --raw is given.
             if not given.has("--raw"):
                 document["clusters"][0]["cluster"]["certificate-authority-data"] = "DATA+OMITTED"

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.apiclient import MERGE_PATCH, ApiRefusal, Resource, UnknownResource
 from kubevnfm_lab.machines.programs.call import Exit, Failed
 from kubevnfm_lab.machines.programs.kubectl import printing
@@ -185,7 +186,7 @@ async def patch(session: Session) -> Exit:
     if given.get("--patch-file"):
         text = session.call.path(given.get("--patch-file")).read_text()
     try:
-        body = yaml.safe_load(text)
+        body = yaml_text.load(text)
     except yaml.YAMLError as error:
         raise Failed(f"error: unable to parse {text!r}: {error}") from error
     kind = PATCH_TYPES.get(given.get("--type"))

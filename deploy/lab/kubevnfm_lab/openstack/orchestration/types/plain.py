@@ -9,8 +9,7 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any, ClassVar, Final
 
-import yaml
-
+from kubevnfm_lab import yaml_text
 from kubevnfm_lab.openstack.ids import new_secret, new_uuid
 from kubevnfm_lab.openstack.orchestration.failures import ResourceFailure
 from kubevnfm_lab.openstack.orchestration.stack import Resource, Stack, follow
@@ -143,7 +142,7 @@ class CloudConfigType(SoftwareConfigType):
 
     def text(self, resource: Resource) -> str:
         """Return the configuration as cloud-init reads it."""
-        return "#cloud-config\n" + yaml.safe_dump(resource.props["cloud_config"] or {})
+        return "#cloud-config\n" + yaml_text.dump(resource.props["cloud_config"] or {})
 
 
 class MultipartMimeType(SoftwareConfigType):
