@@ -23,7 +23,9 @@ from stack_world import openstack_vim
 RING = KeyRing([bytes(32)])
 PASSWORD = "s3cret-password"
 TOKEN = "s3cret-token"
-MOST_MIB = 160
+MOST_MIB = 240
+"""Up to four calls are under way at once. Each may take the 16 MiB of its answer twice, and so does the hostile server's end of it,
+which is in the same process."""
 TYPES = ("orchestration", "compute", "network", "image", "identity")
 STACK = Stack(id="stack-1", name="vnf-1", state=StackState.READY)
 DOCUMENTS: dict[str, Any] = {
