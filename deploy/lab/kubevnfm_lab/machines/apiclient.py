@@ -18,7 +18,7 @@ from kubevnfm_lab import yaml_text
 from kubevnfm_lab.machines.kubeconfig import Access
 
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 30.0  # as client-go; loopback refuses at once, so only a loaded machine takes any time
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 

@@ -10,7 +10,7 @@ from typing import Any
 Target = tuple[str, int]
 
 CHUNK = 64 * 1024
-CONNECT_TIMEOUT_S = 3.0
+CONNECT_TIMEOUT_S = 30.0  # as client-go; loopback refuses at once, so only a loaded machine takes any time
 
 
 class Relay:

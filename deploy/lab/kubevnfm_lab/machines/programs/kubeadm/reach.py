@@ -7,7 +7,7 @@ import asyncio
 from kubevnfm_lab.machines.controlplanes import API_PORT, ControlPlane
 from kubevnfm_lab.machines.programs.call import Call
 
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 30.0  # as client-go; loopback refuses at once, so only a loaded machine takes any time
 
 
 def split_endpoint(endpoint: str) -> tuple[str, int]:
