@@ -19,6 +19,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.phases import finish_healing
 from kubevnfm_mgmt_executor.domain.kubernetes.storage import Volume, VolumesInUse, in_use
 from mgmt_lab import MgmtLab
 from running_clusters import of_phase, send
+from storage_clusters import manifest
 
 VOLUMES = "/api/v1/persistentvolumes"
 LIMITS = {"ssh_ready": 20, "node_install": 60, "command": 10, "node_ready": 20}
@@ -40,21 +41,6 @@ def storage(**changes: Any) -> dict[str, Any]:
         for number in (1, 2, 3)
     ]
     return {"storage_server": server | changes, "pv_registration_params": registered, "x_timeouts": LIMITS}
-
-
-def manifest(number: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": f"nfs-pv{number}", "labels": {"tier": "gold"}},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "volumeMode": "Filesystem",
-            "accessModes": ["ReadWriteMany"],
-            "persistentVolumeReclaimPolicy": "Retain",
-            "nfs": {"path": f"/volume/nfs/pv{number}", "server": "192.168.250.254"},
-        },
-    }
 
 
 @dataclass

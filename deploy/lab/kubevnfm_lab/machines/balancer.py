@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kubevnfm_lab.machines.controlplanes import API_PORT, ControlPlanes
 from kubevnfm_lab.machines.lb_config import BadConfiguration, parse_haproxy, parse_keepalived
 from kubevnfm_lab.machines.machine import Machine
-from kubevnfm_lab.machines.relay import Relay, Target
+from kubevnfm_lab.machines.relay import Relay, Target, close_all, in_turn
 
 log = logging.getLogger(__name__)
 
@@ -111,14 +111,8 @@ class Balancer:
 
     def _in_turn(self, place: tuple[str, int]) -> Sequence[Target]:
         targets = self._targets.get(place, [])
-        turn = next(self._turns) % len(targets) if targets else 0
-        return [*targets[turn:], *targets[:turn]]
+        return in_turn(targets, self._turns)
 
     async def close(self) -> None:
         """Close all sockets."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for relay in self._relays.values():
-            relay.close()
-        self._relays.clear()
+        await close_all(self._tasks, self._relays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 Target = tuple[str, int]
@@ -70,6 +70,23 @@ class Relay:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     return await asyncio.open_connection(host, port)
         return None
+
+
+def in_turn(targets: Sequence[Target], turns: Iterator[int]) -> Sequence[Target]:
+    """Return the targets, beginning with the next one in turn; the others follow in case it refuses."""
+    turn = next(turns) % len(targets) if targets else 0
+    return [*targets[turn:], *targets[:turn]]
+
+
+async def close_all(tasks: Iterable[asyncio.Task[None]], relays: dict[Any, Relay]) -> None:
+    """Cancel the tasks and close the relays."""
+    running = list(tasks)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    for relay in relays.values():
+        relay.close()
+    relays.clear()
 
 
 async def _both_ways(*pairs: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:

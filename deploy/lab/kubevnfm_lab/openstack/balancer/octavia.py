@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 
-from kubevnfm_lab.machines.relay import Relay, Target
+from kubevnfm_lab.machines.relay import Relay, Target, close_all, in_turn
 from kubevnfm_lab.openstack.balancer.records import Listener, LoadBalancer, Member, Pool, Record
 from kubevnfm_lab.openstack.errors import ServiceError, bad_request, conflict, not_found
 from kubevnfm_lab.openstack.ids import new_uuid, now_z
@@ -297,17 +297,11 @@ class Octavia:
     def _targets(self, listener: Listener) -> Sequence[Target]:
         pool = self.pools.get(listener.pool_id or "")
         targets = [(one.address, one.port) for one in pool.members.values()] if pool is not None else []
-        turn = next(self._turns) % len(targets) if targets else 0
-        return [*targets[turn:], *targets[:turn]]
+        return in_turn(targets, self._turns)
 
     async def close(self) -> None:
         """Close all sockets."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for relay in self._relays.values():
-            relay.close()
-        self._relays.clear()
+        await close_all(self._tasks, self._relays)
 
 
 def _found(table: dict[str, R], record_id: str, label: str) -> R:

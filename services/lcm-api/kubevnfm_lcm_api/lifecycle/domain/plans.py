@@ -109,7 +109,7 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
         plan.then(RunRegistryPhase("instantiate_end"), id=INSTANTIATE_END)
     elif has_kuryr(draft.phases) and draft.cluster_parameters is not None:
         plan.then(PrepareKuryrNetwork())
-        plan.then(InstallKuryrCluster(_install_limit_s(draft)), id=INSTANTIATE_END)
+        plan.then(InstallKuryrCluster(limit_s=_install_limit_s(draft)), id=INSTANTIATE_END)
     elif INSTANTIATE_END in draft.phases:
         plan.then(RunDriverPhase(INSTANTIATE_END, _install_limit_s(draft)), id=INSTANTIATE_END)
     if draft.cluster_vim_name is not None:

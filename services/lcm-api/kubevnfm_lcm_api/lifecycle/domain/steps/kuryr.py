@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.lifecycle.domain.kuryr import KURYR_DRIVER
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStackName, NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.nodes import find_nodes
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
-from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTALL_TIMEOUT_S, NeedsDriver, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, DriverPhase, NeedsDriver, RunDriverPhase
 
 PREPARE_TIMEOUT_S = 600.0
 """Octavia takes minutes to make a load balancer, but the stack has waited for it already."""
@@ -87,7 +87,7 @@ class NeedsKuryr(NeedsDriver, Protocol):
 
 
 @dataclass(frozen=True)
-class InstallKuryrCluster(Step[NeedsKuryr, PhaseDone]):
+class InstallKuryrCluster(DriverPhase[NeedsKuryr]):
     """Install the cluster with Kuryr in place of a pod network (sequences.md B5).
 
     Adds: the cluster's access data and node names.
@@ -95,21 +95,13 @@ class InstallKuryrCluster(Step[NeedsKuryr, PhaseDone]):
     Fails: as `RunDriverPhase`.
     """
 
-    limit_s: float = INSTALL_TIMEOUT_S
+    phase: str = INSTANTIATE_END
 
     kind: ClassVar[str] = "install_kuryr_cluster"
-    command: ClassVar[type[Command]] = RunPhase
-    label: ClassVar[str] = "Management driver: instantiate_end"
-    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
-
-    @property
-    def timeout_s(self) -> float:
-        """The limit that the plan gives it."""
-        return self.limit_s
 
     def ask(self, draft: NeedsKuryr) -> RunPhase:
         """Ask for the phase, with the network entities."""
-        phase = RunDriverPhase("instantiate_end").ask(draft)
+        phase = RunDriverPhase(self.phase).ask(draft)
         return phase.model_copy(update={"kuryr": draft.kuryr_network})
 
     def fold(self, draft: NeedsKuryr, reply: PhaseDone) -> Draft:
