@@ -2,211 +2,67 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import yaml
-from kubevnfm_cluster import CLUSTER
-from kubevnfm_csar.pack import pack
-from kubevnfm_events import ClusterAccess, Event, ServiceFacts
+from answers import (
+    CLUSTER_ACCESS,
+    CLUSTER_ANSWERS,
+    CLUSTER_STACK,
+    CNF_ANSWERS,
+    DRIVER,
+    KURYR_ANSWERS,
+    NODE_NAMES,
+    NODE_PORT_ANSWERS,
+    REGISTRY_ANSWERS,
+    RELEASE,
+    RESTARTED,
+    VM_ANSWERS,
+    cluster_stack,
+    vm_stack,
+)
+from instances import (
+    Setup,
+    balanced_body,
+    cluster,
+    cnf,
+    cnf_body,
+    cnf_with_node_ports,
+    kuryr_body,
+    kuryr_cluster,
+    live_cluster,
+    live_cnf,
+    live_cnf_with_node_ports,
+    live_ha_cluster,
+    live_kuryr_cluster,
+    live_registry,
+    live_scripted_cnf,
+    live_vm,
+    registry,
+    scripted_cnf,
+    scripted_vm,
+    updatable_cnf,
+    vm,
+    vm_and_another_package,
+    vm_body,
+    vm_of_two_flavours,
+)
+from kubevnfm_events import Event
 from kubevnfm_events.infra import (
-    NetworkFacts,
-    ObjectFacts,
-    ObjectsApplied,
-    ObjectsUpdated,
-    PodFacts,
-    PortFacts,
     ResourcesChanged,
     ResourcesCreated,
-    ResourcesDeleted,
-    ServerFacts,
     ServersOperated,
-    StackResources,
-    StorageFacts,
 )
-from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
-from kubevnfm_events.vim import VimRegistered
-from kubevnfm_secrets import Secret
-from lcm_builders import ANSWERS
-from lcm_world import SAMPLES, sample_request
+from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
+from lcm_world import sample_request
 from nfvo import StubNfvo
-from package_variants import OTHER_CNF, OTHER_VM, variant
+from package_variants import OTHER_CNF, OTHER_VM
 from script import Script
-from vm_packages import OTHER_IMAGE, other_image, two_flavours
-
-DRIVER: Final = "mgmt-drivers-kubernetes"
-ACCESS: Final = {"username": "tacker", "password": "secret-of-the-cloud", "project": "nfv", "region": "RegionOne"}
-"""The VIM in requests; the password is sealed in what is stored."""
-VIM: Final = {
-    "vimId": "vim-1",
-    "vimType": "ETSINFV.OPENSTACK_KEYSTONE.V_3",
-    "interfaceInfo": {"endpoint": "http://127.0.0.1:5000/v3"},
-    "accessInfo": ACCESS,
-}
-MADE_AT: Final = datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
-
-
-def _server(vdu: str, number: int, *, cp: str, group: str | None = None) -> ServerFacts:
-    name = f"{vdu}-{number}"
-    port = PortFacts(
-        name=cp, resource_id=f"port-{name}", addresses=(f"10.10.0.{10 + number}",), mac=f"fa:16:3e:00:00:{number:02x}",
-        network_id="net-internal", subnet_ids=("subnet-internal",), subnet_cidrs=("10.10.0.0/24",),
-    )  # fmt: skip
-    return ServerFacts(
-        vnfc_id=f"vnfc-{name}", name=vdu, vdu_id=vdu, server_id=f"server-{name}", server_name=f"vnf-{name}",
-        host=f"compute-{number}", zone="nova", stack_id=f"nested/{name}", group=group, member=f"member-{number}",
-        created_at=MADE_AT, ports=(port,), image_id="image-1", flavor="m1.tiny",
-    )  # fmt: skip
-
-
-def vm_stack(*numbers: int) -> StackResources:
-    """Return what a stack of the sample ``vm`` holds, with these machines."""
-    return StackResources(
-        stack_id="stack-1", stack_name="vnf-1",
-        servers=tuple(_server("VDU1", number, cp="VDU1_CP1", group="VDU1_scale") for number in numbers),
-        networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
-        volumes=tuple(
-            StorageFacts(name="VirtualStorage", resource_id=f"volume-{number}", server_id=f"server-VDU1-{number}")
-            for number in numbers
-        ),
-        images=("image-1",),
-    )  # fmt: skip
-
-
-def cluster_stack(*workers: int, masters: Sequence[int] = (1,)) -> StackResources:
-    """Return what a stack of the sample ``cluster`` holds, with these machines, and a virtual address for several masters."""
-    vip = PortFacts(name="vip_CP", resource_id="port-vip", addresses=("10.10.0.100",))
-    return StackResources(
-        stack_id="stack-1",
-        stack_name="vnf-1",
-        servers=(
-            *(_server("masterNode", number, cp="masterNode_CP1", group="master_instance") for number in masters),
-            *(_server("workerNode", number, cp="workerNode_CP2", group="worker_instance") for number in workers),
-        ),
-        ports=(vip,) if len(masters) > 1 else (),
-        networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
-    )
-
-
-CLUSTER_STACK: Final = cluster_stack(2, 3)
-CLUSTER_ACCESS: Final = ClusterAccess(
-    server="https://10.10.0.11:6443",
-    bearer_token=Secret("token-of-the-cluster"),
-    ssl_ca_cert="-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
-    ssl_ca_cert_hash="sha256:00",
-)
-NODE_NAMES: Final = {"vnfc-masterNode-1": "master11", "vnfc-workerNode-2": "worker12", "vnfc-workerNode-3": "worker13"}
-RELEASE: Final = ObjectsApplied(
-    namespace="default",
-    objects=(
-        ObjectFacts(api_version="v1", kind="ConfigMap", namespace="default", name="web", uid="uid-1"),
-        ObjectFacts(api_version="apps/v1", kind="Deployment", namespace="default", name="vdu1", uid="uid-2", vdu_id="VDU1"),
-    ),
-    pods=(
-        PodFacts(
-            vdu_id="VDU1", name="vdu1-1", namespace="default", uid="uid-3", owner_kind="Deployment", node="worker12",
-            addresses=("192.168.1.5",),
-        ),
-    ),
-)  # fmt: skip
-
-VM_ANSWERS: Final[Mapping[str, Event]] = {
-    "infra.openstack.create_resources": ResourcesCreated(resources=vm_stack(1)),
-    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
-    **{
-        f"infra.openstack.{what}": ResourcesChanged(resources=vm_stack(1))
-        for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
-    },
-    "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STOPPED"),
-    "mgmt.run_script": ScriptDone(
-        answer=ScriptAnswer(edits=(ScriptEdit(path=("metadata", "configured"), change={"value": "yes"}),))
-    ),
-}
-CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
-    "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
-    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
-    "mgmt.run_phase": PhaseDone(driver=DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=NODE_NAMES),
-    "mgmt.run_phase/instantiate_start": PhaseDone(driver=DRIVER, phase="instantiate_start"),
-    "mgmt.run_phase/terminate_start": PhaseDone(driver=DRIVER, phase="terminate_start"),
-    "vim.register": VimRegistered(
-        vim_id="vim-2", name="cluster", vim_type="kubernetes", endpoint="https://10.10.0.11:6443"
-    ),
-}
-RESTARTED: Final = ObjectsUpdated(
-    namespace="default",
-    objects=RELEASE.objects,
-    pods=tuple(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods),
-    def_files=("Files/kubernetes/deployment.yaml",),
-)
-CNF_ANSWERS: Final[Mapping[str, Event]] = {
-    "infra.k8s.apply_objects": RELEASE,
-    "infra.k8s.update_objects": RESTARTED,
-    "mgmt.run_script": VM_ANSWERS["mgmt.run_script"],
-}
-NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
-NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
-    "infra.k8s.apply_objects": RELEASE.model_copy(
-        update={"services": (ServiceFacts(namespace="default", name="web", node_ports=(30080,)),)}
-    ),
-    "mgmt.run_phase": PhaseDone(driver=NODE_PORTS, phase="instantiate_end"),
-    "mgmt.run_phase/terminate_end": PhaseDone(driver=NODE_PORTS, phase="terminate_end"),
-}
-
-
-KURYR_DRIVER: Final = "kuryr-kubernetes"
-KURYR_PARAMETERS: Final = {
-    "pod_security_group_ids": ["pods"],
-    "pod_subnet_ids": ["pod_subnet"],
-    "service_subnet_id": "service_subnet",
-    "lbaas_id": "api",
-    "worker_nodes_subnet_id": "7d5e2b1a-93a7-4c1c-8f5e-2b1f9f0e6a11",
-    "router_id": "router",
-}
-KURYR_RESOURCES: Final = """\
-  pods: {type: OS::Neutron::SecurityGroup}
-  pod_subnet: {type: OS::Neutron::Subnet, properties: {network: pod-net, cidr: 10.200.0.0/16}}
-  service_subnet: {type: OS::Neutron::Subnet, properties: {network: service-net, cidr: 10.96.0.0/16}}
-  router: {type: OS::Neutron::Router}
-  api: {type: OS::Octavia::LoadBalancer, properties: {vip_subnet: {get_resource: service_subnet}}}
-"""
-KURYR_ANSWERS: Final[Mapping[str, Event]] = {
-    "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
-    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
-    "infra.openstack.prepare_kuryr": ANSWERS["infra.openstack.prepare_kuryr"],
-    "infra.openstack.remove_kuryr": ANSWERS["infra.openstack.remove_kuryr"],
-    "mgmt.run_phase": PhaseDone(
-        driver=KURYR_DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=NODE_NAMES
-    ),
-    "mgmt.run_phase/stop_kuryr": PhaseDone(driver=KURYR_DRIVER, phase="terminate_start"),
-    "vim.register": CLUSTER_ANSWERS["vim.register"],
-}
-
-
-REGISTRY_DRIVER: Final = "mgmt-drivers-private-registry"
-REGISTRY_STACK: Final = StackResources(
-    stack_id="stack-1",
-    stack_name="vnf-1",
-    servers=(_server("PrivateRegistryVDU", 1, cp="PrivateRegistryVDU_CP1"),),
-    images=("image-1",),
-)
-"""The stack of the sample ``registry``."""
-REGISTRY_ANSWERS: Final[Mapping[str, Event]] = {
-    "infra.openstack.create_resources": ResourcesCreated(resources=REGISTRY_STACK),
-    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
-    "infra.openstack.heal_resources": ResourcesChanged(resources=REGISTRY_STACK),
-    "mgmt.run_phase": PhaseDone(driver=REGISTRY_DRIVER, phase="instantiate_end"),
-    "mgmt.run_phase/heal_end": PhaseDone(driver=REGISTRY_DRIVER, phase="heal_end"),
-}
-
+from vm_packages import OTHER_IMAGE
 
 Play = Callable[[Script], Awaitable[None]]
 """A whole story, or a part of one."""
-Setup = Callable[[Script], Awaitable[str]]
-"""Creates the instance of a story and returns its id. Its writes are not recorded."""
 
 
 @dataclass(frozen=True)
@@ -217,219 +73,6 @@ class Story:
     answers: Mapping[str, Event] = field(default_factory=lambda: dict(VM_ANSWERS))
     remains: dict[str, object] | None = None
     asks_nfvo: bool = False
-
-
-# --- how instances come to be -------------------------------------------------------------------------------------------
-
-
-async def vm(script: Script, content: bytes | None = None) -> str:
-    """Return a new instance of the sample ``vm``, or of another package that is like it."""
-    package = await script.world.upload(script.world.zipped("vm") if content is None else content)
-    return await script.world.create(vnfdId=package["vnfdId"])
-
-
-async def live_vm(script: Script, content: bytes | None = None, *, version: str = "v2") -> str:
-    """Return an instance that is INSTANTIATED."""
-    instance_id = await vm(script, content)
-    await script.do(instance_id, "instantiate", vm_body(version), version=version)
-    return instance_id
-
-
-def vm_of_two_flavours(version: str = "v2", before: Sequence[tuple[str, object]] = ()) -> Setup:
-    """Return the set-up of an INSTANTIATED instance with two flavours, changed by the operations ``before``."""
-
-    async def setup(script: Script) -> str:
-        instance_id = await live_vm(script, two_flavours(script.world.folder), version=version)
-        for task, body in before:
-            await script.do(instance_id, task, body)
-        return instance_id
-
-    return setup
-
-
-async def vm_and_another_package(script: Script) -> str:
-    """Return an instance that is INSTANTIATED; the package that it can change to is there too."""
-    instance_id = await live_vm(script)
-    await script.world.upload(other_image(script.world.folder))
-    return instance_id
-
-
-async def scripted_vm(script: Script) -> str:
-    """Return an INSTANTIATED instance whose package has scripts; the package that it can change to is there too."""
-    moments = ("start", "end", "rollback_start", "rollback_end")
-    phases = {f"change_current_package_{moment}": "own" for moment in moments}
-    phases |= {f"modify_information_{moment}": "own" for moment in moments[:2]}
-    files = {"Scripts/coordinate.py": "pass\n"}
-    folder = script.world.folder
-    instance_id = await live_vm(script, variant(folder, "vm", phases=phases, files=files))
-    await script.world.upload(variant(folder, "vm", phases=phases, files=files, vnfd_id=OTHER_VM))
-    return instance_id
-
-
-def vm_body(version: str = "v2") -> dict[str, Any]:
-    """Return an instantiate request with a VIM and parameters of its own."""
-    if version == "v1":
-        request = sample_request("vm", "instantiate.v1")
-        vim: Any = [{"id": "vim1", **VIM}]
-    else:
-        request, vim = sample_request("vm", "instantiate"), {"vim1": VIM}
-    return {**request, "vimConnectionInfo": vim, "additionalParams": {"colour": "blue", "admin_password": "secret"}}
-
-
-async def cluster(script: Script) -> str:
-    """Return a new instance of the sample ``cluster``, whose driver has all phases of instantiate and terminate."""
-    root = script.world.folder / "all-phases"
-    shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
-    for phase in ("instantiate_start", "terminate_start"):
-        _replace_in(root / "Definitions", f"{phase}: []", f"{phase}: {{implementation: {DRIVER}}}")
-    return await _cluster_of(script, root)
-
-
-async def kuryr_cluster(script: Script) -> str:
-    """Return a new instance of a cluster with Kuryr: the sample ``cluster`` with the driver and the networks for it."""
-    root = script.world.folder / "kuryr"
-    shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
-    _replace_in(root / "Definitions", "terminate_start: []", f"terminate_start: {{implementation: {KURYR_DRIVER}}}")
-    _replace_in(root / "Definitions", DRIVER, KURYR_DRIVER)
-    _replace_in(root / "BaseHOT/simple", "\nresources:\n", f"\nresources:\n{KURYR_RESOURCES}")
-    return await _cluster_of(script, root)
-
-
-def kuryr_body() -> dict[str, Any]:
-    """Return the instantiate request of a cluster with Kuryr."""
-    body: dict[str, Any] = sample_request("cluster", "instantiate")
-    body["additionalParams"][CLUSTER] = {
-        **body["additionalParams"][CLUSTER],
-        "kuryr_param": KURYR_PARAMETERS,
-    }
-    body["additionalParams"][CLUSTER]["master_node"] |= {"pod_cidr": "10.200.0.0/16", "cluster_cidr": "10.96.0.0/17"}
-    return body
-
-
-async def live_kuryr_cluster(script: Script) -> str:
-    """Return a cluster with Kuryr that is INSTANTIATED."""
-    instance_id = await kuryr_cluster(script)
-    await script.do(instance_id, "instantiate", kuryr_body())
-    return instance_id
-
-
-def _replace_in(folder: Path, old: str, new: str) -> None:
-    for path in folder.glob("*.yaml"):
-        text = path.read_text(encoding="utf-8").replace(old, new)
-        assert yaml.safe_load(text)
-        path.write_text(text, encoding="utf-8")
-
-
-async def _cluster_of(script: Script, root: Path) -> str:
-    archive = root.with_suffix(".zip")
-    pack(root, archive)
-    package = await script.world.upload(archive.read_bytes())
-    return await script.world.create("cluster", vnfdId=package["vnfdId"])
-
-
-async def live_cluster(script: Script) -> str:
-    """Return a cluster that is INSTANTIATED."""
-    instance_id = await cluster(script)
-    await script.do(instance_id, "instantiate", sample_request("cluster", "instantiate"))
-    return instance_id
-
-
-async def live_ha_cluster(script: Script) -> str:
-    """Return a cluster with three masters that is INSTANTIATED."""
-    instance_id = await cluster(script)
-    await script.do(instance_id, "instantiate", sample_request("cluster", "instantiate_complex"))
-    return instance_id
-
-
-async def registry(script: Script) -> str:
-    """Return a new instance of the sample ``registry``."""
-    await script.world.sample("registry")
-    return await script.world.create("registry")
-
-
-async def live_registry(script: Script) -> str:
-    """Return a private registry that is INSTANTIATED."""
-    instance_id = await registry(script)
-    await script.do(instance_id, "instantiate", sample_request("registry", "instantiate"))
-    return instance_id
-
-
-async def cnf(script: Script) -> str:
-    """Return a new instance of the sample ``cnf``."""
-    script.world.vims.add("vim-k", "kubernetes")
-    await script.world.sample("cnf")
-    return await script.world.create("cnf")
-
-
-def cnf_body() -> dict[str, Any]:
-    """Return the instantiate request of a CNF."""
-    connection = {
-        "vimId": "vim-k", "vimType": "ETSINFV.KUBERNETES.V_1",
-        "interfaceInfo": {"endpoint": "https://127.0.0.1:6443"}, "accessInfo": {"bearer_token": "token-of-the-vim"},
-    }  # fmt: skip
-    return {**sample_request("cnf", "instantiate"), "vimConnectionInfo": {"cluster": connection}}
-
-
-async def live_cnf(script: Script) -> str:
-    """Return a CNF that is INSTANTIATED."""
-    instance_id = await cnf(script)
-    await script.do(instance_id, "instantiate", cnf_body())
-    return instance_id
-
-
-async def updatable_cnf(script: Script) -> str:
-    """Return a CNF that is INSTANTIATED and whose driver changes its images; the package to change to is there too."""
-    script.world.vims.add("vim-k", "kubernetes")
-    phases = {"modify_information_end": "mgmt-container-update"}
-    for content in (
-        variant(script.world.folder, phases=phases),
-        variant(script.world.folder, phases=phases, vnfd_id=OTHER_CNF),
-    ):
-        await script.world.upload(content)
-    instance_id = await script.world.create("cnf")
-    await script.do(instance_id, "instantiate", cnf_body())
-    return instance_id
-
-
-async def cnf_with_node_ports(script: Script) -> str:
-    """Return a new instance of a CNF whose driver has a load balancer forward to its node ports."""
-    script.world.vims.add("vim-k", "kubernetes")
-    phases = dict.fromkeys(("instantiate_end", "terminate_end"), NODE_PORTS)
-    files = {"Scripts/configure_lb.sh": "exit 0\n"}
-    await script.world.upload(variant(script.world.folder, phases=phases, files=files))
-    return await script.world.create("cnf")
-
-
-async def scripted_cnf(script: Script) -> str:
-    """Return a new instance of a CNF whose package has scripts; the package that it can change to is there too."""
-    script.world.vims.add("vim-k", "kubernetes")
-    phases = {f"instantiate_{moment}": "own" for moment in ("start", "end", "rollback_start", "rollback_end")}
-    phases |= {f"{name}_{moment}": "own" for name in ("modify_information", "terminate") for moment in ("start", "end")}
-    await script.world.upload(variant(script.world.folder, phases=phases))
-    await script.world.upload(variant(script.world.folder, phases=phases, vnfd_id=OTHER_CNF))
-    return await script.world.create("cnf")
-
-
-async def live_scripted_cnf(script: Script) -> str:
-    """Return such a CNF that is INSTANTIATED."""
-    instance_id = await scripted_cnf(script)
-    await script.do(instance_id, "instantiate", cnf_body())
-    return instance_id
-
-
-def balanced_body() -> dict[str, Any]:
-    """Return the instantiate request of a CNF behind a load balancer."""
-    login = {"ssh_ip": "10.0.0.9", "ssh_username": "ubuntu", "ssh_password": "secret-of-the-balancer"}
-    balancer = {"script_path": "Scripts/configure_lb.sh", "external_lb_param": login}
-    body = cnf_body()
-    return {**body, "additionalParams": {**body["additionalParams"], "lcm-kubernetes-external-lb": balancer}}
-
-
-async def live_cnf_with_node_ports(script: Script) -> str:
-    """Return a CNF behind a load balancer that is INSTANTIATED."""
-    instance_id = await cnf_with_node_ports(script)
-    await script.do(instance_id, "instantiate", balanced_body())
-    return instance_id
 
 
 # --- the parts of stories -----------------------------------------------------------------------------------------------

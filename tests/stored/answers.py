@@ -1,0 +1,192 @@
+"""The answers of the services in the stories, with the stacks, clusters and objects that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from kubevnfm_events import ClusterAccess, Event, ServiceFacts
+from kubevnfm_events.infra import (
+    NetworkFacts,
+    ObjectFacts,
+    ObjectsApplied,
+    ObjectsUpdated,
+    PodFacts,
+    PortFacts,
+    ResourcesChanged,
+    ResourcesCreated,
+    ResourcesDeleted,
+    ServerFacts,
+    ServersOperated,
+    StackResources,
+    StorageFacts,
+)
+from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.vim import VimRegistered
+from kubevnfm_secrets import Secret
+from lcm_builders import ANSWERS
+
+DRIVER: Final = "mgmt-drivers-kubernetes"
+ACCESS: Final = {"username": "tacker", "password": "secret-of-the-cloud", "project": "nfv", "region": "RegionOne"}
+"""The VIM in requests; the password is sealed in what is stored."""
+VIM: Final = {
+    "vimId": "vim-1",
+    "vimType": "ETSINFV.OPENSTACK_KEYSTONE.V_3",
+    "interfaceInfo": {"endpoint": "http://127.0.0.1:5000/v3"},
+    "accessInfo": ACCESS,
+}
+MADE_AT: Final = datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
+
+
+def _server(vdu: str, number: int, *, cp: str, group: str | None = None) -> ServerFacts:
+    name = f"{vdu}-{number}"
+    port = PortFacts(
+        name=cp, resource_id=f"port-{name}", addresses=(f"10.10.0.{10 + number}",), mac=f"fa:16:3e:00:00:{number:02x}",
+        network_id="net-internal", subnet_ids=("subnet-internal",), subnet_cidrs=("10.10.0.0/24",),
+    )  # fmt: skip
+    return ServerFacts(
+        vnfc_id=f"vnfc-{name}", name=vdu, vdu_id=vdu, server_id=f"server-{name}", server_name=f"vnf-{name}",
+        host=f"compute-{number}", zone="nova", stack_id=f"nested/{name}", group=group, member=f"member-{number}",
+        created_at=MADE_AT, ports=(port,), image_id="image-1", flavor="m1.tiny",
+    )  # fmt: skip
+
+
+def vm_stack(*numbers: int) -> StackResources:
+    """Return what a stack of the sample ``vm`` holds, with these machines."""
+    return StackResources(
+        stack_id="stack-1", stack_name="vnf-1",
+        servers=tuple(_server("VDU1", number, cp="VDU1_CP1", group="VDU1_scale") for number in numbers),
+        networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
+        volumes=tuple(
+            StorageFacts(name="VirtualStorage", resource_id=f"volume-{number}", server_id=f"server-VDU1-{number}")
+            for number in numbers
+        ),
+        images=("image-1",),
+    )  # fmt: skip
+
+
+def cluster_stack(*workers: int, masters: Sequence[int] = (1,)) -> StackResources:
+    """Return what a stack of the sample ``cluster`` holds, with these machines, and a virtual address for several masters."""
+    vip = PortFacts(name="vip_CP", resource_id="port-vip", addresses=("10.10.0.100",))
+    return StackResources(
+        stack_id="stack-1",
+        stack_name="vnf-1",
+        servers=(
+            *(_server("masterNode", number, cp="masterNode_CP1", group="master_instance") for number in masters),
+            *(_server("workerNode", number, cp="workerNode_CP2", group="worker_instance") for number in workers),
+        ),
+        ports=(vip,) if len(masters) > 1 else (),
+        networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
+    )
+
+
+CLUSTER_STACK: Final = cluster_stack(2, 3)
+CLUSTER_ACCESS: Final = ClusterAccess(
+    server="https://10.10.0.11:6443",
+    bearer_token=Secret("token-of-the-cluster"),
+    ssl_ca_cert="-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+    ssl_ca_cert_hash="sha256:00",
+)
+NODE_NAMES: Final = {"vnfc-masterNode-1": "master11", "vnfc-workerNode-2": "worker12", "vnfc-workerNode-3": "worker13"}
+RELEASE: Final = ObjectsApplied(
+    namespace="default",
+    objects=(
+        ObjectFacts(api_version="v1", kind="ConfigMap", namespace="default", name="web", uid="uid-1"),
+        ObjectFacts(api_version="apps/v1", kind="Deployment", namespace="default", name="vdu1", uid="uid-2", vdu_id="VDU1"),
+    ),
+    pods=(
+        PodFacts(
+            vdu_id="VDU1", name="vdu1-1", namespace="default", uid="uid-3", owner_kind="Deployment", node="worker12",
+            addresses=("192.168.1.5",),
+        ),
+    ),
+)  # fmt: skip
+
+VM_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=vm_stack(1)),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
+    **{
+        f"infra.openstack.{what}": ResourcesChanged(resources=vm_stack(1))
+        for what in ("scale_resources", "heal_resources", "change_connections", "change_template", "restore_resources")
+    },
+    "infra.openstack.operate_servers": ServersOperated(servers=("server-VDU1-1",), state="STOPPED"),
+    "mgmt.run_script": ScriptDone(
+        answer=ScriptAnswer(edits=(ScriptEdit(path=("metadata", "configured"), change={"value": "yes"}),))
+    ),
+}
+CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
+    "mgmt.run_phase": PhaseDone(driver=DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=NODE_NAMES),
+    "mgmt.run_phase/instantiate_start": PhaseDone(driver=DRIVER, phase="instantiate_start"),
+    "mgmt.run_phase/terminate_start": PhaseDone(driver=DRIVER, phase="terminate_start"),
+    "vim.register": VimRegistered(
+        vim_id="vim-2", name="cluster", vim_type="kubernetes", endpoint="https://10.10.0.11:6443"
+    ),
+}
+RESTARTED: Final = ObjectsUpdated(
+    namespace="default",
+    objects=RELEASE.objects,
+    pods=tuple(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods),
+    def_files=("Files/kubernetes/deployment.yaml",),
+)
+CNF_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.apply_objects": RELEASE,
+    "infra.k8s.update_objects": RESTARTED,
+    "mgmt.run_script": VM_ANSWERS["mgmt.run_script"],
+}
+NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
+NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.apply_objects": RELEASE.model_copy(
+        update={"services": (ServiceFacts(namespace="default", name="web", node_ports=(30080,)),)}
+    ),
+    "mgmt.run_phase": PhaseDone(driver=NODE_PORTS, phase="instantiate_end"),
+    "mgmt.run_phase/terminate_end": PhaseDone(driver=NODE_PORTS, phase="terminate_end"),
+}
+
+
+KURYR_DRIVER: Final = "kuryr-kubernetes"
+KURYR_PARAMETERS: Final = {
+    "pod_security_group_ids": ["pods"],
+    "pod_subnet_ids": ["pod_subnet"],
+    "service_subnet_id": "service_subnet",
+    "lbaas_id": "api",
+    "worker_nodes_subnet_id": "7d5e2b1a-93a7-4c1c-8f5e-2b1f9f0e6a11",
+    "router_id": "router",
+}
+KURYR_RESOURCES: Final = """\
+  pods: {type: OS::Neutron::SecurityGroup}
+  pod_subnet: {type: OS::Neutron::Subnet, properties: {network: pod-net, cidr: 10.200.0.0/16}}
+  service_subnet: {type: OS::Neutron::Subnet, properties: {network: service-net, cidr: 10.96.0.0/16}}
+  router: {type: OS::Neutron::Router}
+  api: {type: OS::Octavia::LoadBalancer, properties: {vip_subnet: {get_resource: service_subnet}}}
+"""
+KURYR_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
+    "infra.openstack.prepare_kuryr": ANSWERS["infra.openstack.prepare_kuryr"],
+    "infra.openstack.remove_kuryr": ANSWERS["infra.openstack.remove_kuryr"],
+    "mgmt.run_phase": PhaseDone(
+        driver=KURYR_DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=NODE_NAMES
+    ),
+    "mgmt.run_phase/stop_kuryr": PhaseDone(driver=KURYR_DRIVER, phase="terminate_start"),
+    "vim.register": CLUSTER_ANSWERS["vim.register"],
+}
+
+
+REGISTRY_DRIVER: Final = "mgmt-drivers-private-registry"
+REGISTRY_STACK: Final = StackResources(
+    stack_id="stack-1",
+    stack_name="vnf-1",
+    servers=(_server("PrivateRegistryVDU", 1, cp="PrivateRegistryVDU_CP1"),),
+    images=("image-1",),
+)
+"""The stack of the sample ``registry``."""
+REGISTRY_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.openstack.create_resources": ResourcesCreated(resources=REGISTRY_STACK),
+    "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),
+    "infra.openstack.heal_resources": ResourcesChanged(resources=REGISTRY_STACK),
+    "mgmt.run_phase": PhaseDone(driver=REGISTRY_DRIVER, phase="instantiate_end"),
+    "mgmt.run_phase/heal_end": PhaseDone(driver=REGISTRY_DRIVER, phase="heal_end"),
+}
