@@ -15,10 +15,12 @@ pytestmark = pytest.mark.server
 
 OPERATIONS = "VnfLcmOperationOccurrenceNotification"
 STATES = ["STARTING", "PROCESSING", "COMPLETED"]
+REPORTS = ('"turn_lost"', '"notification_not_taken"', '"notifications_postponed"')
+"""The events in the log of a sender that cannot know whether a notification was received."""
 
 
 async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation) -> None:
-    """API-074: each subscriber gets every notification in order: once, or at least once if its sender was killed or stalled."""
+    """API-074: each subscriber gets every notification in order: once, or more if it cannot be known."""
     url, twin = six.start_twin("lcm-api")
     try:
         async with User(six) as one, User(six, url=url) as other, Subscriber.listening() as subscriber:
@@ -39,13 +41,13 @@ async def test_two_gateways_share_the_work_and_one_may_die(six: SixInstallation)
                 assert await states(subscriber, instance_id, 3) == STATES
             assert len({each.body["id"] for each in subscriber.received}) == 18
 
-            async def only_lost_turns_repeat() -> bool:
-                # On a loaded machine a sender may stall so long that the other gateway takes its turn: then the
-                # notification that it was sending comes twice, and no other. It reports that when it continues.
-                lost = sum(log.read_text().count("turn_lost") for log in six.log_files())
-                return len(subscriber.received) <= 18 + lost
+            async def only_reported_failures_repeat() -> bool:
+                # On a loaded machine a sender, the database or the subscriber may stall: then the notification that was
+                # being sent comes twice, and no other. The sender reports that when it continues.
+                logs = [log.read_text() for log in six.log_files()]
+                return len(subscriber.received) <= 18 + sum(log.count(report) for log in logs for report in REPORTS)
 
-            await until_true(only_lost_turns_repeat)
+            await until_true(only_reported_failures_repeat)
 
             begun = await asyncio.gather(*(one.start(i, "terminate", FORCEFUL) for i in ids))
             twin.kill()

@@ -288,10 +288,12 @@ class Notifications:
         delivering = asyncio.create_task(self._empty(subscription, record, run), name="deliveries")
         renewal = asyncio.create_task(self._turns.renew(subscription.id), name="turn")
         back_off_s: float | None = _BUSY_S
+        is_lost = False
         try:
             await asyncio.wait({delivering, renewal}, return_when=asyncio.FIRST_COMPLETED)
-            if not delivering.done():
-                return _BUSY_S  # another process has taken over; this command checks again later
+            is_lost = not delivering.done()
+            if is_lost:
+                return _BUSY_S  # another process may take over; this command checks again later
             back_off_s = delivering.result()
         finally:
             for task in (delivering, renewal):
@@ -299,9 +301,12 @@ class Notifications:
             await asyncio.gather(delivering, renewal, return_exceptions=True)
             # An error or a cancellation here is not the subscriber's answer, so it causes no back-off.
             is_whole = delivering.done() and not delivering.cancelled() and delivering.exception() is None
-            await self._turns.end(
+            is_ours = await self._turns.end(
                 subscription.id, run.command_id, record.fields(), back_off_s=back_off_s if is_whole else None
             )
+            # What was being sent may be sent again, perhaps by this process: an operator finds the reason here.
+            if is_lost or not is_ours:
+                log.info("turn_lost", subscription_id=subscription.id)
         if back_off_s is None and was_failing and not run.is_void:
             log.info("subscriber_has_caught_up", subscription_id=subscription.id)
         return back_off_s

@@ -10,7 +10,6 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
@@ -18,8 +17,6 @@ from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailabl
 from kubevnfm_store.query import AnyOf, Compare, Exists, Op, Stored
 
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION
-
-log = structlog.get_logger()
 
 _NO_OWNER: Final = "-"
 
@@ -70,8 +67,11 @@ class Turns:
 
     async def end(
         self, subscription_id: str, command_id: str, facts: JsonMapping, *, back_off_s: float | None = None
-    ) -> None:
-        """Release the turn and store facts about the subscription; ``back_off_s``: until it can be acquired again."""
+    ) -> bool:
+        """Release the turn and store facts about the subscription; return False if the turn was lost before.
+
+        ``back_off_s``: until it can be acquired again.
+        """
         fields, unset = dict(facts), ["turn"]
         if back_off_s is not None:
             until = rfc3339(self._clock.now() + timedelta(seconds=back_off_s))
@@ -82,7 +82,8 @@ class Turns:
             )
         # The subscription was deleted, or another process has taken over.
         except RevisionConflict:
-            log.info("turn_lost", subscription_id=subscription_id)
+            return False
+        return True
 
     def back_off_left_s(self, subscription: Stored) -> float | None:
         """Return the rest of the subscriber's back-off; None if there is none."""

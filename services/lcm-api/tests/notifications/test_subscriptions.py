@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
 from kubevnfm_store.query import Query, Stored, by
 from lcm_world import World, lcm_world
 from patience import until
+from structlog.testing import capture_logs
 from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
 
 LOOPBACK: dict[str, Any] = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
@@ -524,6 +525,31 @@ async def test_a_wake_up_that_comes_while_its_news_come_again_is_not_lost(
         await world.bus.publish(news[0])
         await subscriber.has_heard(instance_id, 1)
         await asyncio.gather(*waking)
+
+
+async def test_a_sender_that_the_database_does_not_answer_in_time_reports_that_it_may_repeat(
+    tmp_path: Path, subscriber: Subscriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API-079: its lease ends before the notification is recorded as delivered. No other process has to take over."""
+    async with lcm_world(tmp_path, lease_s=0.3, **LOOPBACK) as world:
+        await world.sample()
+        await subscribe(world, subscriber)
+        update = world.store.update
+        is_slow = True
+
+        async def stalls(collection: str, id: str, fields: Any, **more: Any) -> Stored:
+            if is_slow and (collection == NOTIFICATIONS or "turn/until" in fields):
+                await asyncio.Event().wait()
+            return await update(collection, id, fields, **more)
+
+        monkeypatch.setattr(world.store, "update", stalls)
+        with capture_logs() as logged:
+            instance_id = await world.create()
+            await subscriber.has_heard(instance_id, 2)
+            is_slow = False
+            await world.bus.quiet()
+    reports = [each for each in logged if each["event"] == "turn_lost"]
+    assert 1 <= len(subscriber.received) - 1 <= len(reports)
 
 
 async def test_deleting_a_subscription_drops_what_is_pending(world: World, subscriber: Subscriber) -> None:
