@@ -304,7 +304,7 @@ class Notifications:
             is_ours = await self._turns.end(
                 subscription.id, run.command_id, record.fields(), back_off_s=back_off_s if is_whole else None
             )
-            # What was being sent may be sent again, perhaps by this process: an operator finds the reason here.
+            # The messages being sent may be sent again, perhaps by this process: an operator finds the reason here.
             if is_lost or not is_ours:
                 log.info("turn_lost", subscription_id=subscription.id)
         if back_off_s is None and was_failing and not run.is_void:
