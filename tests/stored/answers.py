@@ -26,6 +26,7 @@ from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import Secret
 from lcm_builders import ANSWERS
+from storage_clusters import PORT, VDU, VOLUME
 
 DRIVER: Final = "mgmt-drivers-kubernetes"
 ACCESS: Final = {"username": "tacker", "password": "secret-of-the-cloud", "project": "nfv", "region": "RegionOne"}
@@ -78,6 +79,18 @@ def cluster_stack(*workers: int, masters: Sequence[int] = (1,)) -> StackResource
         ),
         ports=(vip,) if len(masters) > 1 else (),
         networks=(NetworkFacts(name="internalVL1", resource_id="net-internal"),),
+    )
+
+
+def with_storage_server(stack: StackResources, number: int) -> StackResources:
+    """Return the stack with the storage server of ``storage_clusters``, whose volume stays when it is replaced."""
+    server = _server(VDU, number, cp=PORT)
+    disk = StorageFacts(name=VOLUME, resource_id="volume-1", server_id=server.server_id)
+    # The address belongs to the port, which stays too.
+    port = server.ports[0].model_copy(update={"resource_id": "port-storage", "addresses": ("10.10.0.40",)})
+    server = server.model_copy(update={"ports": (port,)})
+    return stack.model_copy(
+        update={"servers": (*stack.servers, server), "ports": (*stack.ports, port), "volumes": (disk,)}
     )
 
 

@@ -21,6 +21,7 @@ from kubevnfm_csar.pack import pack
 from lcm_world import SAMPLES, sample_request
 from package_variants import OTHER_CNF, OTHER_VM, variant
 from script import Script
+from storage_clusters import storage_cluster, storage_parameters
 from vm_packages import other_image, two_flavours
 
 Setup = Callable[[Script], Awaitable[str]]
@@ -143,6 +144,16 @@ async def live_ha_cluster(script: Script) -> str:
     """Return a cluster with three masters that is INSTANTIATED."""
     instance_id = await cluster(script)
     await script.do(instance_id, "instantiate", sample_request("cluster", "instantiate_complex"))
+    return instance_id
+
+
+async def live_ha_cluster_with_storage(script: Script) -> str:
+    """Return a cluster with three masters and a storage server that is INSTANTIATED."""
+    package = await script.world.upload(storage_cluster("4cf1e5fe-5a37-4ee8-a5a7-64bd4da8ff2c"))
+    instance_id = await script.world.create(vnfdId=package["vnfdId"])
+    body: dict[str, Any] = sample_request("cluster", "instantiate_complex")
+    body["additionalParams"][CLUSTER] |= storage_parameters("secret-of-the-server")
+    await script.do(instance_id, "instantiate", body)
     return instance_id
 
 

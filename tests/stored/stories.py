@@ -21,6 +21,7 @@ from answers import (
     VM_ANSWERS,
     cluster_stack,
     vm_stack,
+    with_storage_server,
 )
 from instances import (
     Setup,
@@ -35,6 +36,7 @@ from instances import (
     live_cnf,
     live_cnf_with_node_ports,
     live_ha_cluster,
+    live_ha_cluster_with_storage,
     live_kuryr_cluster,
     live_registry,
     live_scripted_cnf,
@@ -282,15 +284,25 @@ _HEALED_CLUSTER: Final[Mapping[str, Event]] = {
 }
 _HA_STACK: Final = cluster_stack(2, 3, masters=(11, 12, 13))
 _HA_NAMES: Final = {one.vnfc_id: f"node-{one.vnfc_id}" for one in _HA_STACK.servers}
+_HA_HEALED: Final = cluster_stack(2, 3, masters=(11, 13, 14))
+_HA_JOINED: Final = PhaseDone(
+    driver=DRIVER, phase="heal_end", node_names={**_HA_NAMES, "vnfc-masterNode-14": "node-vnfc-masterNode-12"}
+)
 _HEALED_MASTER: Final[Mapping[str, Event]] = {
     **CLUSTER_ANSWERS,
     "infra.openstack.create_resources": ResourcesCreated(resources=_HA_STACK),
     "mgmt.run_phase": PhaseDone(driver=DRIVER, phase="instantiate_end", cluster=CLUSTER_ACCESS, node_names=_HA_NAMES),
-    "mgmt.run_phase/heal_start": PhaseDone(driver=DRIVER, phase="heal_start", left="vnfc-masterNode-12"),
-    "infra.openstack.heal_resources": ResourcesChanged(resources=cluster_stack(2, 3, masters=(11, 13, 14))),
-    "mgmt.run_phase/heal_end": PhaseDone(
-        driver=DRIVER, phase="heal_end", node_names={**_HA_NAMES, "vnfc-masterNode-14": "node-vnfc-masterNode-12"}
-    ),
+    "mgmt.run_phase/heal_start/1": PhaseDone(driver=DRIVER, phase="heal_start", left="vnfc-masterNode-12"),
+    "infra.openstack.heal_resources": ResourcesChanged(resources=_HA_HEALED),
+    "mgmt.run_phase/heal_end/1": _HA_JOINED,
+}
+_HEALED_MIX: Final[Mapping[str, Event]] = {
+    **_HEALED_MASTER,
+    "infra.openstack.create_resources": ResourcesCreated(resources=with_storage_server(_HA_STACK, 5)),
+    "mgmt.run_phase/heal_start/storage": PhaseDone(driver=DRIVER, phase="heal_start"),
+    "infra.openstack.heal_resources/heal_resources/1": ResourcesChanged(resources=with_storage_server(_HA_HEALED, 5)),
+    "infra.openstack.heal_resources": ResourcesChanged(resources=with_storage_server(_HA_HEALED, 6)),
+    "mgmt.run_phase/heal_end": _HA_JOINED,
 }
 _STARTED: Final = {
     **VM_ANSWERS,
@@ -610,6 +622,16 @@ STORIES: Final[Mapping[str, Story]] = {
             retry("heal_start/1", "heal_resources/1", "heal_end/1"),
         ),
         _HEALED_MASTER,
+    ),
+    "heal-of-a-master-and-the-storage-server": Story(
+        play(
+            live_ha_cluster_with_storage,
+            ask("heal", {"vnfcInstanceId": ["vnfc-storage_server-5", "vnfc-masterNode-12"]}),
+            retry("heal_start/storage"),
+            succeed("heal_start/1", "heal_resources/1", "heal_end/1", "heal_resources"),
+            retry("heal_end"),
+        ),
+        _HEALED_MIX,
     ),
     "heal-of-a-whole-cluster": Story(
         play(live_cluster, ask("heal", {}), retry("heal_resources", "heal_end", "register_vim")),

@@ -15,19 +15,20 @@ VOLUME: Final = "storage_server_volume"
 PORT: Final = "storage_server_CP"
 NUMBERS: Final = (1, 2, 3)
 _SAMPLE: Final = "4cf1e5fe-5a37-4ee8-a5a7-64bd4da8ff2b"
-_FLAVOUR: Final = "Definitions/cluster_df_simple.yaml"
-_HOT: Final = "BaseHOT/simple/cluster_hot.yaml"
+_FLAVOURS: Final = ("simple", "complex")
 
 
 def storage_cluster(vnfd_id: str) -> bytes:
-    """Return the package: one volume, and three manifests of persistent volumes on it."""
+    """Return the package: one volume in each flavour, and three manifests of persistent volumes on it."""
     with zipfile.ZipFile(PACKED / "cluster.zip") as sample:
         files: Files = {
             name: sample.read(name).replace(_SAMPLE.encode(), vnfd_id.encode()) for name in sample.namelist()
         }
     files["TOSCA-Metadata/TOSCA.meta"] = files["TOSCA-Metadata/TOSCA.meta"].split(b"\n\n")[0] + b"\n"
-    files[_FLAVOUR] = _flavour(files[_FLAVOUR])
-    files[_HOT] = _hot(files[_HOT])
+    for flavour in _FLAVOURS:
+        descriptor, template = f"Definitions/cluster_df_{flavour}.yaml", f"BaseHOT/{flavour}/cluster_hot.yaml"
+        files[descriptor] = _flavour(files[descriptor])
+        files[template] = _hot(files[template])
     for number in NUMBERS:
         files[manifest_path(number)] = yaml.safe_dump(manifest(number)).encode()
     return zipped(files)
@@ -72,9 +73,12 @@ def storage_parameters(password: str) -> dict[str, Any]:
     }
 
 
-def storage_request(lab: LabProcess) -> dict[str, Any]:
-    """Return the instantiate request for one master, one worker and the storage server on the lab's machines."""
-    body = cluster_body(lab)
+def storage_request(lab: LabProcess, *, request: str = "instantiate") -> dict[str, Any]:
+    """Return the instantiate request for one worker and the storage server on the lab's machines.
+
+    ``request``: ``instantiate`` has one master, ``instantiate_complex`` has three.
+    """
+    body = cluster_body(lab, request=request)
     body["additionalParams"]["k8s_cluster_installation_param"] |= storage_parameters(lab.machine_password)
     return body
 

@@ -18,7 +18,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.cluster import read_cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.phases import finish_healing
 from kubevnfm_mgmt_executor.domain.kubernetes.storage import Volume, VolumesInUse, in_use
 from mgmt_lab import MgmtLab
-from running_clusters import of_phase, send
+from running_clusters import of_phase, replaced, send
 from storage_clusters import manifest
 
 VOLUMES = "/api/v1/persistentvolumes"
@@ -50,6 +50,8 @@ class Site:
     lab: MgmtLab
     nodes: list[ManagedNode]
     volume_id: str
+    address: str
+    """That of the cluster's API: of several masters the virtual one."""
     access: ClusterAccess | None = None
 
     @property
@@ -76,6 +78,7 @@ class Site:
         )
         return asked.model_copy(
             update={
+                "cluster_address": self.address,
                 "volumes": {"storage_server_volume": self.volume_id},
                 "nfs_addresses": {"storage_server_CP": self.server.nic_address},
             }
@@ -129,12 +132,22 @@ class Site:
 @pytest.fixture
 async def site(lab: MgmtLab) -> Site:
     """Return machines, and a package, of a cluster with a storage server."""
+    return await a_site(lab, masters=1)
+
+
+async def a_site(lab: MgmtLab, *, masters: int) -> Site:
+    """Return the machines of so many masters, a worker and a storage server, and their package."""
     folder = lab.packages.root / "Files/kubernetes"
     for number in (1, 2, 3):
         (folder / f"nfs-pv{number}.yaml").write_text(yaml.safe_dump(manifest(number)))
     volume_id = new_id()
-    nodes = [*await lab.boot_cluster(workers=1), await lab.boot("storage", 40, volumes=[volume_id])]
-    return Site(lab, nodes, volume_id)
+    nodes = await asyncio.gather(
+        *(lab.boot("master", 10 + number) for number in range(masters)),
+        lab.boot("worker", 20),
+        lab.boot("storage", 40, volumes=[volume_id]),
+    )
+    first = nodes[0].nic_address
+    return Site(lab, nodes, volume_id, first if masters == 1 else first.rpartition(".")[0] + ".100")
 
 
 def formatted(site: Site) -> int:
@@ -315,6 +328,57 @@ async def test_a_new_storage_server_has_the_volumes_again(site: Site, keeps_volu
     assert data.exists() == keeps_volume
     assert {news.node for news in lab.news} == {"master10", site.name}
     assert {node.vnfc_id: dict(lab.machine(node).calls) for node in site.nodes[1:2]} == joined
+
+
+async def without_volumes(site: Site, dead: ManagedNode) -> None:
+    """Let a master and the storage server die, and begin the heal of both."""
+    lab = site.lab
+    for node in (dead, site.server):
+        await lab.machines.stop(node.server_id)
+    lab.news.clear()
+    done = await lab.run(site.command("heal_start", [dead, site.server]), message="m-1")
+    assert done.left is None
+    assert {news.task for news in lab.news} == {"reach", "copy", "quorum", "release_volumes"}
+    assert await site.volumes() == {}
+
+
+async def test_no_volume_leaves_the_cluster_for_a_master_that_etcd_cannot_lose(lab: MgmtLab) -> None:
+    """5.2, 5.3: the rule of quorum is checked first, for all masters of the heal."""
+    site = await a_site(lab, masters=3)
+    await site.installed()
+    before = await site.volumes()
+    await lab.machines.stop(site.nodes[2].server_id)
+    with pytest.raises(NodeFailure, match="while master10 is replaced, 1 of 3 members of etcd would be left"):
+        await lab.run(site.command("heal_start", [site.nodes[0], site.server]), message="m-0")
+    assert await site.volumes() == before
+    await without_volumes(site, site.nodes[2])
+
+
+@pytest.mark.deep
+async def test_a_mix_of_dead_machines_is_healed_masters_first_and_the_volumes_come_back_last(lab: MgmtLab) -> None:
+    """5.2: no task of a master waits for the storage server, which is still down then."""
+    site = await a_site(lab, masters=3)
+    await site.installed()
+    assert site.access is not None
+    uids = {name: one["metadata"]["uid"] for name, one in (await site.volumes()).items()}
+    dead, worker = site.nodes[2], site.nodes[3]
+    await without_volumes(site, dead)
+    assert (await lab.run(site.command("heal_start", [dead]), message="m-2")).left == dead.vnfc_id
+    site.nodes[2] = await replaced(lab, dead)
+    await lab.run(site.command("heal_end", [site.nodes[2]], gone=[dead]), message="m-3")
+    assert (lab.machine(site.nodes[2]).root / "sbin/mount.nfs").exists()
+    assert await site.volumes() == {}
+
+    await lab.run(site.command("heal_start", [worker]), message="m-4")
+    site.nodes[3] = await replaced(lab, worker)
+    old = await site.replace_server(keeps_volume=False)
+    end = site.command("heal_end", [site.nodes[3], site.server], gone=[dead, worker, old])
+    await lab.run(end, message="m-5")
+    await lab.assert_ready(site.access, ["master10", "master11", "master12", "worker20"])
+    now = await site.volumes()
+    assert {one["status"]["phase"] for one in now.values()} == {"Available"}
+    assert set(now) == set(uids)
+    assert not {one["metadata"]["uid"] for one in now.values()} & set(uids.values())
 
 
 @pytest.mark.parametrize("phase", ["Bound", "Released"])

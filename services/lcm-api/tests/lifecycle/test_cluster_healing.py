@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 from cluster_moves import INSTANCE, NAMES, a_cluster_change, phase_of, run, shown_names, with_limits
+from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_events import Message
-from kubevnfm_events.infra import HealResources, PortFacts, StackResources
+from kubevnfm_events.infra import HealResources, PortFacts, StackResources, StorageFacts
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.vim import RegisterVim
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_sol.lcm import OperationState
-from lcm_builders import ACCESS, RESOURCES, a_server, later
+from lcm_builders import ACCESS, CLUSTER_PARAMETERS, RESOURCES, a_server, later
 from lcm_moves import SAGA, granted, reread
 
 
@@ -25,7 +26,9 @@ def replaced(*names: str, stack: StackResources = RESOURCES) -> StackResources:
         else server
         for server in stack.servers
     )
-    return stack.model_copy(update={"servers": servers})
+    new_id = {old.server_id: new.server_id for old, new in zip(stack.servers, servers, strict=True)}
+    volumes = tuple(one.model_copy(update={"server_id": new_id[one.server_id or ""]}) for one in stack.volumes)
+    return stack.model_copy(update={"servers": servers, "volumes": volumes})
 
 
 def a_heal(**known: Any) -> HealVmDraft:
@@ -83,13 +86,15 @@ HA_NAMES = {**NAMES, "vnfc-m2": "master8", "vnfc-m3": "master9"}
 class Machines:
     """The stack of a cluster with three masters, in which machines are replaced as commands ask."""
 
-    def __init__(self) -> None:
-        self.stack = HA
+    def __init__(self, stack: StackResources = HA) -> None:
+        self.stack = stack
         self.asked: list[tuple[str, ...]] = []
+        self.new_volumes: list[tuple[str, ...]] = []
 
     def __call__(self, command: Message) -> StackResources:
         if isinstance(command, HealResources):
             self.asked.append(command.servers)
+            self.new_volumes.append(command.volumes)
             names = [one.vnfc_id for one in self.stack.servers if one.server_id in command.servers]
             self.stack = replaced(*names, stack=self.stack)
         return self.stack
@@ -137,6 +142,76 @@ def test_a_heal_of_masters_continues_where_it_has_stopped(fails: str) -> None:
     assert after[0].stepid == before[-1].stepid
     assert move.record.occ.operation_state is OperationState.COMPLETED
     assert machines.asked == [("server-m3",), ("server-m1",)]
+
+
+def with_storage(stack: StackResources) -> StackResources:
+    """Return the stack with a storage server and its volume."""
+    server = a_server("s1", "storage_server", "storage", "10.10.0.20")
+    server = server.model_copy(update={"ports": (server.ports[0].model_copy(update={"name": "storage_CP"}),)})
+    disk = StorageFacts(name="disk", resource_id="volume-1", server_id=server.server_id)
+    return stack.model_copy(
+        update={
+            "servers": (*stack.servers, server),
+            "ports": (*stack.ports, *server.ports),
+            "volumes": (disk,),
+        }
+    )
+
+
+STORAGE: dict[str, Any] = {
+    "storage_server": {
+        "ssh_cp_name": "storage_CP",
+        "username": "u",
+        "password": "p",
+        "cinder_volume_setup_params": [{"volume_resource_id": "disk", "mount_to": "/volume"}],
+        "nfs_server_setup_params": [{"export_dir": "/volume/a", "export_to": "10.10.0.0/24"}],
+    }
+}
+
+
+def a_mixed_heal(*servers: str) -> HealVmDraft:
+    """Return the heal of a storage server and other machines."""
+    given = {**CLUSTER_PARAMETERS["k8s_cluster_installation_param"], **STORAGE}
+    cluster = read_cluster_parameters({"k8s_cluster_installation_param": given})
+    known: dict[str, Any] = {"cluster_parameters": cluster, "storage": "server-s1", "volumes": ("volume-1",)}
+    return a_heal_of_masters(*servers).model_copy(update={"before": with_storage(HA), **known})
+
+
+@pytest.mark.parametrize("workers", [(), ("server-w1",)])
+def test_a_mix_gives_up_the_volumes_first_and_gets_them_back_last(workers: tuple[str, ...]) -> None:
+    """5.2: storage, masters, workers leave in this order; masters, workers, storage come back in this one."""
+    machines = Machines(with_storage(HA))
+    move, sent = run(granted(a_mixed_heal("server-m1", "server-s1", *workers, "server-m3")), machines)
+    turns = [f"{step}/{turn}" for turn in (1, 2) for step in ("heal_start", "heal_resources", "heal_end")]
+    together = ["heal_start"] * len(workers)
+    assert [command.stepid for command in sent] == [
+        "heal_start/storage", *turns, *together, "heal_resources", "heal_end"
+    ]  # fmt: skip
+    assert machines.asked == [("server-m3",), ("server-m1",), ("server-s1", *workers)]
+    assert machines.new_volumes == [(), (), ("volume-1",)]
+    targets = {
+        command.stepid: [node.vnfc_id for node in phase_of(command).nodes if node.is_target]
+        for command in sent
+        if isinstance(command.data, RunPhase)
+    }
+    # The driver checks the rule of quorum for all masters before it deletes a volume.
+    assert targets["heal_start/storage"] == ["vnfc-m1", "vnfc-m3", "vnfc-s1"]
+    assert targets["heal_start/1"] == ["vnfc-m1", "vnfc-m3"]
+    assert targets["heal_end/1"] == ["vnfc-m3b"]
+    assert targets.get("heal_start", []) == ["vnfc-w1"][: len(workers)]
+    assert targets["heal_end"] == [*["vnfc-w1b"][: len(workers)], "vnfc-s1b"]
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+
+
+@pytest.mark.parametrize("fails", ["heal_start/storage", "heal_start/2", "heal_end"])
+def test_a_heal_of_a_mix_continues_where_it_has_stopped(fails: str) -> None:
+    machines = Machines(with_storage(HA))
+    move, before = run(granted(a_mixed_heal("server-m1", "server-s1", "server-m3")), machines, fails=fails)
+    assert move.record.occ.operation_state is OperationState.FAILED_TEMP
+    move, after = run(SAGA.retry(reread(move.record), later(5)), machines)
+    assert after[0].stepid == before[-1].stepid == fails
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    assert machines.asked == [("server-m3",), ("server-m1",), ("server-s1",)]
 
 
 def a_whole_heal(**known: Any) -> HealVmDraft:

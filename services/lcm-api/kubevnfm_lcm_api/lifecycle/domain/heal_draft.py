@@ -36,6 +36,8 @@ class HealVmDraft(ClusterChangeDraft):
     """All machines of a cluster are replaced, and it is built again on the new ones."""
     masters: tuple[str, ...] = ()
     """Those of ``servers`` that are masters of a cluster: they are replaced one after another, before the others."""
+    storage: str | None = None
+    """That of ``servers`` that is the storage server of a cluster."""
     left: str | None = None
     """The VNFC id of the master that has left the cluster and is replaced next."""
     cluster_vim_id: str | None = None
@@ -62,6 +64,12 @@ class HealVmDraft(ClusterChangeDraft):
         # No form of a heal goes on although they use it.
         advice = "terminate those first (POST /vnf_instances/{id}/terminate of each), then repeat the heal"
         return None if lost is None else Withdrawn(lost, is_forced=False, advice=advice)
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """Those of ``servers`` that leave the cluster together: all but the masters, and but what left before those."""
+        before = {*self.masters, self.storage} if self.masters else ()
+        return tuple(server for server in self.servers if server not in before)
 
     def after_phase(self, reply: PhaseDone) -> Self:
         """Return the draft with what the driver's phase made known: the nodes, and the access to a new cluster."""

@@ -40,7 +40,13 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     RestoreScale,
     ScaleVnf,
 )
-from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END, HEAL_START, RunHealPhase, RunMasterHealPhase
+from kubevnfm_lcm_api.lifecycle.domain.steps.healing import (
+    HEAL_END,
+    HEAL_START,
+    ReleaseStorage,
+    RunHealPhase,
+    RunMasterHealPhase,
+)
 from kubevnfm_lcm_api.lifecycle.domain.steps.kuryr import (
     InstallKuryrCluster,
     PrepareKuryrNetwork,
@@ -214,17 +220,19 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     """Heal a VNF of machines: replace some of them in place, or the whole stack.
 
     Nodes of a cluster leave it before their machines are replaced, and the new machines join it: masters one after another,
-    then workers. A cluster of which all machines are replaced is built again, and its VIM gets the new access data.
+    then workers. The persistent volumes of a storage server leave it first, and come back last (5.2). A cluster of which all machines are replaced is built again, and its VIM gets the new access data.
     """
     plan = Plan[HealVmDraft]()
     _begin(plan, draft)
     cluster = draft.changed_cluster
     if cluster is not None and draft.masters:
+        if draft.storage is not None:
+            plan.then(ReleaseStorage(HEAL_START, _drain_limit_s(cluster)), id=f"{HEAL_START}/storage")
         _heal_masters(plan, draft, cluster)
         if len(draft.masters) == len(draft.servers):
             _finish(plan, draft)
             return plan
-    if cluster is not None and not draft.is_whole:
+    if cluster is not None and draft.leaving and not draft.is_whole:
         plan.then(RunHealPhase(HEAL_START, _drain_limit_s(cluster)), id=HEAL_START)
     if draft.is_recreated:
         plan.then(DeleteVnfResources())
@@ -362,6 +370,7 @@ SEQUENCES: Final = Sequences(
         HealMaster,
         RunHealPhase,
         RunMasterHealPhase,
+        ReleaseStorage,
         RecreateVnf,
         RestoreScale,
         OperateVnf,

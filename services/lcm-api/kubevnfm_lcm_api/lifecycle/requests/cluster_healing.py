@@ -23,6 +23,7 @@ class HealFields(ClusterFields, total=False):
 
     is_whole: bool
     masters: tuple[str, ...]
+    storage: str | None
     cluster_vim_id: str | None
     cluster_vim_name: str | None
     max_nodes: int | None
@@ -55,6 +56,7 @@ def healed_cluster(
             **changed_cluster(vnf, driver, given),
             "is_whole": True,
             "masters": (),
+            "storage": None,
             "cluster_vim_id": internals.cluster_vim_id,
             "cluster_vim_name": name,
             "max_nodes": sum(places.group(present.group(role), role, needed=None).most for role in roles),
@@ -66,12 +68,9 @@ def healed_cluster(
         raise Unprocessable(
             _FIELD, f"HEAL-1M: {which}, and the cluster is lost with it: heal the whole cluster, without vnfcInstanceId"
         )
-    if present.storage_server is not None:
-        storage = storage_server(vnf.resources, present.storage_server).server_id
-        if storage in chosen and masters.intersection(chosen):
-            raise Unprocessable(_FIELD, "masters and the storage server are named: heal them by two requests")
-        workers.add(storage)
-    if not (masters | workers).issuperset(chosen):
+    of_storage = present.storage_server
+    storage = None if of_storage is None else storage_server(vnf.resources, of_storage).server_id
+    if not {*masters, *workers, storage}.issuperset(chosen):
         raise Unprocessable(
             _FIELD, "a machine that is neither master, worker nor storage server is named: it cannot be healed"
         )
@@ -79,6 +78,7 @@ def healed_cluster(
         **changed_cluster(vnf, driver, given),
         "is_whole": False,
         "masters": tuple(server for server in chosen if server in masters),
+        "storage": storage if storage in chosen else None,
         "cluster_vim_id": None,
         "cluster_vim_name": None,
         "max_nodes": None,

@@ -205,13 +205,24 @@ def begin_healing(cluster: Cluster) -> Plan:
     persistent volumes leave the cluster.
     """
     plan = Plan(cluster)
-    first: list[TaskId] = []
-    if cluster.storage is not None and cluster.storage.is_target:
-        # Before anything else changes: a volume in use refuses the heal (sequences.md 5.2, 5.5).
-        first.append(plan.add("release_volumes", cluster.master, after=[plan.add("reach", cluster.master)]))
+    # Before anything else changes: a volume in use refuses the heal (sequences.md 5.2, 5.5).
+    first = (
+        [_release_volumes(plan, cluster.master)] if cluster.storage is not None and cluster.storage.is_target else []
+    )
     if cluster.targets:
         _without_targets(plan, cluster, after=first)
     return plan
+
+
+def release_storage(cluster: Cluster) -> Plan:
+    """Take the persistent volumes of the storage server out of the cluster (sequences.md 1.11, E3s)."""
+    plan = Plan(cluster)
+    _release_volumes(plan, cluster.master)
+    return plan
+
+
+def _release_volumes(plan: Plan, master: ManagedNode) -> TaskId:
+    return plan.add("release_volumes", master, after=[plan.add("reach", master)])
 
 
 def take_out_master(cluster: Cluster) -> Plan:
@@ -370,14 +381,21 @@ def on_machines(
 
 _DRAIN: Final = on_machines(begin_healing, no_facts, read_script, begin=find_master)
 _TAKE_OUT_MASTER: Final = on_machines(take_out_master, left, read_script, begin=choose_master)
+_RELEASE_STORAGE: Final = on_machines(release_storage, no_facts, read_script, begin=choose_master)
 _JOIN_AGAIN: Final = on_machines(finish_healing, node_names, read_script, begin=find_master)
 _BUILD_AGAIN: Final = on_machines(install_cluster, cluster_access)
 
 
 async def begin_heal(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Take workers out of the cluster, or the one of the masters among the targets whose turn it is (sequences.md 5.3)."""
-    is_master = any(node.is_target and node.role == "master" for node in command.nodes)
-    return await (_TAKE_OUT_MASTER if is_master else _DRAIN)(command, tools)
+    """Take workers out of the cluster, or the one of the masters among the targets whose turn it is (sequences.md 5.3).
+
+    With masters and the storage server only the volumes leave, if etcd can lose the masters: no other machine is replaced
+    before these, and no volume leaves for a heal that then cannot go on.
+    """
+    roles = {node.role for node in command.nodes if node.is_target}
+    if "master" not in roles:
+        return await _DRAIN(command, tools)
+    return await (_RELEASE_STORAGE if "storage" in roles else _TAKE_OUT_MASTER)(command, tools)
 
 
 async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:

@@ -23,13 +23,18 @@ class NeedsHealedNodes(NeedsNodes, Protocol):
     """An operation that replaces the machines of nodes."""
 
     @property
-    def servers(self) -> Collection[str]:
-        """Nova ids of the servers that are replaced, as they were before."""
+    def masters(self) -> Collection[str]:
+        """Nova ids, as they were before, of the masters: they are replaced one after another."""
         ...
 
     @property
-    def masters(self) -> Collection[str]:
-        """Those of them that are masters, and replaced one after another."""
+    def storage(self) -> str | None:
+        """That of the storage server, if it is replaced."""
+        ...
+
+    @property
+    def leaving(self) -> Collection[str]:
+        """Those of the servers that leave the cluster together."""
         ...
 
     @property
@@ -66,9 +71,7 @@ class RunHealPhase(DriverPhase[NeedsHealedNodes]):
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         now = draft.resources or draft.before
         if self.phase == HEAL_START:
-            workers = set(draft.servers).difference(draft.masters)
-            targets = [server.vnfc_id for server in now.servers if server.server_id in workers]
-            return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
+            return _leaving(draft, now, draft.leaving)
         if draft.is_whole:
             return _whole(draft, now)
         return _joining(draft, now)
@@ -102,8 +105,31 @@ class RunMasterHealPhase(RunHealPhase):
         now = draft.resources or draft.before
         if self.phase == HEAL_END:
             return _joining(draft, now)
-        targets = [server.vnfc_id for server in now.servers if server.server_id in draft.masters]
-        return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
+        return _leaving(draft, now, draft.masters)
+
+
+@dataclass(frozen=True)
+class ReleaseStorage(RunHealPhase):
+    """Run the driver before masters and the storage server of a cluster are replaced (sequences.md 5.2; 1.11: E3).
+
+    The command names both: the driver takes the persistent volumes out of the cluster only if etcd can lose the masters.
+    Again: safe; volumes that are gone stay so.
+    Fails: a volume is in use, or etcd would lose its majority; nothing has changed then.
+    """
+
+    kind: ClassVar[str] = "release_storage"
+    label: ClassVar[str] = "Management driver: {phase} of the storage server"
+
+    def ask(self, draft: NeedsHealedNodes) -> RunPhase:
+        """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        assert draft.storage is not None
+        return _leaving(draft, draft.resources or draft.before, {*draft.masters, draft.storage})
+
+
+def _leaving(draft: NeedsHealedNodes, now: StackResources, servers: Collection[str]) -> RunPhase:
+    """Return the command by which these servers leave the cluster, or begin to."""
+    targets = [server.vnfc_id for server in now.servers if server.server_id in servers]
+    return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
 
 
 def _joining(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
