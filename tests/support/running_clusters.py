@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from mgmt_lab import MgmtLab
+
+_SYSTEM_PODS: Final = "/api/v1/namespaces/kube-system/pods"
 
 
 async def a_named_cluster(lab: MgmtLab, *, workers: int) -> tuple[list[ManagedNode], ClusterAccess]:
@@ -64,8 +66,7 @@ async def running_pod(lab: MgmtLab, access: ClusterAccess, node: str) -> str:
     async with asyncio.timeout(300):
         while True:
             for one in (await lab.ask_api(access, "/api/v1/namespaces/default/pods"))["items"]:
-                ready = any(c["type"] == "Ready" and c["status"] == "True" for c in one["status"].get("conditions", ()))
-                if ready and one["spec"].get("nodeName") == node:
+                if has_ready(one) and one["spec"].get("nodeName") == node:
                     return str(one["metadata"]["name"])
             await asyncio.sleep(0.05)
 
@@ -74,10 +75,47 @@ async def ready(lab: MgmtLab, access: ClusterAccess, node: str) -> None:
     """Return once a Node is Ready."""
     async with asyncio.timeout(300):
         while True:
-            conditions = (await node_of(lab, access, node))["status"].get("conditions", ())
-            if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
+            if has_ready(await node_of(lab, access, node)):
                 return
             await asyncio.sleep(0.05)
+
+
+async def move_dns(lab: MgmtLab, access: ClusterAccess, node: str) -> None:
+    """Let both pods of the cluster's DNS run on this node."""
+    others = [one["metadata"]["name"] for one in (await lab.ask_api(access, "/api/v1/nodes"))["items"]]
+    others.remove(node)
+    for name in others:
+        await cordon(lab, access, name, is_on=True)
+    for pod in await dns_pods(lab, access):
+        await lab.ask_api(access, f"{_SYSTEM_PODS}/{pod['metadata']['name']}", method="DELETE")
+    await until_dns(lab, access, node, is_ready=True)
+    for name in others:
+        await cordon(lab, access, name, is_on=False)
+
+
+async def until_dns(lab: MgmtLab, access: ClusterAccess, node: str, *, is_ready: bool) -> None:
+    """Return once both pods of the cluster's DNS are on this node, and Ready or not."""
+    async with asyncio.timeout(300):
+        while True:
+            found = [
+                (one["spec"].get("nodeName"), has_ready(one))
+                for one in await dns_pods(lab, access)
+                if "deletionTimestamp" not in one["metadata"]
+            ]
+            if found == [(node, is_ready)] * 2:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def dns_pods(lab: MgmtLab, access: ClusterAccess) -> list[dict[str, Any]]:
+    """Return the pods of the cluster's DNS."""
+    listed = await lab.ask_api(access, f"{_SYSTEM_PODS}?labelSelector=k8s-app%3Dkube-dns")
+    return list(listed["items"])
+
+
+def has_ready(thing: Any) -> bool:
+    """Return whether a Node or a pod is Ready."""
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in thing["status"].get("conditions", ()))
 
 
 async def node_names(lab: MgmtLab, access: ClusterAccess) -> list[str]:

@@ -12,7 +12,19 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused, NodeFailure, NodeNotDrained
 from kubevnfm_store.query import Query
 from mgmt_lab import MgmtLab
-from running_clusters import a_named_cluster, bare, budget, cordon, hosts_of, node_of, of_phase, send, web
+from running_clusters import (
+    a_named_cluster,
+    bare,
+    budget,
+    cordon,
+    hosts_of,
+    move_dns,
+    node_of,
+    of_phase,
+    send,
+    until_dns,
+    web,
+)
 
 OUT = (
     ("facts", "master10"),
@@ -93,13 +105,19 @@ async def test_a_pod_network_without_room_is_named_before_a_machine_is_touched(l
 
 
 async def test_a_dead_old_worker_does_not_hold_up_a_scale_out(lab: MgmtLab) -> None:
+    """Also if all of the cluster's DNS ran on it: Kubernetes starts that elsewhere minutes later."""
     nodes, access = await a_named_cluster(lab, workers=2)
+    await move_dns(lab, access, "worker21")
     await lab.machines.stop(nodes[2].server_id)
+    await until_dns(lab, access, "worker21", is_ready=False)
     new = [await lab.boot("worker", 22)]
     await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     await lab.assert_ready(access, ["master10", "worker20", "worker22"])
     (reported,) = [news for news in lab.news if (news.task, news.node, news.state) == ("hosts", "worker21", "skipped")]
     assert reported.message == "its hosts file stays as it is: its Node is not Ready"
+    shown = await lab.log(node="master10")
+    for what in ("deployment/coredns", "daemonset/kube-proxy"):
+        assert f"{what}: runs, but not on nodes that are out of order" in shown
 
 
 @pytest.mark.parametrize(("task", "node"), killed_at(OUT, in_every_run={"join"}))

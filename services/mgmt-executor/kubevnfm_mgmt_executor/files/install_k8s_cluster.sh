@@ -610,14 +610,22 @@ server() { # prints the API's URL
 readonly back_off='(Init:)?(CrashLoopBackOff|ImagePullBackOff|ErrImagePull|InvalidImageName|Create[A-Za-z]*Error)'
 readonly waiting='{range .status.initContainerStatuses[*]}{.state.waiting.message}{"\n"}{end}{range .status.containerStatuses[*]}{.state.waiting.message}{"\n"}{end}'
 readonly readiness='{range .items[*]}{.metadata.name}: {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}{"\n"}{end}'
-readonly pod_counts='{.status.desiredNumberScheduled} {.status.updatedNumberScheduled} {.status.numberAvailable}'
+readonly set_counts='{.status.desiredNumberScheduled}|{.status.updatedNumberScheduled}|{.status.numberAvailable}'
+readonly replica_counts='{.spec.replicas}|{.status.updatedReplicas}|{.status.availableReplicas}'
+readonly places='{range .items[*]}{.spec.nodeName} {.metadata.deletionTimestamp}{"\n"}{end}'
 declare -A looks=() # how often each pod was seen in back-off
+
+selector() { # NAMESPACE KIND/NAME: prints the labels of its pods
+  local labels
+  labels=$(kubectl_ -n "$1" get "$2" -o 'jsonpath={.spec.selector.matchLabels}')
+  labels=${labels//[\{\}\"]/}
+  printf '%s' "${labels//:/=}"
+}
 
 stuck_pods() { # NAMESPACE KIND/NAME: prints name and status of its pods that cannot start
   local labels name ready status rest
-  labels=$(kubectl_ -n "$1" get "$2" -o 'jsonpath={.spec.selector.matchLabels}')
-  labels=${labels//[\{\}\"]/}
-  kubectl_ -n "$1" get pods --no-headers -l "${labels//:/=}" 2>/dev/null | while read -r name ready status rest; do
+  labels=$(selector "$@")
+  kubectl_ -n "$1" get pods --no-headers -l "$labels" 2>/dev/null | while read -r name ready status rest; do
     : "$ready $rest"
     if [[ $status =~ ^$back_off$ ]]; then printf '%s %s\n' "$name" "$status"; fi
   done
@@ -639,17 +647,28 @@ refuse_stuck_pods() { # NAMESPACE KIND/NAME
   done <<<"$listed"
 }
 
-# Pods on nodes that are out of order are not waited for: their machines may be the next to be replaced.
+# Pods on nodes that are out of order are not waited for: their machines may be the next to be replaced, and it takes
+# minutes until pods of a Deployment run elsewhere.
 runs_where_it_can() { # NAMESPACE KIND/NAME
-  local states name ready rest counts desired updated available lost=0
-  [[ $2 == daemonset/* ]] || return 1
+  local states name ready rest counts=$set_counts desired updated available listed gone dead=' ' lost=0
   states=$(kubectl_ get nodes -o "jsonpath=$readiness") || return 1
   while read -r name ready rest; do
     : "$rest"
-    if [[ -n $name && $ready != True ]]; then lost=$((lost + 1)); fi
+    if [[ -n $name && $ready != True ]]; then
+      dead+="${name%:} "
+      lost=$((lost + 1))
+    fi
   done <<<"$states"
-  counts=$(kubectl_ -n "$1" get "$2" -o "jsonpath=$pod_counts") || return 1
-  read -r desired updated available <<<"$counts"
+  if ((lost == 0)); then return 1; fi
+  if [[ $2 == deployment/* ]]; then
+    counts=$replica_counts lost=0
+    listed=$(kubectl_ -n "$1" get pods -l "$(selector "$@")" -o "jsonpath=$places") || return 1
+    while read -r name gone; do
+      if [[ -n $name && -z $gone && $dead == *" $name "* ]]; then lost=$((lost + 1)); fi
+    done <<<"$listed"
+  fi
+  counts=$(kubectl_ -n "$1" get "$2" -o "jsonpath=$counts") || return 1
+  IFS='|' read -r desired updated available <<<"$counts"
   ((lost > 0 && ${updated:-0} + lost >= ${desired:-0} && ${available:-0} + lost >= ${desired:-0}))
 }
 
@@ -662,7 +681,7 @@ roll_out() { # NAMESPACE KIND/NAME: waits until it runs
   done <<<"$listed"
   until shown=$(kubectl_ -n "$1" rollout status "$2" --timeout 3s 2>&1); do
     if runs_where_it_can "$@"; then
-      shown="$2: runs on all nodes but those that are out of order"
+      shown="$2: runs, but not on nodes that are out of order"
       break
     fi
     refuse_stuck_pods "$@"

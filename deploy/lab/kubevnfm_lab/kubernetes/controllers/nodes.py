@@ -1,17 +1,17 @@
-"""Nodes: created when a machine joins, ready a moment later."""
+"""Nodes: created when a machine joins, ready a moment later; the pods of one that is no longer ready are not either."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
-from kubevnfm_lab.kubernetes.objects import Key, Obj, condition_is_true, with_condition
+from kubevnfm_lab.kubernetes.objects import Key, Obj, condition_is_true, key_of, value_at, with_condition
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 class Nodes:
-    """Marks nodes as ready."""
+    """Marks nodes as ready, and the pods of those that are not ready as not ready, as kube-controller-manager does."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -24,11 +24,27 @@ class Nodes:
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
         node = self._plane.store.get("nodes", key)
+        if node is not None and (node.get("status") or {}).get("conditions"):
+            self._settle_pods(key.name, ready=condition_is_true(node, "Ready"))
         # Only a node that was never ready: a node that a client marked NotReady stays so.
         if node is None or (node.get("status") or {}).get("conditions") or node["metadata"]["uid"] in self._waiting:
             return
         self._waiting.add(node["metadata"]["uid"])
         self._plane.later(self._plane.delay_s, lambda: self._become_ready(key))
+
+    def _settle_pods(self, node: str, *, ready: bool) -> None:
+        def write(pod: Obj) -> None:
+            status = pod["status"]
+            status["conditions"] = with_condition(status["conditions"], "Ready", status=ready, reason="")
+
+        for pod in self._plane.store.list("pods"):
+            # The kubelet of a node that is ready again reports what its containers do; they have run on.
+            if (
+                value_at(pod, "spec", "nodeName") == node
+                and condition_is_true(pod, "ContainersReady")
+                and condition_is_true(pod, "Ready") != ready
+            ):
+                self._plane.registry.change("pods", key_of(pod), write)
 
     def _become_ready(self, key: Key) -> None:
         def write(node: Obj) -> None:
