@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 import tempfile
@@ -18,19 +17,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import yaml
 from kubevnfm.client import GatewayClient
 from kubevnfm.demo import lab, openstack_vim
-from kubevnfm_csar.pack import pack
 from kubevnfm_store import MongoStore, SqliteStore
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from callbacks import subscriber  # noqa: E402
+from clusters import clusters  # noqa: E402
 from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
-from load import INSTANCES, SAMPLES, Load, body, rate  # noqa: E402
+from load import INSTANCES, Load, body, rate  # noqa: E402
 from targets import Target, real_servers, single, six  # noqa: E402
 
 T = TypeVar("T")
@@ -78,77 +76,6 @@ async def notified(load: Load, vnfd_id: str, goal: float) -> Figure:
             await load.operate([one], "terminate", forceful)
         await load.call("DELETE", f"/vnflcm/v2/subscriptions/{subscription['id']}")
     return Figure("state change to callback", "ms", callbacks.taken_ms, goal)
-
-
-async def installs(target: Target, seconds: float) -> list[Figure]:
-    """Install clusters of 1, 10 and 50 workers; each node takes a fixed simulated time."""
-    figures: list[Figure] = []
-    with tempfile.TemporaryDirectory() as folder:
-        package = wide_cluster(Path(folder))
-        async with GatewayClient(target.url) as client, Load(target.url) as load:
-            vnfd_id = (await client.onboard(package))["vnfdId"]
-            for workers in (1, 10, 50):
-                request = body("cluster", "instantiate")
-                request["instantiationLevelId"] = f"workers_{workers}"
-                request["additionalParams"]["k8s_cluster_installation_param"]["x_max_parallel_nodes"] = 51
-                instance = await load.create(vnfd_id)
-                taken = await load.operate([instance], "instantiate", request)
-                limit = figures[0].value * 1.3 if workers == 50 else None
-                name = f"install a cluster of 1 + {workers} nodes ({seconds:g} s of kubeadm each)"
-                figures.append(Figure(name, "s", [taken], limit))
-                await load.operate([instance], "terminate", {"terminationType": "FORCEFUL"})
-    return figures
-
-
-def wide_cluster(folder: Path) -> Path:
-    """Return the cluster sample, packed with levels of 1, 10 and 50 workers."""
-    import shutil
-
-    source = folder / "cluster"
-    shutil.copytree(SAMPLES / "cluster", source)
-    flavour = next((source / "Definitions").glob("*df_simple.yaml"))
-    document = yaml.safe_load(flavour.read_text())
-    _widen(document)
-    flavour.write_text(yaml.safe_dump(document, sort_keys=False))
-    for hot in (source / "BaseHOT/simple").glob("*.yaml"):
-        template = yaml.safe_load(hot.read_text())
-        for resource in template.get("resources", {}).values():
-            if resource.get("type") == "OS::Heat::AutoScalingGroup" and "worker" in json.dumps(resource):
-                resource["properties"]["max_size"] = 50
-        hot.write_text(yaml.safe_dump(template, sort_keys=False))
-    archive = folder / "wide.zip"
-    pack(source, archive)
-    return archive
-
-
-def _widen(document: dict[str, Any]) -> None:
-    topology = document["topology_template"]
-    for node in topology["node_templates"].values():
-        if node["type"] == "tosca.nodes.nfv.Vdu.Compute" and "worker" in node["properties"]["name"]:
-            node["properties"]["vdu_profile"]["max_number_of_instances"] = 50
-    for entry in topology["policies"]:
-        for policy in entry.values():
-            properties = policy.get("properties", {})
-            if policy["type"] == "tosca.policies.nfv.ScalingAspects" and "worker_instance" in properties["aspects"]:
-                properties["aspects"]["worker_instance"]["max_scale_level"] = 49
-            if policy["type"] == "tosca.policies.nfv.InstantiationLevels":
-                levels = properties["levels"]
-                some = next(iter(levels.values()))
-                properties["levels"] = {
-                    f"workers_{n}": {
-                        **some,
-                        "scale_info": {**some["scale_info"], "worker_instance": {"scale_level": n - 1}},
-                    }
-                    for n in (1, 10, 50)
-                }
-                properties["default_level"] = "workers_1"
-            if policy["type"] == "tosca.policies.nfv.VduInstantiationLevels":
-                is_worker = any("worker" in target for target in policy["targets"])
-                properties["levels"] = {
-                    f"workers_{n}": {"number_of_instances": n if is_worker else 1} for n in (1, 10, 50)
-                }
-            if policy["type"] == "tosca.policies.nfv.VduInitialDelta" and any("worker" in t for t in policy["targets"]):
-                properties["initial_delta"]["number_of_instances"] = 1
 
 
 async def lists(target: Target, count: int) -> list[Figure]:
@@ -245,8 +172,8 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
                 if arguments.everyday_seconds:
                     figures += _shown(await everyday(target, vnfd_id, arguments.everyday_seconds))
         if arguments.install_seconds:
-            async with lab(arguments.install_seconds) as slow, start(slow, "installs") as target:
-                figures += _shown(await installs(target, arguments.install_seconds))
+            async with lab(arguments.install_seconds) as slow, start(slow, "clusters") as target:
+                figures += _shown(await clusters(target, arguments.install_seconds))
     return all(figure.meets_goal for figure in figures)
 
 
@@ -262,7 +189,7 @@ def main() -> None:
     parser.add_argument("--wiring", choices=("single", "six", "both"), default="both")
     parser.add_argument("--instances", type=int, default=50_000, help="documents that lists are measured over")
     parser.add_argument("--everyday-seconds", type=float, default=60.0, help="16 clients among them; 0: not at all")
-    parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no installs")
+    parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no clusters")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM must stop the started processes too

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubevnfm_store.mongo import MongoStore
-from kubevnfm_store.mongo.guard import LockDocuments
+from kubevnfm_store.mongo.guard import DEAD_AFTER_S, LockDocuments
 from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Query, by
 from motor.motor_asyncio import AsyncIOMotorClient
@@ -97,43 +101,103 @@ async def test_writers_of_several_processes_win_each_revision_once(server: str, 
         assert now.body["n"] == 20
 
 
-async def test_the_lock_of_a_dead_writer_is_taken_over(ferretdb_url: str) -> None:
-    database = f"test_{time.time_ns()}"
+@pytest.fixture
+async def locks(ferretdb_url: str) -> AsyncIterator[Any]:
     client: AsyncIOMotorClient[dict[str, object]] = AsyncIOMotorClient(ferretdb_url)
+    yield client[f"test_{time.time_ns()}"]["locks"]
+    client.close()
+
+
+async def test_the_lock_of_a_dead_writer_is_taken_over_by_one_writer_at_a_time(locks: Any) -> None:
+    await locks.insert_one({"_id": "things/a", "token": "dead"})
+    guards = [LockDocuments(locks) for _ in range(4)]
+    inside = most = 0
+
+    async def write() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0.01)
+        inside -= 1
+
+    async with asyncio.timeout(300):
+        await asyncio.gather(*(guard.alone("things", "a", write) for guard in guards))
+    assert most == 1
+
+
+async def test_no_lock_is_taken_over_because_the_server_stood_still(locks: Any, ferretdb: FerretServer) -> None:
+    """The holder's write is in the server as long as the others wait for it."""
+    one, other = LockDocuments(locks), LockDocuments(locks)
+    has_begun, stands_still, order = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def slow() -> None:
+        has_begun.set()
+        await stands_still.wait()
+        await several_calls(locks, 50)
+        order.append("first")
+
+    async def next_one() -> None:
+        order.append("second")
+
+    first = asyncio.create_task(one.alone("things", "a", slow))
+    await has_begun.wait()
+    second = asyncio.create_task(other.alone("things", "a", next_one))
+    await several_calls(locks, 10)  # by then the second has seen the lock
+    (pid,) = ferretdb.pids
+    os.kill(pid, signal.SIGSTOP)
     try:
-        locks = client[database]["locks"]
-        await locks.insert_one({"_id": "things/a", "token": "dead", "until": time.time() - 1})
-        guards = [LockDocuments(locks) for _ in range(4)]
-        inside = most = 0
-
-        async def enter(guard: LockDocuments) -> None:
-            nonlocal inside, most
-            async with guard("things", "a"):
-                inside += 1
-                most = max(most, inside)
-                await asyncio.sleep(0.01)
-                inside -= 1
-
-        async with asyncio.timeout(300):
-            await asyncio.gather(*(enter(guard) for guard in guards))
-        assert most == 1
+        stands_still.set()
+        await asyncio.sleep(DEAD_AFTER_S + 0.5)
     finally:
-        client.close()
+        os.kill(pid, signal.SIGCONT)
+    async with asyncio.timeout(300):
+        await asyncio.gather(first, second)
+    assert order == ["first", "second"]
 
 
-async def test_documents_are_locked_together_except_those_that_another_writer_holds(ferretdb_url: str) -> None:
-    client: AsyncIOMotorClient[dict[str, object]] = AsyncIOMotorClient(ferretdb_url)
-    try:
-        locks = client[f"test_{time.time_ns()}"]["locks"]
-        one, other = LockDocuments(locks), LockDocuments(locks)
-        async with asyncio.timeout(300):
-            async with one("things", "b"), other.free("things", ["a", "b", "c"]) as held:
-                assert held == ["a", "c"]
-                async with one.free("things", ["a", "b", "c", "d"]) as rest:
-                    assert rest == ["d"]
-            assert await locks.count_documents({}) == 0
-    finally:
-        client.close()
+async def several_calls(locks: Any, count: int) -> None:
+    for _ in range(count):
+        await locks.find_one({"_id": "anything"})
+
+
+async def test_the_write_of_a_cancelled_caller_keeps_its_lock(locks: Any) -> None:
+    """The server may still carry it out."""
+    one, other = LockDocuments(locks), LockDocuments(locks)
+    has_begun, may_end, order = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def slow() -> None:
+        has_begun.set()
+        await may_end.wait()
+        order.append("first")
+
+    async def next_one() -> None:
+        order.append("second")
+
+    first = asyncio.create_task(one.alone("things", "a", slow))
+    await has_begun.wait()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    second = asyncio.create_task(other.alone("things", "a", next_one))
+    await several_calls(locks, 10)  # by then the second would have a free lock
+    assert order == []
+    may_end.set()
+    async with asyncio.timeout(300):
+        await second
+    assert order == ["first", "second"]
+
+
+async def test_documents_are_locked_together_except_those_that_another_writer_holds(locks: Any) -> None:
+    one, other = LockDocuments(locks), LockDocuments(locks)
+
+    async def beside() -> None:
+        async with other.free("things", ["a", "b", "c"]) as held:
+            assert held == ["a", "c"]
+            async with one.free("things", ["a", "b", "c", "d"]) as rest:
+                assert rest == ["d"]
+
+    async with asyncio.timeout(300):
+        await one.alone("things", "b", beside)
+    assert await locks.count_documents({}) == 0
 
 
 @pytest.mark.parametrize(("server", "conditions"), [("ferretdb_url", False), ("memory_mongo_url", True)])

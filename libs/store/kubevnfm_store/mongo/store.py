@@ -34,7 +34,7 @@ from kubevnfm_store.changes import check_apart, without
 from kubevnfm_store.matching import fits
 from kubevnfm_store.mongo.documents import LIVE, entries, holds, in_body, messages, posting, stored, written
 from kubevnfm_store.mongo.filters import NOT_NULL, Sought, sought
-from kubevnfm_store.mongo.guard import HELD_S, Guard, LockDocuments, NoGuard
+from kubevnfm_store.mongo.guard import DEAD_AFTER_S, Guard, LockDocuments, NoGuard
 from kubevnfm_store.mongo.pages import projection, segments
 from kubevnfm_store.names import read_tree
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable
@@ -300,7 +300,7 @@ class MongoStore:
             async with self._guard.free(collection, group) as held:
                 begun = time.monotonic()
                 for each in held:
-                    if time.monotonic() - begun > HELD_S / 3:
+                    if time.monotonic() - begun > DEAD_AFTER_S / 3:
                         return  # the lock may expire before the write, which would then remove newer messages too
                     await self._remove(collection, each, published[each])
                     cleared.add(each)
@@ -479,11 +479,7 @@ class MongoStore:
         return await self._retrying(read)
 
     async def _writing(self, collection: str, id: str, write: Callable[[], Awaitable[T]]) -> T:
-        async def guarded() -> T:
-            async with self._guard(collection, id):
-                return await write()
-
-        return await self._retrying(guarded, subject=f"{collection}/{id}")
+        return await self._retrying(partial(self._guard.alone, collection, id, write), subject=f"{collection}/{id}")
 
     async def _retrying(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
         """Call until the server answers; every call is safe to repeat."""
