@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from guide_clusters import guide_package, guide_request
+from guide_clusters import PODAFFINITY, guide_package, guide_request
 from lab_process import LabControl
 from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
 from wirings import deep_in_six
@@ -151,11 +151,11 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
 
 
 @deep_in_six
-@pytest.mark.parametrize(("form", "flavour"), [("v1", "simple"), ("v2", "simple"), ("v1", "complex")])
+@pytest.mark.parametrize(("form", "flavour"), [("v1", PODAFFINITY), ("v2", "simple"), ("v1", "complex")])
 async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     user: User, v1: User, lab: LabControl, form: ApiVersion, flavour: str
 ) -> None:
-    """SEQ-004, 021, 037, 047, 048, 187: its own script has another interface, and its own driver is not loaded."""
+    """SEQ-004, 021, 037, 047, 048, 161, 187: its own script has another interface, and its own driver is not loaded."""
     caller = v1 if form == "v1" else user
     vnfd_id = str(uuid4())
     package = await caller.upload(guide_package(form, vnfd_id))
@@ -167,9 +167,9 @@ async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     (remark,) = [task for task in view["tasks"] if task["task"] == "files"]
     assert "Scripts/install_k8s_cluster.sh of the package has another interface and is not run" in remark["message"]
     assert "of the package was run" not in await caller.log(view["id"])
-    assert len(view["nodes"]) == (3 if flavour == "simple" else 5)
+    assert len(view["nodes"]) == (5 if flavour == "complex" else 3)
     vim = (await caller.vims())["kubernetes_vim"]
-    assert vim["auth_url"].endswith(":6443" if flavour == "simple" else ":16443")
+    assert vim["auth_url"].endswith(":16443" if flavour == "complex" else ":6443")
     assert (vim["type"], vim["status"]) == ("kubernetes", "ACTIVE")
     connection = _connection(await v1.instance(cluster_id))
     assert connection["vimId"] == vim["id"]
@@ -178,6 +178,11 @@ async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     assert hashlib.sha256(base64.b64decode("".join(certificate.strip().splitlines()[1:-1]))).digest()
     if flavour == "complex":
         await _heal_a_master(caller, lab, cluster_id, vim["auth_url"])
+    if flavour == PODAFFINITY:
+        (cluster,) = [one for one in (await lab.inventory())["clusters"] if one["endpoint"] == vim["auth_url"]]
+        labels = {each["name"]: each["labels"] for each in cluster["nodes"]}
+        hosts = {labels[name]["CIS-node"] for name in labels if name.startswith("worker")}
+        assert len(hosts) == 2, labels
 
     await caller.terminate(cluster_id)
     assert set(await caller.vims()) == {"lab"}, "also without terminate_end in the VNFD, as in the guide for v2"

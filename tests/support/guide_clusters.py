@@ -19,6 +19,8 @@ DRIVER: Final = "mgmt-drivers-kubernetes"
 WORKER_CP: Final[dict[ApiVersion, str]] = {"v1": "workerNode_CP2", "v2": "workerNode_CP1"}
 _IMAGE: Final = "Files/images/ubuntu-server-cloudimg-amd64.img"
 _DRIVER_FILE: Final[dict[ApiVersion, str]] = {"v1": "Scripts/kubernetes_mgmt.py", "v2": "Scripts/kubernetes_mgmt_v2.py"}
+PODAFFINITY: Final = "podaffinity"
+_MASTERS_OF: Final = {"simple": 1, "complex": 3, PODAFFINITY: 1}
 _PHASES: Final = ("instantiate_end", "heal_start", "heal_end", "scale_start", "scale_end")
 _SCRIPT: Final = """\
 #!/bin/bash
@@ -67,7 +69,11 @@ class KubernetesClusterUserData(AbstractUserData):
 
 
 def guide_package(form: ApiVersion, vnfd_id: str) -> bytes:
-    """Return the package of the guide: flavours ``simple`` (one master, two workers) and ``complex`` (three masters)."""
+    """Return the package of the guide.
+
+    Its flavours are ``simple`` (one master, two workers), ``complex`` (three masters) and ``podaffinity`` (as ``simple``,
+    each worker on a compute host of its own).
+    """
     files: dict[str, str | bytes] = {
         "Definitions/sample_kubernetes_top.vnfd.yaml": _dumped(_top(vnfd_id)),
         "Definitions/sample_kubernetes_types.yaml": _dumped(_types(vnfd_id)),
@@ -75,11 +81,11 @@ def guide_package(form: ApiVersion, vnfd_id: str) -> bytes:
         _DRIVER_FILE[form]: _DRIVER_V1 if form == "v1" else _DRIVER_V2,
         _IMAGE: b"an image" * 64,
     }
-    for flavour, masters in (("simple", 1), ("complex", 3)):
+    for flavour, masters in _MASTERS_OF.items():
         files[f"Definitions/sample_kubernetes_df_{flavour}.yaml"] = _dumped(_flavour(form, flavour, masters))
         files[f"BaseHOT/{flavour}/{flavour}_hot_top.yaml"] = _dumped(_hot(form, flavour, masters))
         for role in ("master", "worker"):
-            files[f"BaseHOT/{flavour}/nested/{flavour}_nested_{role}.yaml"] = _dumped(_nested(form, role, masters))
+            files[f"BaseHOT/{flavour}/nested/{flavour}_nested_{role}.yaml"] = _dumped(_nested(form, role, flavour))
     if form == "v1":
         files["UserData/k8s_cluster_user_data.py"] = _USER_DATA_V1
     else:
@@ -108,7 +114,7 @@ def guide_request(form: ApiVersion, lab: LabProcess, vim_id: str, *, flavour: st
             **login,
             "pod_cidr": "192.168.3.0/16",
             "cluster_cidr": "10.199.187.0/24",
-            "cluster_cp_name": "masterNode_CP1" if flavour == "simple" else "vip_CP",
+            "cluster_cp_name": "vip_CP" if _MASTERS_OF[flavour] > 1 else "masterNode_CP1",
         }
         worker = {"aspect_id": "worker_instance", "ssh_cp_name": worker_cp, "nic_cp_name": worker_cp}
         cluster["proxy"] = {
@@ -195,7 +201,7 @@ def _top(vnfd_id: str) -> dict[str, Any]:
     }
     # `requirements` without a value: in the guide's package only comments follow.
     node = {"type": "company.provider.VNF", "properties": properties, "requirements": None}
-    names = ["types", "df_simple", "df_complex"]
+    names = ["types", *(f"df_{flavour}" for flavour in _MASTERS_OF)]
     return _document(
         [f"sample_kubernetes_{name}.yaml" for name in names],
         topology_template={"inputs": {"selected_flavour": {"type": "string"}}, "node_templates": {"VNF": node}},
@@ -218,7 +224,7 @@ def _types(vnfd_id: str) -> dict[str, Any]:
         properties[name] = {"type": "string", "constraints": [{"valid_values": [value]}], "default": value}
     only_tacker = {"type": "string", "constraints": [{"valid_values": ["Tacker"]}]}
     properties["vnfm_info"] = {"type": "list", "entry_schema": only_tacker, "default": ["Tacker"]}
-    flavours = [{"valid_values": ["simple", "complex"]}]
+    flavours = [{"valid_values": [*_MASTERS_OF]}]
     properties["flavour_id"] = {"type": "string", "constraints": flavours, "default": "simple"}
     properties["flavour_description"] = {"type": "string", "default": "no description"}
     internal = {"capability": "tosca.capabilities.nfv.VirtualLinkable", "occurrences": [0, "UNBOUNDED"]}
@@ -267,12 +273,14 @@ def _flavour(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
         },
     }
     inputs = {name: {"type": "string"} for name in ("descriptor_id", "provider", "flavour_id", "flavour_description")}
-    topology = {
+    topology: dict[str, Any] = {
         "inputs": inputs,
         "substitution_mappings": substitution,
         "node_templates": nodes,
         "policies": _policies(form, masters),
     }
+    if flavour == PODAFFINITY:
+        topology["policies"].append(_policy("apart", "AntiAffinityRule", "workerNode", scope="nfvi_node"))
     return _document(["sample_kubernetes_types.yaml"], topology_template=topology)
 
 
@@ -367,6 +375,8 @@ def _hot(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
         }
         if role == "master" and masters > 1:
             member["properties"]["vip_port_ip"] = {"get_attr": ["vip_CP", "fixed_ips", 0, "ip_address"]}
+        if role == "worker" and flavour == PODAFFINITY:
+            member["properties"]["affinity"] = {"get_resource": "ServerGroup"}
         if form == "v2":
             resources[f"{role}Node"] = member
             continue
@@ -383,6 +393,9 @@ def _hot(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
             }
     if masters > 1:
         resources["vip_CP"] = {"type": "OS::Neutron::Port", "properties": {"network": "net0"}}
+    if flavour == PODAFFINITY:
+        apart = {"name": "ServerGroup", "policies": ["anti-affinity"]}
+        resources["ServerGroup"] = {"type": "OS::Nova::ServerGroup", "properties": apart}
     return {
         "heat_template_version": "2013-05-23",
         "description": f"{flavour} Base HOT",
@@ -392,19 +405,22 @@ def _hot(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
     }
 
 
-def _nested(form: ApiVersion, role: str, masters: int) -> dict[str, Any]:
+def _nested(form: ApiVersion, role: str, flavour: str) -> dict[str, Any]:
     cp = "masterNode_CP1" if role == "master" else WORKER_CP[form]
     port: dict[str, Any] = {"network": {"get_param": "net1"}}
     parameters = ["flavor", "image", "net1"]
-    if role == "master" and masters > 1:
+    if role == "master" and _MASTERS_OF[flavour] > 1:
         parameters.append("vip_port_ip")
         port["allowed_address_pairs"] = [{"ip_address": {"get_param": "vip_port_ip"}}]
-    server = {
+    server: dict[str, Any] = {
         "flavor": {"get_param": "flavor"},
         "name": f"{role}Node",
         "image": {"get_param": "image"},
         "networks": [{"port": {"get_resource": cp}}],
     }
+    if role == "worker" and flavour == PODAFFINITY:
+        parameters.append("affinity")
+        server["scheduler_hints"] = {"group": {"get_param": "affinity"}}
     resources = {
         f"{role}Node": {"type": "OS::Nova::Server", "properties": server},
         cp: {"type": "OS::Neutron::Port", "properties": port},
